@@ -1,0 +1,1 @@
+"""Compilers for the code in an answer."""

@@ -1,0 +1,80 @@
+"""What a model is sent for one run, and what it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_upskill.models import Model
+
+StopReason = Literal["end", "max_tokens", "refusal", "other"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Everything one run of a trial sends, and nothing else.
+
+    The arms of a case differ in ``skill`` alone: ``frame``, ``user`` and the parameters are
+    the same bytes in all of them.
+    """
+
+    model: Model
+    frame: str
+    """System text every arm gets."""
+    skill: str
+    """Skill block, appended to ``frame``; empty in the ``without_skill`` arm."""
+    user: str
+    max_tokens: int
+    run: int
+    """Index of the repeat, from 0; part of the identity, so that five runs are five answers."""
+
+    @property
+    def system(self) -> str:
+        """The whole system prompt."""
+        return self.frame + self.skill
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """One answer of one run."""
+
+    text: str
+    input_tokens: int | None
+    """All prompt tokens, cached ones included; None where the server does not count."""
+    output_tokens: int | None
+    """All generated tokens, hidden reasoning included."""
+    cache_read_tokens: int = 0
+    cache_write_tokens: int = 0
+    stop_reason: StopReason = "end"
+    served_model: str | None = None
+    """The model id the API says it used."""
+    request_id: str | None = None
+    latency_s: float = 0.0
+    """Seconds from sending the successful attempt to its whole reply."""
+    attempts: int = 1
+
+
+class ProviderError(Exception):
+    """No usable reply: the run is missing data, never a failed check.
+
+    Attributes:
+        status: HTTP status, None where no reply came.
+        retryable: Whether asking again may help.
+        retry_after: Seconds the server asked to wait, None where it did not say.
+        fatal: Whether every further request to this model would fail alike (bad key, no model).
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        status: int | None = None,
+        retryable: bool = False,
+        retry_after: float | None = None,
+        fatal: bool = False,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.retryable = retryable
+        self.retry_after = retry_after
+        self.fatal = fatal

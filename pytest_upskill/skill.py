@@ -1,0 +1,52 @@
+"""A skill and its cases, as frozen values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_upskill.checks import Check
+from pytest_upskill.compile.spec import Compile
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One question to a model and the checks its answer must hold."""
+
+    id: str
+    """Unique in its file and stable: the ``id`` given, else made of the input, never a position."""
+    input: str
+    checks: tuple[Check | Compile, ...]
+    """In the order of the file; every one must hold."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Name to text, appended to the prompt of every arm alike."""
+    min_pass_rate: float | None = None
+    """Share of the runs that must pass; None leaves it to the file, then to the option."""
+    models: tuple[str, ...] | None = None
+    """Labels of the only models this case is for; None for all."""
+    tags: tuple[str, ...] = ()
+    line: int = 1
+    """Line of the case in its file, from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateRule:
+    """Thresholds of the case file's ``gate``; None leaves one to the options."""
+
+    min_lift: float | None = None
+    min_pass_rate: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Skill:
+    """A ``SKILL.md`` folder with the cases that tell its worth."""
+
+    name: str
+    text: str
+    """The text of ``SKILL.md`` as the model gets it."""
+    case_file: Path
+    cases: tuple[Case, ...]
+    gate: GateRule = GateRule()
+    warnings: tuple[str, ...] = ()
+    """Departures of ``SKILL.md`` from the specification, each ``path:line:column: …``."""
