@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar, Protocol
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,3 +31,19 @@ class Check(Protocol):
     def check(self, text: str) -> CheckResult:
         """Tell whether ``text`` holds."""
         ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compile:
+    """The answer's code in ``language`` must build; a compiler decides, in a child process."""
+
+    name: ClassVar[str] = "compile"
+
+    language: str
+    """A registered language: ``python``, ``c``, ``cpp`` or ``cuda``."""
+    arch: str | None = None
+    """CUDA architecture, ``sm_90`` unless given."""
+    flags: tuple[str, ...] = ()
+    """Extra compiler flags of the case's author, such as ``-std=c++20``."""
+    files: Mapping[str, str] = field(default_factory=dict)
+    """Headers the case supplies: relative name to text."""

@@ -173,11 +173,12 @@ def _guess(name: str, default_base_url: str | None) -> tuple[str, str, str | Non
     if slash and head in _PROVIDERS:
         hint = f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
     raise ModelError(
-        f"cannot tell the provider of model {name!r}: "
-        f"write provider:model or model@base_url{hint}"
+        f"cannot tell the provider of model {name!r}: write provider:model or model@base_url{hint}"
     )
 
 
 def _label_of(name: str) -> str:
     """Shorten a model name to what may stand in a node id."""
-    return re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").rpartition("/")[2]).strip("-") or "model"
+    return (
+        re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").rpartition("/")[2]).strip("-") or "model"
+    )

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_upskill.checks import Check
-from pytest_upskill.compile.spec import Compile
+from pytest_upskill.checks import Check, Compile
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
