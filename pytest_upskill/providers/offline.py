@@ -1,0 +1,212 @@
+"""The embedded model ``offline``: it quotes its context, and so needs no key and no network.
+
+It is not a language model. It shows whether the facts that a case asks for are in the skill at
+all, and lets every other part of a run, real compilers included, be tried at no cost.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+
+from markdown_it import MarkdownIt
+
+from pytest_upskill.completion import Completion, Request
+
+EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
+NO_REFERENCE = "Offline model: no reference for this in the context."
+
+_CHARS_PER_TOKEN = 4
+_PASSAGE_CHARS = 800
+_ANSWER_CHARS = 2400
+_RUNNER_UP = 0.5
+"""Share of the best passage's score that another one needs to be quoted with it."""
+_MIN_SHARED = 2
+"""Words a passage must share with the question: one alone is chance."""
+
+_SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
+_FILE = re.compile(r'\n\n<file name="([^"\n]*)">\n(.*?)\n</file>', re.DOTALL)
+_WORD = re.compile(r"[^\W_]{2,40}")
+_INFLECTED = re.compile(r"(.{3,}?)(?:(?<=([bdgmnprt]))\2)?(?:ing|ies|ed|er|ly|s|e|y)+")
+_STOPWORDS = frozenset(
+    _WORD.findall(
+        "about all also am an and any are as at be been but by can could did do does for from get "
+        "give had has have her here him his how if in into is it its just know let like make may "
+        "me my need no not now of on one only or our out please put reply see she should show so "
+        "some tell than that the their them then there these they this those to up us use used "
+        "using want was we were what when where which who why will with would write yes you your"
+    )
+)
+_BLOCK_LEVELS = {
+    "paragraph_open": 0,
+    "fence": 0,
+    "code_block": 0,
+    "blockquote_open": 0,
+    "table_open": 0,
+    "list_item_open": 1,
+}
+_MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "html_block"])
+
+
+class OfflineClient:
+    """Answers with the passages of the skill and the attached files that match the question.
+
+    A passage is what stands together under one heading, up to and including its code block. Its
+    score is the sum, over the question's words, of ``log(1 + passages / passages with the word)``,
+    doubled where a heading above has the word. Words are compared without their inflection.
+
+    Nothing of the question itself is repeated, so a check cannot pass on it. Tokens are counted
+    as a quarter of the characters, rounded up.
+    """
+
+    def __init__(self) -> None:
+        self._passages = lru_cache(maxsize=256)(_passages)
+
+    async def complete(self, request: Request) -> Completion:
+        """Quote what matches the request's question best."""
+        started = time.perf_counter()
+        question, attached, _ = request.user.partition("\n\n<file name=")
+        files = _FILE.findall(request.user, len(question)) if attached else []
+        context = [*self._passages(_skill_markdown(request.skill))]
+        for name, text in files:
+            context += self._passages(_file_markdown(name, text))
+        answer = _answer(_best(context, _stems(question)))
+        text = answer[: request.max_tokens * _CHARS_PER_TOKEN]
+        return Completion(
+            text=text,
+            input_tokens=_tokens(request.system + request.user),
+            output_tokens=_tokens(text),
+            stop_reason="end" if text == answer else "max_tokens",
+            served_model="offline",
+            latency_s=time.perf_counter() - started,
+        )
+
+    async def aclose(self) -> None:
+        """Do nothing: there are no connections."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Block:
+    text: str
+    kind: str
+    """The Markdown parser's name for it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Passage:
+    text: str
+    """Markdown under its nearest heading."""
+    stems: frozenset[str]
+    """What its words and those of the headings above come down to."""
+    topic: frozenset[str]
+    """The headings' share of ``stems``."""
+
+
+def _tokens(text: str) -> int:
+    return math.ceil(len(text) / _CHARS_PER_TOKEN)
+
+
+def _skill_markdown(block: str) -> str:
+    """Take the body of ``SKILL.md`` out of the skill block."""
+    match = _SKILL.fullmatch(block)
+    return match[1] if match else block
+
+
+def _file_markdown(name: str, text: str) -> str:
+    """Turn an attached file into Markdown: anything but Markdown itself is one code block."""
+    _, _, suffix = name.rpartition(".")
+    if suffix.lower() in {"md", "markdown"}:
+        return f"# {name}\n\n{text}"
+    fence = "`" * (1 + max(2, *(len(run) for run in re.findall("`+|$", text))))
+    return f"# {name}\n\n{fence}{suffix}\n{text.rstrip()}\n{fence}"
+
+
+def _passages(markdown: str) -> tuple[_Passage, ...]:
+    return tuple(
+        _passage(headings, text)
+        for headings, blocks in _sections(markdown)
+        for text in _joined(blocks)
+    )
+
+
+def _passage(headings: Sequence[str], text: str) -> _Passage:
+    topic = _stems(" ".join(headings))
+    return _Passage(
+        text=f"## {headings[-1]}\n\n{text}" if headings else text,
+        stems=topic | _stems(text),
+        topic=topic,
+    )
+
+
+def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
+    """Tell what stands directly under each heading, with the headings above it."""
+    lines = re.sub(r"\r\n?", "\n", markdown).split("\n")
+    tokens = _MARKDOWN.parse(markdown)
+    headings: dict[int, str] = {}
+    blocks: list[_Block] = []
+    for index, token in enumerate(tokens):
+        if token.type == "heading_open" and token.level == 0:
+            yield tuple(headings.values()), blocks
+            depth = int(token.tag[1:])
+            headings = {d: text for d, text in headings.items() if d < depth}
+            headings[depth] = tokens[index + 1].content
+            blocks = []
+        elif token.map and token.level == _BLOCK_LEVELS.get(token.type):
+            text = "\n".join(lines[slice(*token.map)]).rstrip()
+            blocks.append(_Block(text=text, kind=token.type))
+    yield tuple(headings.values()), blocks
+
+
+def _joined(blocks: Iterable[_Block]) -> Iterator[str]:
+    """Join the blocks of a section into passages that end at a code block or at a fair length."""
+    passage = ""
+    for block in blocks:
+        if passage and block.kind != "fence" and len(passage) + len(block.text) > _PASSAGE_CHARS:
+            yield passage
+            passage = ""
+        separator = "\n" if block.kind == "list_item_open" else "\n\n"
+        passage = f"{passage}{separator}{block.text}" if passage else block.text
+        if block.kind == "fence":
+            yield passage
+            passage = ""
+    if passage:
+        yield passage
+
+
+def _stems(text: str) -> frozenset[str]:
+    words = set(_WORD.findall(text.lower())) - _STOPWORDS
+    return frozenset(match[1] if (match := _INFLECTED.fullmatch(word)) else word for word in words)
+
+
+def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
+    """Rank the passages that match the question, and drop those far behind the first."""
+    weights = {
+        stem: math.log1p(len(passages) / spread)
+        for stem in question
+        if (spread := sum(stem in passage.stems for passage in passages))
+    }
+    scores = {
+        # The exact sum: sets have no order, and the last bit must not decide between equals.
+        passage: math.fsum(weights[stem] * (1 + (stem in passage.topic)) for stem in shared)
+        for passage in passages
+        if len(shared := question & passage.stems) >= min(_MIN_SHARED, len(question))
+    }
+    ranked = sorted(scores, key=lambda passage: scores[passage], reverse=True)
+    return [passage for passage in ranked if scores[passage] >= _RUNNER_UP * scores[ranked[0]]]
+
+
+def _answer(passages: Sequence[_Passage]) -> str:
+    """Quote the passages in order, as many as fit, the first one always."""
+    if not passages:
+        return NO_REFERENCE
+    parts = [EXCERPT, passages[0].text]
+    room = _ANSWER_CHARS - len(passages[0].text)
+    for passage in passages[1:]:
+        if len(passage.text) <= room:
+            parts.append(passage.text)
+            room -= len(passage.text)
+    return "\n\n".join(parts) + "\n"
