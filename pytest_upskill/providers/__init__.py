@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Protocol
 
 from pytest_upskill.completion import Completion, Request
+from pytest_upskill.models import Model
+from pytest_upskill.providers.keys import Endpoint
+
+_SDKS = frozenset({"anthropic", "openai"})
 
 
 class Client(Protocol):
-    """Sends requests of one model; made once per session, used on one event loop only."""
+    """Sends requests to one endpoint; made once per session, used on one event loop only."""
 
     async def complete(self, request: Request) -> Completion:
         """Ask once, without retrying.
@@ -21,3 +26,41 @@ class Client(Protocol):
     async def aclose(self) -> None:
         """Close the connections."""
         ...
+
+
+def missing_sdk(model: Model) -> str | None:
+    """Say how to install the SDK that ``model`` needs; None where it is there or none is needed."""
+    name = model.provider
+    if name not in _SDKS or find_spec(name) is not None:
+        return None
+    return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
+
+
+def make_client(endpoint: Endpoint, *, timeout: float, concurrency: int) -> Client:
+    """Make the client of every model at ``endpoint``.
+
+    Imports the provider's SDK, which can take seconds: keep it off the event loop.
+
+    Args:
+        endpoint: Host and key.
+        timeout: Seconds one request may take.
+        concurrency: Connections to keep.
+
+    Raises:
+        LookupError: No such provider here; a plugin's hook has it.
+    """
+    match endpoint.provider:
+        case "anthropic":
+            from pytest_upskill.providers.anthropic import AnthropicClient  # noqa: PLC0415  the SDK
+
+            return AnthropicClient(endpoint, timeout=timeout, concurrency=concurrency)
+        case "openai":
+            from pytest_upskill.providers.openai import OpenAIClient  # noqa: PLC0415  the SDK
+
+            return OpenAIClient(endpoint, timeout=timeout, concurrency=concurrency)
+        case "offline":
+            from pytest_upskill.providers.offline import OfflineClient  # noqa: PLC0415  no cycle
+
+            return OfflineClient()
+        case other:
+            raise LookupError(other)

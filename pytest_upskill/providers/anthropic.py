@@ -1,0 +1,109 @@
+"""Anthropic's messages, on the official SDK."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import anthropic
+from anthropic.types import Message
+
+from pytest_upskill.completion import Completion, Request, StopReason
+from pytest_upskill.providers.keys import NO_KEY, Endpoint
+from pytest_upskill.providers.wire import Call, clean, count, http_options
+
+_STOP: Mapping[str | None, StopReason] = MappingProxyType(
+    {
+        "end_turn": "end",
+        "stop_sequence": "end",
+        "max_tokens": "max_tokens",
+        "model_context_window_exceeded": "max_tokens",
+        "refusal": "refusal",
+    }
+)
+
+
+class AnthropicClient:
+    """Asks the models of one endpoint.
+
+    Args:
+        endpoint: Host and key.
+        timeout: Seconds one request may take.
+        concurrency: Connections to keep.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, timeout: float, concurrency: int) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._sdk = anthropic.AsyncAnthropic(
+            api_key=endpoint.key if endpoint.own else NO_KEY,
+            # The SDK adds /v1 itself.
+            base_url=None if endpoint.own else endpoint.url.removesuffix("/v1"),
+            timeout=timeout,
+            max_retries=0,
+            http_client=anthropic.DefaultAsyncHttpxClient(
+                **http_options(endpoint, timeout=timeout, concurrency=concurrency)
+            ),
+        )
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once, without retrying.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        call = Call(model=request.model, endpoint=self._endpoint, timeout=self._timeout)
+        started = time.perf_counter()
+        # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
+        # into a failure, and warnings cannot be caught on one of several running tasks.
+        sent = self._sdk.post("/v1/messages", body=_body(request), cast_to=Message)
+        message = await call.reply(sent, Message, anthropic)
+        latency_s = time.perf_counter() - started
+        try:
+            return _completion(message, latency_s, self._endpoint)
+        except (AttributeError, TypeError) as error:
+            # The SDK does not validate what it parses.
+            raise call.unusable(message.to_dict(warnings=False)) from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._sdk.close()
+
+
+def _body(request: Request) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "model": request.model.name,
+        "max_tokens": request.max_tokens,
+        "messages": [{"role": "user", "content": clean(request.user)}],
+    }
+    system: list[dict[str, Any]] = []
+    if request.frame:
+        system.append({"type": "text", "text": clean(request.frame)})
+    if request.skill:
+        # Its own block, so that the one before it is the same in every arm; the skill is the
+        # last thing all cases share, so the cache breakpoint belongs on it.
+        cache = {"type": "ephemeral"}
+        system.append({"type": "text", "text": clean(request.skill), "cache_control": cache})
+    return body | {"system": system} if system else body
+
+
+def _completion(message: Message, latency_s: float, endpoint: Endpoint) -> Completion:
+    # Blocks of a type the SDK does not know arrive as text blocks without a text.
+    texts = [b.text for b in message.content if b.type == "text" and b.text is not None]
+    usage = message.usage
+    cache_read = count(usage, "cache_read_input_tokens") or 0
+    cache_write = count(usage, "cache_creation_input_tokens") or 0
+    uncached = count(usage, "input_tokens")
+    return Completion(
+        text=endpoint.redact(clean("".join(texts))),
+        input_tokens=None if uncached is None else uncached + cache_read + cache_write,
+        output_tokens=count(usage, "output_tokens"),
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        stop_reason=_STOP.get(message.stop_reason, "other"),
+        served_model=message.model,
+        request_id=message._request_id,  # noqa: SLF001  documented as public despite its name
+        latency_s=latency_s,
+    )

@@ -1,0 +1,166 @@
+"""Which key goes to which host: every key to its own, none to another."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import MappingProxyType
+from typing import Literal
+from urllib.parse import unquote, urlsplit
+
+from pytest_upskill.models import Model
+
+NO_KEY = "none"
+"""What a server without a key gets: the SDKs refuse to send no key at all."""
+
+_OWN_URL: Mapping[str, str] = MappingProxyType(
+    {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
+)
+_KEYS_OF_HOST: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        "api.anthropic.com": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
+        "api.openai.com": ("OPENAI_API_KEY",),
+    }
+)
+
+
+class KeyProblem(ValueError):  # noqa: N818  a cure to print, not a failure of this program
+    """The keys cannot be told apart or cannot be sent; the message says what to set."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One host, and the credential that is for this host alone."""
+
+    provider: str
+    url: str
+    """Base URL without credentials; empty where the provider has no host."""
+    own: bool = False
+    """Whether the SDK's own environment (headers, organization, profiles) is meant for it."""
+    key_variable: str = ""
+    """What to check when the host refuses the key."""
+    scheme: Literal["Bearer", "Basic"] = "Bearer"
+    key: str | None = field(default=None, repr=False)
+    """What follows the scheme; None leaves it to the SDK's own discovery."""
+
+    @property
+    def host(self) -> str:
+        """``host:port``, for messages."""
+        return urlsplit(self.url).netloc
+
+    def redact(self, text: str) -> str:
+        """Blank the key out of ``text``, which the host may have echoed."""
+        return text if self.key in {None, "", NO_KEY} else text.replace(self.key or "", "***")
+
+
+def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model, Endpoint]:
+    """Pair every model with its host and key; equal endpoints can share one client.
+
+    Raises:
+        KeyProblem: A key would be ambiguous or cannot be sent.
+    """
+    chosen = tuple(models)
+    custom = sorted({_bare_host(m.base_url) for m in chosen if m.base_url and not _vendor(m)})
+    return {model: _endpoint(model, environ, custom) for model in chosen}
+
+
+def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
+    """Say which variable to set before ``model`` can be asked; None where nothing is missing."""
+    names = _KEYS_OF_HOST.get(_vendor(model) or "")
+    if names is None or any(environ.get(name, "").strip() for name in names):
+        return None
+    if model.base_url is None and model.provider == "anthropic" and _finds_credentials(environ):
+        return None
+    return f"{model.label}: no key for {model.resolved}: set {names[0]}"
+
+
+def _endpoint(model: Model, environ: Mapping[str, str], custom: list[str]) -> Endpoint:
+    if model.provider not in _OWN_URL:
+        return Endpoint(provider=model.provider, url=model.base_url or "")
+    names = _KEYS_OF_HOST.get(_vendor(model) or "")
+    if names is None:
+        return _custom_endpoint(model, environ, custom)
+    own_url = environ.get(f"{model.provider.upper()}_BASE_URL") or _OWN_URL[model.provider]
+    variable = next((name for name in names if environ.get(name, "").strip()), names[0])
+    return Endpoint(
+        provider=model.provider,
+        url=_without_userinfo(model.base_url or own_url),
+        own=model.base_url is None,
+        key_variable=variable,
+        key=_usable(variable, environ) or None,
+    )
+
+
+def _custom_endpoint(model: Model, environ: Mapping[str, str], custom: list[str]) -> Endpoint:
+    """Give a custom host the credentials in its URL, else the key that was set for it."""
+    assert model.base_url is not None
+    url = urlsplit(model.base_url)
+    if url.username or url.password:
+        userinfo = f"{unquote(url.username or '')}:{unquote(url.password or '')}"
+        return Endpoint(
+            provider=model.provider,
+            url=_without_userinfo(model.base_url),
+            key_variable="the user and password in its URL",
+            scheme="Basic",
+            key=base64.b64encode(userinfo.encode()).decode(),
+        )
+    variable = "UPSKILL_API_KEY_" + re.sub(r"\W", "_", model.label, flags=re.ASCII).upper()
+    if not environ.get(variable, "").strip():
+        _refuse_ambiguous(variable, environ, custom)
+        variable = "UPSKILL_API_KEY"
+    return Endpoint(
+        provider=model.provider,
+        url=model.base_url,
+        key_variable=variable,
+        key=_usable(variable, environ) or NO_KEY,
+    )
+
+
+def _refuse_ambiguous(variable: str, environ: Mapping[str, str], custom: list[str]) -> None:
+    if len(custom) > 1 and environ.get("UPSKILL_API_KEY", "").strip():
+        raise KeyProblem(
+            f"UPSKILL_API_KEY is ambiguous, {' and '.join(custom)} would all get it: "
+            f"unset it and set {variable} (one variable per label) instead"
+        )
+
+
+def _usable(variable: str, environ: Mapping[str, str]) -> str:
+    """Read a key, without the line break that a file or a CI secret often ends with."""
+    key = environ.get(variable, "").strip()
+    if not (key.isascii() and key.isprintable() and " " not in key):
+        raise KeyProblem(
+            f"{variable} cannot be a key: there is a space, a line break or a non-ASCII character "
+            "in it: paste it again"
+        )
+    return key
+
+
+def _vendor(model: Model) -> str | None:
+    """Tell the vendor's host that ``model`` is at, None for any other host."""
+    url = urlsplit(model.base_url or _OWN_URL.get(model.provider, ""))
+    host = url.netloc.lower()
+    # Plain HTTP, userinfo or another port: not how the vendor is reached, so not its key.
+    return host if url.scheme == "https" and host in _KEYS_OF_HOST else None
+
+
+def _bare_host(url: str) -> str:
+    return urlsplit(url).netloc.rpartition("@")[2]
+
+
+def _without_userinfo(url: str) -> str:
+    return urlsplit(url)._replace(netloc=_bare_host(url)).geturl()
+
+
+def _finds_credentials(environ: Mapping[str, str]) -> bool:
+    """Tell whether Anthropic's SDK would find a profile or a workload identity."""
+    if environ.get("ANTHROPIC_PROFILE"):
+        return True
+    identity = "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"
+    federation = "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"
+    if all(environ.get(name) for name in federation) and any(map(environ.get, identity)):
+        return True
+    home = environ.get("ANTHROPIC_CONFIG_DIR") or Path.home() / ".config" / "anthropic"
+    return Path(home, "configs").is_dir()

@@ -1,0 +1,94 @@
+"""Chat completions, of OpenAI and every server that speaks them, on the official SDK."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+import openai
+from openai.types.chat import ChatCompletion
+
+from pytest_upskill.completion import Completion, Request, StopReason
+from pytest_upskill.providers.keys import NO_KEY, Endpoint
+from pytest_upskill.providers.wire import Call, clean, count, http_options
+
+_STOP: Mapping[str | None, StopReason] = MappingProxyType(
+    {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
+)
+
+
+class OpenAIClient:
+    """Asks the models of one endpoint.
+
+    Args:
+        endpoint: Host and key.
+        timeout: Seconds one request may take.
+        concurrency: Connections to keep.
+    """
+
+    def __init__(self, endpoint: Endpoint, *, timeout: float, concurrency: int) -> None:
+        self._endpoint = endpoint
+        self._timeout = timeout
+        self._sdk = openai.AsyncOpenAI(
+            api_key=endpoint.key if endpoint.own else NO_KEY,
+            base_url=endpoint.url,
+            timeout=timeout,
+            max_retries=0,
+            http_client=openai.DefaultAsyncHttpxClient(
+                **http_options(endpoint, timeout=timeout, concurrency=concurrency)
+            ),
+        )
+        # Found here, off the event loop: the SDK imports its resources at first use.
+        self._create: Any = self._sdk.chat.completions.create
+        # OpenAI's reasoning models refuse max_tokens; local servers ignore the newer name.
+        official = endpoint.host == "api.openai.com"
+        self._limit = "max_completion_tokens" if official else "max_tokens"
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once, without retrying.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        call = Call(model=request.model, endpoint=self._endpoint, timeout=self._timeout)
+        limit = {self._limit: request.max_tokens}
+        started = time.perf_counter()
+        sent = self._create(model=request.model.name, messages=_messages(request), **limit)
+        reply = await call.reply(sent, ChatCompletion, openai)
+        latency_s = time.perf_counter() - started
+        try:
+            return _completion(reply, latency_s, self._endpoint)
+        except (AttributeError, IndexError, TypeError) as error:
+            # The SDK does not validate what it parses.
+            raise call.unusable(reply.to_dict(warnings=False)) from error
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._sdk.close()
+
+
+def _messages(request: Request) -> list[dict[str, str]]:
+    user = {"role": "user", "content": clean(request.user)}
+    if not request.system:
+        return [user]
+    return [{"role": "system", "content": clean(request.system)}, user]
+
+
+def _completion(reply: ChatCompletion, latency_s: float, endpoint: Endpoint) -> Completion:
+    choice = reply.choices[0]
+    refusal = choice.message.refusal
+    usage = reply.usage
+    details = getattr(usage, "prompt_tokens_details", None)
+    return Completion(
+        text=endpoint.redact(clean(choice.message.content or refusal or "")),
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        cache_read_tokens=count(details, "cached_tokens") or 0,
+        cache_write_tokens=count(details, "cache_write_tokens") or 0,
+        stop_reason="refusal" if refusal else _STOP.get(choice.finish_reason, "other"),
+        served_model=reply.model,
+        request_id=reply._request_id,  # noqa: SLF001  documented as public despite its name
+        latency_s=latency_s,
+    )

@@ -1,0 +1,219 @@
+"""What both SDKs are given and asked alike: HTTP options, faults, clean text."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from json import JSONDecodeError
+from typing import Any, TypeVar
+
+import httpx2
+
+from pytest_upskill.completion import ProviderError
+from pytest_upskill.models import Model
+from pytest_upskill.providers.keys import Endpoint
+
+Reply = TypeVar("Reply")
+
+_CONNECT_S = 10.0
+_KEEPALIVE_S = 120.0
+_DETAIL_CHARS = 200
+_FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
+_PASSING = frozenset({408, 409, 429})
+_WIRE_HEADERS = frozenset(
+    {
+        "accept",
+        "accept-encoding",
+        "anthropic-version",
+        "connection",
+        "content-length",
+        "content-type",
+        "host",
+    }
+)
+
+
+def http_options(endpoint: Endpoint, *, timeout: float, concurrency: int) -> dict[str, Any]:
+    """Make the arguments of either SDK's ``DefaultAsyncHttpxClient``.
+
+    Args:
+        endpoint: The only host this client is for.
+        timeout: Seconds one request may take.
+        concurrency: Connections, all of them kept alive.
+    """
+
+    async def keep_to_the_host(request: httpx2.Request) -> None:
+        # The SDKs add what the environment says (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, ...).
+        for name in set(request.headers) - _WIRE_HEADERS:
+            del request.headers[name]
+        request.headers["user-agent"] = "pytest-upskill"
+        request.headers["authorization"] = f"{endpoint.scheme} {endpoint.key}"
+
+    return {
+        "timeout": httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S)),
+        "limits": httpx2.Limits(
+            max_connections=concurrency,
+            max_keepalive_connections=concurrency,
+            keepalive_expiry=_KEEPALIVE_S,
+        ),
+        # A prompt and a key are for the host that was named, not for where it points.
+        "follow_redirects": False,
+        "event_hooks": {"request": [] if endpoint.own else [keep_to_the_host]},
+    }
+
+
+def clean(text: str) -> str:
+    """Replace lone surrogates, which no UTF-8 file and no other process can take."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def count(usage: object, name: str) -> int | None:
+    """Read a token count; a server may leave out any of them, or the whole usage."""
+    value = getattr(usage, name, None)
+    return value if isinstance(value, int) else None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One attempt: who is asked, where, and for how many seconds at most."""
+
+    model: Model
+    endpoint: Endpoint
+    timeout: float
+
+    async def reply(self, sent: Awaitable[object], kind: type[Reply], sdk: Any) -> Reply:
+        """Await an SDK's call and return its reply; turn all else into one kind of error.
+
+        Args:
+            sent: The SDK's call.
+            kind: The class of a usable reply.
+            sdk: The module with the SDK's exceptions, named alike in both.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        try:
+            async with asyncio.timeout(self.timeout):
+                reply = await sent
+        except sdk.APIStatusError as error:
+            raise self.refused(error.status_code, error.body, error.response.headers) from error
+        except sdk.APIConnectionError as error:
+            raise self._unreachable(error) from error
+        except TimeoutError as error:
+            raise self._silent() from error
+        except (JSONDecodeError, UnicodeDecodeError) as error:
+            why = f"{self.endpoint.host} sent broken JSON ({error})"
+            raise self._error(why, status=200, retryable=True) from error
+        except Exception as error:  # whatever an SDK raises, the run is missing data
+            raise self._error(f"{type(error).__name__}: {_detail(str(error))}") from error
+        if not isinstance(reply, kind):
+            raise self.unusable(reply)
+        return reply
+
+    def refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
+        """Make the error of an HTTP status.
+
+        Which statuses pass is what both SDKs retry: 408, 409, 429 and 5xx, unless the
+        ``x-should-retry`` header says otherwise.
+        """
+        broke = status == 429 and _code(body) == "insufficient_quota"  # noqa: PLR2004  as in HTTP
+        passing = (status in _PASSING or status >= 500) and not broke  # noqa: PLR2004
+        retryable = {"true": True, "false": False}.get(headers.get("x-should-retry", ""), passing)
+        said = " ".join(part for part in (f"HTTP {status}", _detail(body)) if part)
+        cure = self._cure(status, headers)
+        return self._error(
+            ": ".join(part for part in (said, cure) if part),
+            status=status,
+            retryable=retryable,
+            retry_after=_retry_after(headers),
+            fatal=(status in _FATAL or broke) and not retryable,
+        )
+
+    def unusable(self, reply: object) -> ProviderError:
+        """Make the error of a reply with status 200 that is no answer.
+
+        Some hosts send their errors so; they count as the status they name.
+        """
+        code = _code(reply)
+        if isinstance(code, int):
+            return self.refused(code, reply, {})
+        return self._error(
+            f"{self.endpoint.host} sent no API reply but {_detail(reply)!r}: "
+            "is the base URL right?",
+            status=200,
+        )
+
+    def _cure(self, status: int, headers: Mapping[str, str]) -> str:
+        match status:
+            case 301 | 302 | 303 | 307 | 308:
+                return f"{self.endpoint.host} redirects to {headers.get('location', 'nowhere')}"
+            case 401 | 403:
+                return f"check {self.endpoint.key_variable}"
+            case 402:
+                return f"check the billing of the account of {self.endpoint.key_variable}"
+            case 404 if self.endpoint.provider == "openai" and not self.endpoint.own:
+                return (
+                    f"no model {self.model.name!r} at {self.endpoint.url}, or the base URL needs "
+                    "its /v1"
+                )
+            case 404:
+                return f"no model {self.model.name!r} at {self.endpoint.host}"
+        return ""
+
+    def _unreachable(self, error: Exception) -> ProviderError:
+        cause = error.__cause__
+        if isinstance(cause, httpx2.TimeoutException) and not isinstance(
+            cause, httpx2.ConnectTimeout
+        ):
+            return self._silent()
+        why = str(cause or error) or type(cause or error).__name__
+        return self._error(
+            f"no connection to {self.endpoint.host} ({why}): is it running and reachable?",
+            retryable=True,
+        )
+
+    def _silent(self) -> ProviderError:
+        return self._error(
+            f"no reply from {self.endpoint.host} within {self.timeout:g} s (--upskill-timeout)",
+            retryable=True,
+        )
+
+    def _error(self, message: str, **details: Any) -> ProviderError:
+        line = self.endpoint.redact(_one_line(message))
+        return ProviderError(f"{self.model.label}: {line}", **details)
+
+
+def _detail(body: object) -> str:
+    """Find the server's own words in an error body, whatever its shape."""
+    while isinstance(body, Mapping):
+        body = body.get("error") or body.get("message") or body.get("detail")
+    text = _one_line(str(body or ""))
+    return text if len(text) <= _DETAIL_CHARS else text[:_DETAIL_CHARS] + "..."
+
+
+def _code(body: object) -> object:
+    """Find OpenAI's error code, in the body or, as its SDK gives it, already unwrapped."""
+    inner = body.get("error", body) if isinstance(body, Mapping) else None
+    return inner.get("code") if isinstance(inner, Mapping) else None
+
+
+def _one_line(text: str) -> str:
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+def _retry_after(headers: Mapping[str, str]) -> float | None:
+    """Read how many seconds to wait: ``retry-after-ms``, else RFC 9110's ``Retry-After``."""
+    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
+        try:
+            seconds = float(headers.get(name, "")) / unit
+        except ValueError:
+            continue
+        return seconds if 0 < seconds < float("inf") else None
+    try:
+        at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, at - time.time())

@@ -1,0 +1,40 @@
+"""Ask a loopback server through a real SDK client."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+from pytest_upskill.completion import Completion, Request
+from pytest_upskill.models import Model, parse_model
+from pytest_upskill.providers import Client, make_client
+from pytest_upskill.providers.keys import endpoints
+from tests.loopback import Loopback
+
+
+def model_at(loopback: Loopback, provider: str, name: str = "some-model") -> Model:
+    url = loopback.url if provider == "anthropic" else loopback.openai_url
+    return parse_model(f"m={provider}:{name}@{url}")
+
+
+def request_to(
+    model: Model, *, frame: str = "Be brief.", skill: str = "", user: str = "Why?"
+) -> Request:
+    return Request(model=model, frame=frame, skill=skill, user=user, max_tokens=64, run=0)
+
+
+def ask(request: Request, *, timeout: float = 10, cancel_after: float | None = None) -> Completion:
+    """Send one request with the keys of this process's environment; all times in seconds."""
+    (endpoint,) = endpoints([request.model], os.environ).values()
+    client = make_client(endpoint, timeout=timeout, concurrency=4)
+    return asyncio.run(_ask(client, request, cancel_after))
+
+
+async def _ask(client: Client, request: Request, cancel_after: float | None) -> Completion:
+    task = asyncio.ensure_future(client.complete(request))
+    if cancel_after is not None:
+        asyncio.get_running_loop().call_later(cancel_after, task.cancel)
+    try:
+        return await task
+    finally:
+        await client.aclose()

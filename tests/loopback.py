@@ -1,0 +1,210 @@
+"""A server on 127.0.0.1 that speaks both wire formats, as a fixture and by URL."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Literal, cast
+
+import pytest
+
+_STOP_ANTHROPIC = {"end": "end_turn"}
+_STOP_OPENAI = {"end": "stop", "max_tokens": "length", "refusal": "content_filter"}
+_USAGE_ANTHROPIC = {"input_tokens": 11, "output_tokens": 7}
+_USAGE_OPENAI = {"prompt_tokens": 11, "completion_tokens": 7, "total_tokens": 18}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Received:
+    """One request, as it came over the wire."""
+
+    path: str
+    headers: Mapping[str, str]
+    """Names in lower case."""
+    body: Mapping[str, Any]
+
+    @property
+    def system(self) -> str:
+        if "system" in self.body:
+            return "".join(block["text"] for block in self.body["system"])
+        return "".join(m["content"] for m in self.body["messages"] if m["role"] == "system")
+
+    @property
+    def user(self) -> str:
+        return str(self.body["messages"][-1]["content"])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """One reply, put into the wire format that was asked for unless ``body`` says what to send."""
+
+    text: str = "ok"
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    delay: float = 0.0
+    """Seconds before the first byte."""
+    stop: str = "end"
+    """``end``, ``max_tokens`` or ``refusal`` in either format, anything else verbatim."""
+    usage: Mapping[str, Any] | Literal["some"] | None = "some"
+    """In the words of the wire format asked for; None sends no usage."""
+    content: Sequence[Mapping[str, Any]] | None = None
+    """Content blocks of an Anthropic reply, instead of one with ``text``."""
+    message: Mapping[str, Any] = field(default_factory=dict)
+    """What to change in the message of a chat completion."""
+    body: str | Mapping[str, Any] | None = None
+    """Sent as it is; a mapping as JSON."""
+    content_type: str = "application/json"
+
+
+Answer = Callable[[Received], Reply | str]
+
+
+class Loopback:
+    """The running server: what to reply, and what was asked.
+
+    Attributes:
+        replies: Sent first, one per request.
+        answer: Makes every reply after those.
+        requests: Everything received, in order of arrival.
+        peak: The most requests that were open at one time.
+    """
+
+    def __init__(self) -> None:
+        self.replies: deque[Reply | str] = deque()
+        self.answer: Answer = lambda _: Reply()
+        self.requests: list[Received] = []
+        self.peak = 0
+        self._open = 0
+        self._lock = threading.Lock()
+        self._closing = threading.Event()
+        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+        self._server.daemon_threads = True
+        self._server.block_on_close = False
+        self._server.loopback = self  # type: ignore[attr-defined]
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
+        )
+        self._thread.start()
+
+    @property
+    def url(self) -> str:
+        """The server's origin, which is the base URL of the Anthropic format."""
+        return f"http://127.0.0.1:{self._server.server_port}"
+
+    @property
+    def openai_url(self) -> str:
+        return f"{self.url}/v1"
+
+    def respond(self, received: Received) -> Reply:
+        """Record a request and choose its reply."""
+        with self._lock:
+            self.requests.append(received)
+            self._open += 1
+            self.peak = max(self.peak, self._open)
+            reply = self.replies.popleft() if self.replies else None
+        try:
+            reply = self.answer(received) if reply is None else reply
+            reply = Reply(text=reply) if isinstance(reply, str) else reply
+            self._closing.wait(reply.delay)
+        finally:
+            with self._lock:
+                self._open -= 1
+        return reply
+
+    def close(self) -> None:
+        self._closing.set()
+        self._server.shutdown()
+        self._server.server_close()
+        self._thread.join()
+
+
+@pytest.fixture
+def loopback() -> Iterator[Loopback]:
+    server = Loopback()
+    yield server
+    server.close()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+
+    def do_POST(self) -> None:
+        length = int(self.headers["content-length"])
+        received = Received(
+            path=self.path,
+            headers={name.lower(): value for name, value in self.headers.items()},
+            body=json.loads(self.rfile.read(length)),
+        )
+        loopback = cast("Loopback", self.server.loopback)  # type: ignore[attr-defined]
+        reply = loopback.respond(received)
+        body = _body(received, reply).encode()
+        try:
+            self._send(reply, body)
+        except (BrokenPipeError, ConnectionResetError):
+            self.close_connection = True
+
+    def _send(self, reply: Reply, body: bytes) -> None:
+        self.send_response(reply.status)
+        headers = {
+            "content-type": reply.content_type,
+            "request-id": "req_1",
+            "x-request-id": "req_1",
+            **reply.headers,
+            "content-length": str(len(body)),
+        }
+        for name, value in headers.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as in the base class
+        pass
+
+
+def _body(received: Received, reply: Reply) -> str:
+    if isinstance(reply.body, str):
+        return reply.body
+    if reply.body is not None:
+        return json.dumps(reply.body)
+    if received.path.endswith("/messages"):
+        return json.dumps(_anthropic(received, reply))
+    if received.path.endswith("/chat/completions"):
+        return json.dumps(_openai(received, reply))
+    return json.dumps({"error": {"message": f"no such path: {received.path}"}})
+
+
+def _anthropic(received: Received, reply: Reply) -> dict[str, Any]:
+    if reply.status != 200:
+        error = {"type": "api_error", "message": reply.text}
+        return {"type": "error", "error": error}
+    text = [{"type": "text", "text": reply.text}]
+    return {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": received.body["model"],
+        "content": text if reply.content is None else reply.content,
+        "stop_reason": _STOP_ANTHROPIC.get(reply.stop, reply.stop),
+        "stop_sequence": None,
+        "usage": _USAGE_ANTHROPIC if reply.usage == "some" else reply.usage,
+    }
+
+
+def _openai(received: Received, reply: Reply) -> dict[str, Any]:
+    if reply.status != 200:
+        return {"error": {"message": reply.text, "type": "api_error", "code": None}}
+    message = {"role": "assistant", "content": reply.text, "refusal": None, **reply.message}
+    finish_reason = _STOP_OPENAI.get(reply.stop, reply.stop)
+    return {
+        "id": "chatcmpl-1",
+        "object": "chat.completion",
+        "created": 0,
+        "model": received.body["model"],
+        "choices": [{"index": 0, "finish_reason": finish_reason, "message": message}],
+        "usage": _USAGE_OPENAI if reply.usage == "some" else reply.usage,
+    }

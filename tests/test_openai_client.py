@@ -1,0 +1,127 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_upskill.completion import Completion, Request
+from tests.asking import ask, model_at, request_to
+from tests.loopback import Loopback, Reply
+
+
+def completion(loopback: Loopback, reply: Reply) -> Completion:
+    loopback.replies.append(reply)
+    return ask(to(loopback))
+
+
+def to(loopback: Loopback, *, frame: str = "Be brief.", skill: str = "", user: str = "") -> Request:
+    return request_to(model_at(loopback, "openai"), frame=frame, skill=skill, user=user)
+
+
+def test_the_request_is_what_every_server_reads_and_nothing_else(loopback: Loopback) -> None:
+    ask(to(loopback, frame="Be brief.", skill="\nUse tabs.", user="Why?"))
+
+    (request,) = loopback.requests
+    assert request.path == "/v1/chat/completions"
+    assert request.body == {
+        "model": "some-model",
+        "max_tokens": 64,
+        "messages": [
+            {"role": "system", "content": "Be brief.\nUse tabs."},
+            {"role": "user", "content": "Why?"},
+        ],
+    }
+
+
+def test_the_arms_differ_in_the_system_message_alone(loopback: Loopback) -> None:
+    ask(to(loopback, skill=""))
+    ask(to(loopback, skill="\nUse tabs."))
+
+    without, with_skill = loopback.requests
+    assert with_skill.system == without.system + "\nUse tabs."
+    assert with_skill.user == without.user
+    assert {**with_skill.body, "messages": 0} == {**without.body, "messages": 0}
+
+
+def test_an_empty_system_prompt_is_left_out(loopback: Loopback) -> None:
+    ask(to(loopback, frame=""))
+
+    assert [m["role"] for m in loopback.requests[0].body["messages"]] == ["user"]
+
+
+def test_a_model_name_is_sent_verbatim(loopback: Loopback) -> None:
+    name = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
+
+    ask(request_to(model_at(loopback, "openai", name)))
+
+    assert loopback.requests[0].body["model"] == name
+
+
+@pytest.mark.parametrize("content", [None, ""])
+def test_no_content_is_an_empty_answer(loopback: Loopback, content: str | None) -> None:
+    message = {"content": content, "reasoning_content": "hm, let me"}
+
+    answer = completion(loopback, Reply(message=message, stop="length"))
+
+    assert (answer.text, answer.stop_reason) == ("", "max_tokens")
+
+
+def test_a_refusal_is_its_own_outcome_with_its_words(loopback: Loopback) -> None:
+    answer = completion(loopback, Reply(message={"content": None, "refusal": "I will not."}))
+
+    assert (answer.text, answer.stop_reason) == ("I will not.", "refusal")
+
+
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [
+        ("stop", "end"),
+        ("length", "max_tokens"),
+        ("content_filter", "refusal"),
+        ("tool_calls", "other"),
+        ("brand_new_reason", "other"),
+    ],
+)
+def test_finish_reasons_are_told_apart(loopback: Loopback, said: str, meant: str) -> None:
+    answer = completion(loopback, Reply(stop=said))
+
+    assert answer.stop_reason == meant
+
+
+def test_cached_tokens_are_already_in_the_prompt(loopback: Loopback) -> None:
+    usage = {
+        "prompt_tokens": 235,
+        "completion_tokens": 7,
+        "total_tokens": 242,
+        "prompt_tokens_details": {"cached_tokens": 200, "cache_write_tokens": 30},
+    }
+
+    answer = completion(loopback, Reply(usage=usage))
+
+    assert (answer.input_tokens, answer.output_tokens) == (235, 7)
+    assert (answer.cache_read_tokens, answer.cache_write_tokens) == (200, 30)
+
+
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": "many"}])
+def test_tokens_nobody_counted_are_unknown(
+    loopback: Loopback, usage: dict[str, Any] | None
+) -> None:
+    answer = completion(loopback, Reply(usage=usage))
+
+    assert (answer.input_tokens, answer.output_tokens) == (None, None)
+
+
+def test_the_answer_says_who_gave_it(loopback: Loopback) -> None:
+    answer = completion(loopback, Reply())
+
+    assert (answer.served_model, answer.request_id) == ("some-model", "req_1")
+    assert answer.latency_s > 0
+
+
+def test_lone_surrogates_are_replaced_both_ways_and_nuls_are_kept(loopback: Loopback) -> None:
+    loopback.replies.append(Reply(text="a\ud800b\0c"))
+
+    answer = ask(to(loopback, user="\udfff?"))
+
+    assert answer.text == "a?b\0c"
+    assert loopback.requests[0].user == "??"

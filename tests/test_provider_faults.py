@@ -1,0 +1,215 @@
+from __future__ import annotations
+
+import asyncio
+import socket
+from email.utils import formatdate
+from time import time
+
+import pytest
+
+from pytest_upskill.completion import ProviderError
+from pytest_upskill.models import parse_model
+from tests.asking import ask, model_at, request_to
+from tests.loopback import Loopback, Reply
+
+BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
+
+
+def fault(loopback: Loopback, provider: str, reply: Reply, *, timeout: float = 10) -> ProviderError:
+    loopback.replies.append(reply)
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(model_at(loopback, provider)), timeout=timeout)
+    return caught.value
+
+
+@BOTH
+@pytest.mark.parametrize("status", [401, 403])
+def test_a_refused_key_stops_the_model_and_names_the_variable(
+    loopback: Loopback, provider: str, status: int
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, text="invalid x-api-key"))
+
+    assert str(error) == f"m: HTTP {status} invalid x-api-key: check UPSKILL_API_KEY"
+    assert (error.status, error.fatal, error.retryable) == (status, True, False)
+
+
+@BOTH
+def test_an_unknown_model_stops_the_model_and_names_it(loopback: Loopback, provider: str) -> None:
+    error = fault(loopback, provider, Reply(status=404, text="not found"))
+
+    assert str(error).startswith("m: HTTP 404 not found: no model 'some-model' at ")
+    assert (error.fatal, error.retryable) == (True, False)
+
+
+@BOTH
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
+def test_a_passing_status_may_be_asked_again(
+    loopback: Loopback, provider: str, status: int
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, text="later"))
+
+    assert str(error) == f"m: HTTP {status} later"
+    assert (error.status, error.fatal, error.retryable) == (status, False, True)
+    assert len(loopback.requests) == 1
+
+
+@BOTH
+def test_a_bad_request_is_this_requests_own_fault(loopback: Loopback, provider: str) -> None:
+    error = fault(loopback, provider, Reply(status=400, text="prompt too long"))
+
+    assert str(error) == "m: HTTP 400 prompt too long"
+    assert (error.fatal, error.retryable) == (False, False)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("status", "header", "retryable"), [(400, "true", True), (500, "false", False)]
+)
+def test_the_server_decides_whether_to_ask_again(
+    loopback: Loopback, provider: str, status: int, header: str, retryable: bool
+) -> None:
+    error = fault(loopback, provider, Reply(status=status, headers={"x-should-retry": header}))
+
+    assert error.retryable is retryable
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"retry-after": "7"}, 7),
+        ({"retry-after": "0.5"}, 0.5),
+        ({"retry-after-ms": "250", "retry-after": "7"}, 0.25),
+        ({"retry-after": "-1"}, None),
+        ({"retry-after": "nan"}, None),
+        ({"retry-after": "soon"}, None),
+        ({}, None),
+    ],
+)
+def test_retry_after_is_read(
+    loopback: Loopback, provider: str, headers: dict[str, str], seconds: float | None
+) -> None:
+    error = fault(loopback, provider, Reply(status=429, headers=headers))
+
+    assert error.retry_after == seconds
+
+
+@BOTH
+def test_retry_after_may_be_a_date(loopback: Loopback, provider: str) -> None:
+    headers = {"retry-after": formatdate(time() + 3600, usegmt=True)}
+
+    error = fault(loopback, provider, Reply(status=429, headers=headers))
+
+    assert error.retry_after == pytest.approx(3600, abs=60)
+
+
+@BOTH
+def test_an_exhausted_quota_is_not_worth_waiting_for(loopback: Loopback, provider: str) -> None:
+    body = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
+
+    error = fault(loopback, provider, Reply(status=429, body=body))
+
+    assert (error.fatal, error.retryable) == (True, False)
+
+
+@BOTH
+def test_silence_is_a_fault_after_the_timeout(loopback: Loopback, provider: str) -> None:
+    error = fault(loopback, provider, Reply(delay=30), timeout=0.2)
+
+    assert str(error).endswith(" within 0.2 s (--upskill-timeout)")
+    assert (error.status, error.retryable) == (None, True)
+
+
+@BOTH
+def test_a_host_that_is_not_there_is_named(provider: str) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+    model = parse_model(f"m={provider}:some-model@http://{host}")
+
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(model))
+
+    assert str(caught.value).startswith(f"m: no connection to {host} (")
+    assert (caught.value.status, caught.value.retryable) == (None, True)
+
+
+@BOTH
+def test_truncated_json_is_a_fault(loopback: Loopback, provider: str) -> None:
+    error = fault(loopback, provider, Reply(body='{"id": "1", "content": [{"ty'))
+
+    assert " sent broken JSON (" in str(error)
+    assert (error.status, error.retryable) == (200, True)
+
+
+@BOTH
+@pytest.mark.parametrize("content_type", ["text/html", "application/json"])
+def test_a_web_page_is_a_fault(loopback: Loopback, provider: str, content_type: str) -> None:
+    page = "<!doctype html>\n<title>Sign in</title>"
+
+    error = fault(loopback, provider, Reply(body=page, content_type=content_type))
+
+    assert "\n" not in str(error)
+    assert error.status == 200
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "body",
+    [{}, {"choices": None, "content": None}, {"choices": [], "content": 1}, "[]", "null", '"a"'],
+)
+def test_a_reply_without_an_answer_is_a_fault(
+    loopback: Loopback, provider: str, body: str | dict[str, object]
+) -> None:
+    error = fault(loopback, provider, Reply(body=body))
+
+    assert str(error).startswith(
+        f"m: {loopback.url.removeprefix('http://')} sent no API reply but "
+    )
+
+
+@BOTH
+def test_an_error_with_status_200_is_a_fault_in_the_servers_words(
+    loopback: Loopback, provider: str
+) -> None:
+    error = fault(loopback, provider, Reply(body={"error": {"message": "upstream is gone"}}))
+
+    assert "upstream is gone" in str(error)
+
+
+@BOTH
+def test_an_error_with_status_200_counts_as_the_status_it_names(
+    loopback: Loopback, provider: str
+) -> None:
+    body = {"error": {"message": "slow down", "code": 429}}
+
+    error = fault(loopback, provider, Reply(body=body))
+
+    assert (str(error), error.status, error.retryable) == ("m: HTTP 429 slow down", 429, True)
+
+
+@BOTH
+def test_a_fault_is_one_printable_line_of_bounded_length(loopback: Loopback, provider: str) -> None:
+    error = fault(loopback, provider, Reply(status=400, text="\x1b[31mred\nline\x00" + "x" * 5000))
+
+    assert str(error).isprintable()
+    assert len(str(error)) < 300
+
+
+@BOTH
+def test_a_fault_does_not_repeat_the_key(
+    loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UPSKILL_API_KEY", "sk-very-secret")
+
+    error = fault(loopback, provider, Reply(status=401, text="bad key sk-very-secret"))
+
+    assert str(error) == "m: HTTP 401 bad key ***: check UPSKILL_API_KEY"
+
+
+@BOTH
+def test_cancelling_a_request_is_no_fault(loopback: Loopback, provider: str) -> None:
+    loopback.replies.append(Reply(delay=30))
+
+    with pytest.raises(asyncio.CancelledError):
+        ask(request_to(model_at(loopback, provider)), cancel_after=0.2)
