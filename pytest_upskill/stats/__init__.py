@@ -1,0 +1,56 @@
+"""Statistics of one cell: lift, its interval, the verdict, the gate's test and the token ratio.
+
+Every function is pure and takes counts of *valid* runs, one ``CaseCounts`` per case. All statements
+but ``population_interval`` are about these cases: would the same suite, run again, say the same?
+Cases without a valid run in one of the arms tell nothing and are left out. A figure that the data
+cannot give is ``None``; a test without data has ``p = 1``.
+"""
+
+from __future__ import annotations
+
+from pytest_upskill.stats.counts import CaseCounts, Interval, lift
+from pytest_upskill.stats.early_stop import early_gate, early_verdict, last_look_alpha
+from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
+from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
+from pytest_upskill.stats.tokens import (
+    TokenRatio,
+    pays_for_itself,
+    token_ratio,
+    tokens_per_pass,
+    total_token_ratio,
+)
+from pytest_upskill.stats.verdicts import (
+    MIN_RUNS,
+    Verdict,
+    mixed,
+    runs_needed,
+    too_many_missing,
+    verdict,
+)
+
+__all__ = [
+    "MIN_RUNS",
+    "CaseCounts",
+    "Interval",
+    "TokenRatio",
+    "Verdict",
+    "early_gate",
+    "early_verdict",
+    "holm",
+    "last_look_alpha",
+    "lift",
+    "lift_interval",
+    "lift_test",
+    "mixed",
+    "pass_rate_interval",
+    "pays_for_itself",
+    "population_interval",
+    "regression_test",
+    "runs_needed",
+    "significant",
+    "token_ratio",
+    "tokens_per_pass",
+    "too_many_missing",
+    "total_token_ratio",
+    "verdict",
+]

@@ -1,0 +1,75 @@
+"""The counts that every statistic starts from, and the lift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import NamedTuple
+
+
+@dataclass(frozen=True, slots=True)
+class CaseCounts:
+    """Valid runs of one case in two arms, and how many of them passed.
+
+    Raises:
+        ValueError: A count is not a whole number, or passes are not within 0..runs.
+    """
+
+    passes_with: int
+    runs_with: int
+    passes_without: int
+    runs_without: int
+
+    def __post_init__(self) -> None:
+        _check("with", self.passes_with, self.runs_with)
+        _check("without", self.passes_without, self.runs_without)
+
+    @property
+    def usable(self) -> bool:
+        """Whether both arms have a valid run."""
+        return self.runs_with > 0 and self.runs_without > 0
+
+    @property
+    def difference(self) -> Fraction:
+        """Pass rate with minus pass rate without; exact, so that equal differences are equal."""
+        return Fraction(self.passes_with, self.runs_with) - Fraction(
+            self.passes_without, self.runs_without
+        )
+
+
+class Interval(NamedTuple):
+    """Both limits of an interval, each part of it."""
+
+    low: float
+    high: float
+
+
+def usable(cases: Sequence[CaseCounts]) -> list[CaseCounts]:
+    """Select the cases that have a valid run in both arms."""
+    return [case for case in cases if case.usable]
+
+
+def lift(cases: Sequence[CaseCounts]) -> float | None:
+    """Estimate the lift: the mean over cases of the differences in pass rate.
+
+    ``(1/C) Σ (passes_with/runs_with - passes_without/runs_without)``: every case weighs the same,
+    however many runs it has.
+
+    Args:
+        cases: Counts per case; cases with an empty arm are left out.
+
+    Returns:
+        A figure from -1 to 1, or None where no case has runs in both arms.
+    """
+    differences = [case.difference for case in usable(cases)]
+    return float(sum(differences) / len(differences)) if differences else None
+
+
+def _check(arm: str, passes: int, runs: int) -> None:
+    whole = all(isinstance(count, int) for count in (passes, runs))
+    if not whole or not 0 <= passes <= runs:
+        raise ValueError(
+            f"{passes!r} passes of {runs!r} runs {arm} the skill: "
+            "give whole numbers, passes from 0 to runs"
+        )

@@ -1,0 +1,153 @@
+"""What a cell's counts say: helps, no effect, hurts, or too few runs to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+from math import ceil, sqrt
+from statistics import NormalDist
+from typing import Literal
+
+from pytest_upskill.stats.counts import CaseCounts, lift, usable
+from pytest_upskill.stats.exact_test import holm, mid_p_tails, significant
+from pytest_upskill.stats.intervals import lift_interval, two_sided_z
+
+Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
+
+MIN_RUNS = 5
+"""Fewest valid runs of an arm, over all cases, that a verdict may rest on."""
+
+_MAX_MISSING_SHARE = 0.2
+
+
+def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.15) -> Verdict:
+    """Judge whether the skill helps on these cases.
+
+    ``helps`` and ``hurts`` where ``lift_test`` is significant and the lift has that sign; else
+    ``no effect`` where the ``1 - 2 alpha`` interval lies within ±margin, which is two one-sided
+    tests at alpha (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680); else ``too few runs``,
+    as with fewer than ``MIN_RUNS`` runs in an arm.
+
+    Args:
+        cases: Counts per case; cases with an empty arm are left out.
+        alpha: Error rate of each statement, 0 to 1.
+        margin: Lift, as a fraction, that is too small to matter.
+    """
+    cases = usable(cases)
+    estimate = lift(cases)
+    if estimate is None or _fewest_runs(cases) < MIN_RUNS:
+        return "too few runs"
+    less, more = mid_p_tails(cases)
+    if estimate > 0 and significant(2 * more, alpha):
+        return "helps"
+    if estimate < 0 and significant(2 * less, alpha):
+        return "hurts"
+    interval = lift_interval(cases, 1 - 2 * alpha)
+    if interval is not None and -margin < interval.low and interval.high < margin:
+        return "no effect"
+    return "too few runs"
+
+
+def runs_needed(cases: Sequence[CaseCounts], alpha: float = 0.05, power: float = 0.8) -> int | None:
+    """Estimate how many runs per case and arm would show the lift seen, if it is the true one.
+
+    ``K (z_(1-alpha/2) + z_power)² / χ²``, K the mean runs per case and arm and χ² the statistic of
+    Cochran-Mantel-Haenszel without continuity correction, which grows in proportion to the runs.
+
+    Args:
+        cases: Counts per case; cases with an empty arm are left out.
+        alpha: Error rate of the two-sided test, 0 to 1.
+        power: Chance to find the lift, 0.5 to 1.
+
+    Returns:
+        Runs, at least what ``MIN_RUNS`` asks for; None where the lift is 0 or unknown, or where
+        unequal runs make the test point the other way.
+    """
+    cases = usable(cases)
+    estimate = lift(cases)
+    if not estimate:
+        return None
+    z = _mantel_haenszel_z(cases)
+    if z * estimate <= 0:
+        return None
+    z_wanted = two_sided_z(1 - alpha) + NormalDist().inv_cdf(power)
+    mean_runs = sum(case.runs_with + case.runs_without for case in cases) / (2 * len(cases))
+    return ceil(max(mean_runs * (z_wanted / z) ** 2, MIN_RUNS / len(cases)))
+
+
+def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
+    """Tell whether the skill clearly helps in some case and clearly hurts in another.
+
+    Fisher's test with mid-p inside each case and direction, Holm over the cases of a direction. A
+    note beside the verdict, which is about the mean.
+
+    Args:
+        cases: Counts per case; cases with an empty arm are left out.
+        alpha: Error rate of each direction, 0 to 1.
+    """
+    tails = [mid_p_tails([case]) for case in usable(cases)]
+    return all(
+        any(significant(p, alpha) for p in holm(direction))
+        for direction in ([less for less, _ in tails], [more for _, more in tails])
+    )
+
+
+def too_many_missing(
+    cases: Sequence[CaseCounts], planned: int, alpha: float = 0.05, margin: float = 0.15
+) -> str | None:
+    """Tell why missing runs forbid a verdict.
+
+    They do where more than a fifth of an arm is missing, or where the verdict would not stand if
+    every missing run counted against the skill (with: fail, without: pass) or all for it.
+
+    Args:
+        cases: Valid runs of all planned cases, also of those with an empty arm.
+        planned: Runs of each case in each arm that were to be done.
+        alpha: Error rate of the verdict, 0 to 1.
+        margin: Margin of the verdict, as a fraction.
+
+    Returns:
+        One line that stands alone, or None where the verdict stands.
+    """
+    total = planned * len(cases)
+    for arm, valid in (
+        ("with the skill", sum(min(case.runs_with, planned) for case in cases)),
+        ("without the skill", sum(min(case.runs_without, planned) for case in cases)),
+    ):
+        if total - valid > _MAX_MISSING_SHARE * total:
+            return f"{total - valid} of {total} runs {arm} are missing, more than 20 %"
+    seen = verdict(cases, alpha, margin)
+    if seen == "too few runs":
+        return None
+    for skill_is_lucky in (False, True):
+        filled = [_fill(case, planned, skill_is_lucky=skill_is_lucky) for case in cases]
+        if verdict(filled, alpha, margin) != seen:
+            return f"the missing runs could turn the verdict {seen!r}"
+    return None
+
+
+def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:
+    """Standardize the sum of ``passes_with`` by its mean and variance if the arms are equal."""
+    excess = variance = Fraction(0)
+    for case in cases:
+        runs = case.runs_with + case.runs_without
+        rate = Fraction(case.passes_with + case.passes_without, runs)
+        excess += case.passes_with - case.runs_with * rate
+        variance += case.runs_with * case.runs_without * rate * (1 - rate) / (runs - 1)
+    return float(excess) / sqrt(variance) if variance else 0.0
+
+
+def _fewest_runs(cases: Sequence[CaseCounts]) -> int:
+    return min(sum(case.runs_with for case in cases), sum(case.runs_without for case in cases))
+
+
+def _fill(case: CaseCounts, planned: int, *, skill_is_lucky: bool) -> CaseCounts:
+    """Count the missing runs as passes in the arm that is lucky, as fails in the other."""
+    missing_with = max(0, planned - case.runs_with)
+    missing_without = max(0, planned - case.runs_without)
+    return CaseCounts(
+        case.passes_with + missing_with * skill_is_lucky,
+        case.runs_with + missing_with,
+        case.passes_without + missing_without * (not skill_is_lucky),
+        case.runs_without + missing_without,
+    )

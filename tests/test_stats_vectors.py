@@ -1,0 +1,302 @@
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.stats import (
+    CaseCounts,
+    early_gate,
+    early_verdict,
+    holm,
+    last_look_alpha,
+    lift,
+    lift_interval,
+    lift_test,
+    mixed,
+    pass_rate_interval,
+    pays_for_itself,
+    population_interval,
+    regression_test,
+    runs_needed,
+    significant,
+    token_ratio,
+    tokens_per_pass,
+    too_many_missing,
+    total_token_ratio,
+    verdict,
+)
+from pytest_upskill.stats.numerics import student_t_quantile
+
+VECTORS: dict[str, Any] = json.loads(
+    (Path(__file__).parent / "vectors" / "statistics.json").read_text(encoding="utf-8")
+)
+CI = VECTORS["meta"]["tolerance"]["ci"]
+P = VECTORS["meta"]["tolerance"]["p"]
+
+
+def counts(rows: list[list[int]]) -> list[CaseCounts]:
+    return [CaseCounts(*row) for row in rows]
+
+
+def named(key: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize(
+        "vector", [pytest.param(vector, id=vector["name"]) for vector in VECTORS[key]]
+    )
+
+
+@named("lift")
+def test_lift_agrees_with_the_reference(vector: dict[str, Any]) -> None:
+    assert lift(counts(vector["cases"])) == pytest.approx(vector["lift"], abs=1e-15)
+
+
+@named("lift")
+def test_lift_interval_agrees_with_ratesci(vector: dict[str, Any]) -> None:
+    cases = counts(vector["cases"])
+
+    assert lift_interval(cases) == pytest.approx(vector["ci95"], abs=CI)
+    assert lift_interval(cases, level=0.9) == pytest.approx(vector["ci90"], abs=CI)
+
+
+@named("lift")
+def test_lift_test_agrees_with_mantelhaen_exact(vector: dict[str, Any]) -> None:
+    cases = counts(vector["cases"])
+
+    assert lift_test(cases) == pytest.approx(vector["p_two_sided_mid"], abs=P, rel=P)
+    assert regression_test(cases) == pytest.approx(
+        vector["p_less"] - vector["p_point"] / 2, abs=P, rel=P
+    )
+
+
+@named("lift")
+def test_verdict_agrees_with_the_reference(vector: dict[str, Any]) -> None:
+    assert verdict(counts(vector["cases"])) == vector["verdict"]
+
+
+@named("lift")
+def test_population_interval_agrees_with_student_t_and_is_none_where_cases_tell_nothing(
+    vector: dict[str, Any],
+) -> None:
+    interval = population_interval(counts(vector["cases"]))
+
+    assert interval == (vector["population_ci95"] and pytest.approx(vector["population_ci95"]))
+
+
+@pytest.mark.parametrize(
+    "vector",
+    [pytest.param(vector, id=vector["name"]) for vector in VECTORS["lift"] if vector["chi2"]],
+)
+def test_runs_needed_follow_from_the_mantel_haenszel_chi_square(vector: dict[str, Any]) -> None:
+    cases = counts(vector["cases"])
+    runs = cases[0].runs_with
+    for_five_runs = math.ceil(5 / len(cases))
+
+    needed = runs_needed(cases)
+
+    assert needed == max(for_five_runs, math.ceil(runs * 2.8015852**2 / vector["chi2"]))
+
+
+@named("rounded")
+def test_unequal_cases_agree_with_the_reference(vector: dict[str, Any]) -> None:
+    cases = counts(vector["cases"])
+
+    assert lift(cases) == pytest.approx(vector["lift"])
+    assert lift_interval(cases) == pytest.approx(vector["ci95"], abs=CI)
+    assert lift_interval(cases, level=0.9) == pytest.approx(vector["ci90"], abs=CI)
+    assert lift_test(cases) == pytest.approx(vector["p_two_sided_mid"], rel=1e-4)
+    assert verdict(cases) == vector["verdict"]
+
+
+@pytest.mark.parametrize("vector", VECTORS["mcnemar"])
+def test_one_run_per_arm_is_mcnemars_mid_p(vector: dict[str, Any]) -> None:
+    wins, losses = vector["wins"], vector["losses"]
+    cases = counts([[1, 1, 0, 1]] * wins + [[0, 1, 1, 1]] * losses + [[1, 1, 1, 1]] * 3)
+
+    assert lift_test(cases) == pytest.approx(vector["mid_p"], abs=P)
+
+
+@pytest.mark.parametrize("vector", VECTORS["wilson95"])
+def test_pass_rate_interval_is_wilsons(vector: dict[str, Any]) -> None:
+    interval = pass_rate_interval(vector["passes"], vector["runs"])
+
+    assert interval == pytest.approx(vector["ci"], abs=P)
+
+
+@pytest.mark.parametrize("vector", VECTORS["holm"])
+def test_holm_agrees_with_the_reference(vector: dict[str, Any]) -> None:
+    assert holm(vector["p"]) == pytest.approx(vector["holm"], abs=P)
+
+
+@pytest.mark.parametrize("vector", VECTORS["t_quantile"])
+def test_t_quantile_agrees_with_the_reference(vector: dict[str, Any]) -> None:
+    assert student_t_quantile(vector["p"], vector["df"]) == pytest.approx(vector["t"], rel=P)
+
+
+@named("tokens")
+def test_token_ratios_agree_with_the_reference(vector: dict[str, Any]) -> None:
+    estimate = token_ratio(vector["pairs"])
+
+    assert estimate is not None
+    assert estimate.ratio == pytest.approx(vector["gmr"], rel=P)
+    assert (estimate.low, estimate.high) == pytest.approx(tuple(vector["ci95"]), abs=CI)
+    assert total_token_ratio(vector["pairs"]) == pytest.approx(vector["mean_ratio_of_totals"])
+
+
+@pytest.mark.parametrize("vector", VECTORS["tokens_per_pass"])
+def test_tokens_per_pass_and_break_even_agree_with_the_reference(vector: dict[str, Any]) -> None:
+    spent = {
+        key: vector[key]
+        for key in ("tokens_with", "passes_with", "tokens_without", "passes_without")
+    }
+
+    with_ = tokens_per_pass(vector["tokens_with"], vector["passes_with"])
+    without = tokens_per_pass(vector["tokens_without"], vector["passes_without"])
+    ratio = total_token_ratio([([vector["tokens_with"]], [vector["tokens_without"]])])
+
+    assert (with_, without) == (vector["per_pass_with"], vector["per_pass_without"])
+    assert ratio == pytest.approx(vector["break_even_pass_rate_ratio"])
+    assert pays_for_itself(**spent) is vector["pays_off"]
+
+
+@named("gate")
+def test_regression_test_agrees_with_the_reference(vector: dict[str, Any]) -> None:
+    cases = counts(vector["cases"])
+
+    p, change = regression_test(cases), lift(cases)
+
+    assert change == pytest.approx(-vector["drop"])
+    assert p == pytest.approx(vector["p_one_sided_mid"], abs=P, rel=P)
+    assert (significant(p) and change is not None and change < 0) is vector["fails_alone"]
+
+
+@pytest.mark.parametrize(
+    "vector", [pytest.param(vector, id=vector["mode"]) for vector in VECTORS["early_stop"]]
+)
+def test_early_stop_agrees_with_the_reference(vector: dict[str, Any]) -> None:
+    look = early_verdict if vector["mode"] == "lift" else early_gate
+
+    decisions = {
+        done: look(counts(rows), int(done), vector["rounds"]) or "continue"
+        for done, rows in vector["cases_after_round"].items()
+    }
+
+    assert decisions == vector["decision"]
+    assert last_look_alpha(vector["rounds"]) == pytest.approx(vector["final_level"])
+
+
+@pytest.mark.parametrize(
+    ("row", "figure"),
+    [
+        ([6, 5, 0, 5], "6 passes of 5 runs with the skill"),
+        ([0, 5, -1, 5], "-1 passes of 5 runs without the skill"),
+        ([1.0, 5, 0, 5], "1.0 passes of 5 runs with the skill"),
+    ],
+)
+def test_impossible_counts_are_refused_in_one_line(row: list[int], figure: str) -> None:
+    with pytest.raises(ValueError, match=figure) as caught:
+        CaseCounts(*row)
+
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("cases", [[], [CaseCounts(1, 1, 0, 0)]], ids=["empty", "one arm only"])
+def test_figures_without_data_are_none_and_tests_find_nothing(cases: list[CaseCounts]) -> None:
+    figures = [lift(cases), lift_interval(cases), population_interval(cases), runs_needed(cases)]
+
+    assert figures == [None] * 4
+    assert (lift_test(cases), regression_test(cases)) == (1.0, 1.0)
+    assert verdict(cases) == "too few runs"
+    assert not mixed(cases)
+
+
+def test_token_figures_without_data_are_none() -> None:
+    nothing: list[tuple[list[float], list[float]]] = [([1200], []), ([0], [900])]
+
+    assert token_ratio(nothing) is None
+    assert total_token_ratio([([], [900])]) is None
+    assert tokens_per_pass(1200, 0) is None
+    assert pass_rate_interval(0, 0) is None
+
+
+def test_token_ratio_has_no_limits_where_nothing_varies() -> None:
+    one_run, identical = [([200], [100])], [([200, 200], [100, 100])]
+
+    estimates = [token_ratio(one_run), token_ratio(identical)]
+
+    for estimate in estimates:
+        assert estimate is not None
+        assert estimate.ratio == pytest.approx(2)
+        assert (estimate.low, estimate.high) == (None, None)
+
+
+def test_fewer_than_five_runs_of_an_arm_give_no_verdict_however_clear() -> None:
+    assert verdict([CaseCounts(4, 4, 0, 50)]) == "too few runs"
+    assert verdict([CaseCounts(5, 5, 0, 50)]) == "helps"
+
+
+def test_p_equal_to_alpha_is_significant() -> None:
+    one_in_twenty = [CaseCounts(3, 3, 0, 3)]
+
+    assert significant(lift_test(one_in_twenty))
+    assert not significant(0.0500001)
+
+
+def test_no_number_of_runs_shows_a_lift_of_zero_or_one_the_test_sees_reversed() -> None:
+    balanced = [CaseCounts(3, 5, 2, 5), CaseCounts(2, 5, 3, 5)]
+    reversed_by_unequal_runs = [CaseCounts(1, 1, 0, 1), CaseCounts(1, 40, 10, 40)]
+
+    assert runs_needed(balanced) is None
+    assert runs_needed(reversed_by_unequal_runs) is None
+
+
+def test_cases_that_go_both_ways_are_mixed() -> None:
+    up, down, level = CaseCounts(5, 5, 0, 5), CaseCounts(0, 5, 5, 5), CaseCounts(3, 5, 3, 5)
+
+    assert mixed([up, down, up, down])
+    assert not mixed([up, up, level, level])
+    assert not mixed([CaseCounts(4, 5, 2, 5), CaseCounts(2, 5, 4, 5)])
+
+
+def test_more_than_a_fifth_of_an_arm_missing_gives_no_verdict() -> None:
+    eight_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(4, 4, 4, 5)]
+    seven_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(3, 3, 4, 5)]
+
+    assert too_many_missing(eight_of_ten, 5) is None
+    assert too_many_missing(seven_of_ten, 5) == (
+        "3 of 10 runs with the skill are missing, more than 20 %"
+    )
+
+
+def test_a_verdict_that_missing_runs_could_turn_does_not_stand() -> None:
+    narrow = [CaseCounts(1, 1, 0, 1)] * 5 + [CaseCounts(1, 1, 1, 1)] * 4 + [CaseCounts(0, 0, 1, 1)]
+    wide = [CaseCounts(1, 1, 0, 1)] * 9 + [CaseCounts(0, 0, 1, 1)]
+
+    assert verdict(narrow) == verdict(wide) == "helps"
+    assert too_many_missing(narrow, 1) == "the missing runs could turn the verdict 'helps'"
+    assert too_many_missing(wide, 1) is None
+
+
+def test_an_early_look_waits_for_whole_rounds() -> None:
+    clear = [CaseCounts(2, 2, 0, 2)] * 5
+
+    assert early_verdict(clear, done=2, planned=5) == "helps"
+    assert early_verdict(clear, done=3, planned=5) is None
+    assert early_verdict(clear, done=2, planned=2) is None
+
+
+def test_an_early_gate_stops_on_a_dead_skill_and_clears_none_after_one_round() -> None:
+    dead = [CaseCounts(0, 1, 10, 10)] * 4
+    equal = [CaseCounts(1, 1, 10, 10)] * 4
+
+    assert early_gate(dead, done=1, planned=5) == "regressed"
+    assert early_gate(equal, done=1, planned=5) is None
+    assert early_gate(equal, done=1, planned=1) is None
+
+
+def test_the_last_look_keeps_half_of_alpha_however_many_rounds() -> None:
+    levels = [last_look_alpha(planned) for planned in (1, 5, 10, 200)]
+
+    assert levels == pytest.approx([0.05, 0.046, 0.041, 0.025])
