@@ -1,1 +1,130 @@
-"""Compilers for the code in an answer."""
+"""Does the code of an answer build? A compiler decides, in a sandbox."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from pytest_upskill.blocks import Block, blocks, choose
+from pytest_upskill.checks import CheckResult, Compile
+from pytest_upskill.compile import diagnostics
+from pytest_upskill.compile.cuda import Cuda
+from pytest_upskill.compile.gnu import Gnu
+from pytest_upskill.compile.memo import Memo
+from pytest_upskill.compile.python import Python
+from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, Toolchain
+from pytest_upskill.compile_options import check_arch, check_file, check_flags
+from pytest_upskill.languages import canonical
+from pytest_upskill.sandbox import Level, Sandbox, SandboxError
+
+__all__ = ["CannotCompile", "Compilers"]
+
+_C_FAMILY = frozenset({"c", "cpp", "cuda"})
+
+
+class Compilers:
+    """The compilers of this machine, for one session; may be called from any thread."""
+
+    def __init__(self, level: Level = "auto") -> None:
+        """Choose how they are confined; nothing is looked for before it is needed."""
+        self._wanted: Level = level
+        self._toolchains: dict[str, Toolchain] = {
+            "c": Gnu("c"),
+            "cpp": Gnu("cpp"),
+            "cuda": Cuda(),
+            "python": Python(),
+        }
+        self._built = Memo[object, Built]()
+        self._closed = False
+
+    @property
+    def level(self) -> Level:
+        """The level of the sandbox in use, never ``auto``.
+
+        Raises:
+            SandboxError: The level asked for does not work on this machine.
+        """
+        return self._sandbox.level
+
+    def missing(self, check: Compile) -> str | None:
+        """Tell in one line why ``check`` cannot be decided on this machine, None if it can."""
+        toolchain = self._toolchains.get(canonical(check.language) or "")
+        if toolchain is None:
+            return f"no compiler is known for language {check.language!r}"
+        return toolchain.missing()
+
+    def build(self, check: Compile, text: str) -> CheckResult:
+        """Build the code of an answer.
+
+        Args:
+            check: What to build and how.
+            text: The answer, whatever is in it.
+
+        Raises:
+            CannotCompile: The check stays undecided; the message is one line that says why.
+        """
+        if self._closed:
+            raise CannotCompile("the session has ended")
+        if reason := self.missing(check) or _bad_options(check):
+            raise CannotCompile(reason)
+        language = canonical(check.language) or ""
+        found = blocks(text)
+        units = choose(found, language)
+        if not units:
+            return _result(False, f"no {language} block in the answer ({_seen(found)})")
+        headers = {block.name: block for block in found if _is_header_for(block, units)}
+        sources = Sources(units=units, headers=tuple(headers.values()), files=check.files)
+        toolchain = self._toolchains[language]
+        key = (language, check.arch, check.flags, units, sources.headers, *check.files.items())
+        try:
+            built = self._built.get(key, lambda: toolchain.build(sources, check, self._sandbox))
+        except SandboxError as error:
+            raise CannotCompile(str(error)) from None
+        return _describe(language, units, built)
+
+    def close(self) -> None:
+        """Kill the compilers that run: their checks stay undecided."""
+        self._closed = True
+        if "_sandbox" in vars(self):
+            self._sandbox.close()
+
+    @cached_property
+    def _sandbox(self) -> Sandbox:
+        return Sandbox(self._wanted)
+
+
+def _bad_options(check: Compile) -> str | None:
+    language = canonical(check.language) or check.language
+    problems = [check_flags(language, check.flags), *map(check_file, check.files)]
+    if check.arch is not None:
+        problems.append(check_arch(check.arch))
+    return next(filter(None, problems), None)
+
+
+def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
+    return block.is_header and block.language in _C_FAMILY and block not in units
+
+
+def _seen(found: tuple[Block, ...]) -> str:
+    languages = dict.fromkeys(block.language or "unlabelled" for block in found)
+    return f"found: {', '.join(languages)}" if languages else "it has no code block at all"
+
+
+def _describe(language: str, units: tuple[Block, ...], built: Built) -> CheckResult:
+    names = [unit.name for unit in units if unit.name]
+    if len(units) > 1:
+        what = f"{language} files {', '.join(names)}"
+    else:
+        what = f"{language} block at answer line {units[0].line}"
+    if not all(unit.closed for unit in units):
+        what += " (its fence is never closed: the answer looks cut)"
+    verb = "builds" if len(units) == 1 else "build"
+    if built.passed:
+        note = f": {built.message}" if built.message else ""
+        message = f"{what} {verb} with {built.compiler}{note}"
+    else:
+        message = f"{what} fails to build with {built.compiler}: {built.message}"
+    return _result(built.passed, message, diagnostics.cut(built.diagnostics))
+
+
+def _result(passed: bool, message: str, detail: str = "") -> CheckResult:
+    return CheckResult(name=Compile.name, passed=passed, message=message, detail=detail)

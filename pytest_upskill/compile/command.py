@@ -1,0 +1,98 @@
+"""One compiler command, run on each file of an answer."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_upskill.blocks import Block
+from pytest_upskill.compile import diagnostics
+from pytest_upskill.compile.memo import Memo
+from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
+from pytest_upskill.sandbox import Limits, Sandbox, workspace
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """A compiler and how it is called."""
+
+    label: str
+    """Name, version and target for messages."""
+    program: Path
+    options: tuple[str, ...]
+    """Go before the file to compile."""
+    suffix: str
+    """Of a file that the answer does not name."""
+    smallest: str
+    """A program that this command builds on any machine that can build at all."""
+    homes: tuple[Path, ...]
+    """Folders that the compiler and its parts are installed in."""
+    headers: str = ""
+    """Pattern of the names of headers that come with the compiler."""
+    path: tuple[Path, ...] = ()
+    """Folders in which it looks for other programs, besides its own."""
+
+    def build(self, sources: Sources, sandbox: Sandbox, probes: Probes) -> Built:
+        """Build each unit until one fails.
+
+        Raises:
+            CannotCompile: It fails for a reason that the answer has no part in.
+            SandboxError: The compiler cannot be started.
+        """
+        built = self._build(sources, sandbox)
+        if not built.passed:
+            probes.require(self, sandbox)
+            diagnostics.blame_header(built.message, sources, self.headers)
+        return built
+
+    def builds_smallest(self, sandbox: Sandbox) -> Built:
+        """Build a program that nothing can be wrong with."""
+        block = Block(language="", name=None, code=self.smallest, line=1, closed=True)
+        return self._build(Sources(units=(block,), headers=(), files={}), sandbox)
+
+    def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
+        limits = Limits()
+        deadline = time.monotonic() + limits.wall_s
+        said: list[str] = []
+        with workspace() as home:
+            try:
+                units = write_sources(home, sources, self.suffix)
+            except OSError as error:
+                message = f"the answer's file names clash: {error.strerror}"
+                return Built(passed=False, compiler=self.label, message=message)
+            for unit in units:
+                outcome = sandbox.run(
+                    [str(self.program), *self.options, unit],
+                    home,
+                    readable=self.homes,
+                    path=(self.program.parent, *self.path),
+                    limits=replace(limits, wall_s=max(0.0, deadline - time.monotonic())),
+                )
+                lines = diagnostics.read(outcome, sandbox.level)
+                said += lines
+                if outcome.ended != "exited" or outcome.returncode != 0:
+                    message = diagnostics.why(outcome, lines, limits)
+                    return Built(
+                        passed=False, compiler=self.label, message=message, diagnostics=(*said,)
+                    )
+        return Built(passed=True, compiler=self.label, message="", diagnostics=(*said,))
+
+
+class Probes:
+    """Remembers which commands build anything at all."""
+
+    def __init__(self) -> None:
+        self._tried = Memo[Command, Built]()
+
+    def require(self, command: Command, sandbox: Sandbox) -> None:
+        """Make sure that it is not the machine that fails.
+
+        Raises:
+            CannotCompile: Not even the smallest program builds.
+        """
+        smallest = self._tried.get(command, lambda: command.builds_smallest(sandbox))
+        if not smallest.passed:
+            raise CannotCompile(
+                f"{command.label} cannot build even an empty program here: {smallest.message}"
+            )

@@ -1,0 +1,117 @@
+"""C and C++ by GCC, else Clang."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile.command import Command, Probes
+from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, ask, homes_of
+from pytest_upskill.sandbox import Sandbox
+
+_PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
+_VERSION = re.compile(r"\d+\.\d+")
+# Newer compilers reject these in C, older ones only warn: one verdict everywhere.
+_STRICT_C = tuple(
+    f"-Werror={warning}"
+    for warning in (
+        "implicit-function-declaration",
+        "implicit-int",
+        "int-conversion",
+        "incompatible-pointer-types",
+    )
+)
+_BOUNDED = {
+    "gcc": (
+        "-fmax-errors=20",
+        "-fmax-include-depth=64",
+        "-fdiagnostics-color=never",
+    ),
+    "clang": (
+        "-ferror-limit=20",
+        "-fno-color-diagnostics",
+    ),
+}
+_BOUNDED_CPP = {
+    "gcc": ("-fconstexpr-ops-limit=20000000",),
+    "clang": ("-fconstexpr-steps=20000000",),
+}
+_TEMPLATES = ("-ftemplate-depth=256", "-ftemplate-backtrace-limit=4")
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_EMPTY_PROGRAM = "int main(void) { return 0; }\n"
+
+
+def find_host_compiler() -> Path | None:
+    """Find a C++ compiler on ``PATH``."""
+    return _find("cpp")
+
+
+class Gnu:
+    """Builds one of the two languages to an object file, without optimising.
+
+    Not ``-fsyntax-only``, which misses what inline assembly and forced inlining get wrong.
+    """
+
+    def __init__(self, language: Literal["c", "cpp"]) -> None:
+        self._language = language
+        self._probes = Probes()
+
+    def missing(self) -> str | None:
+        """See `Toolchain.missing`."""
+        if self._program:
+            return None
+        return f"no {' or '.join(_PROGRAMS[self._language][:2])} on PATH"
+
+    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
+        """See `Toolchain.build`."""
+        program = self._program
+        if program is None:
+            raise CannotCompile(f"{self.missing()}")
+        if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
+            message = "there is nothing in it but comments"
+            return Built(passed=False, compiler=self._version, message=message)
+        command = Command(
+            label=self._version,
+            program=program,
+            options=(
+                *("-c", "-O0", *_BOUNDED[self._family]),
+                *(("-x", "c", *_STRICT_C) if self._language == "c" else self._cpp),
+                *("-iquote", "../src", "-I", "../include", "-o", "../tmp/object"),
+                *check.flags,
+            ),
+            suffix=f".{self._language}",
+            smallest=_EMPTY_PROGRAM,
+            homes=homes_of([program]),
+        )
+        return command.build(sources, sandbox, self._probes)
+
+    @cached_property
+    def _program(self) -> Path | None:
+        return _find(self._language)
+
+    @cached_property
+    def _about(self) -> str:
+        return ask(self._program, "--version") if self._program else ""
+
+    @property
+    def _family(self) -> Literal["gcc", "clang"]:
+        return "clang" if "clang" in self._about else "gcc"
+
+    @property
+    def _cpp(self) -> tuple[str, ...]:
+        return ("-x", "c++", *_TEMPLATES, *_BOUNDED_CPP[self._family])
+
+    @property
+    def _version(self) -> str:
+        version = _VERSION.search(self._about)
+        name = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}[self._family]
+        return f"{name[self._language == 'cpp']} {version[0] if version else '(unknown version)'}"
+
+
+def _find(language: Literal["c", "cpp"]) -> Path | None:
+    found = next(filter(None, map(shutil.which, _PROGRAMS[language])), None)
+    return Path(found).absolute() if found else None

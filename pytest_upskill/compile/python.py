@@ -1,0 +1,55 @@
+"""Python by the interpreter that runs the tests, in a process of its own: parsing can crash it."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from pathlib import Path
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile.command import Command, Probes
+from pytest_upskill.compile.toolchain import Built, Sources
+from pytest_upskill.sandbox import Sandbox
+
+# Reads the file as UTF-8 whatever it says of itself, and prints errors as compilers do.
+_COMPILE = """
+import sys
+from _ast import PyCF_ONLY_AST
+name = sys.argv[1]
+with open(name, "rb") as file:
+    text = file.read().decode()
+try:
+    if not compile(text, name, "exec", PyCF_ONLY_AST, True).body:
+        sys.exit("there is nothing in it but comments")
+    compile(text, name, "exec", dont_inherit=True)
+except SyntaxError as error:
+    print(f"{name}:{error.lineno or 1}: error: {type(error).__name__}: {error.msg}")
+    print("    " + (error.text or "").strip()[:200])
+    sys.exit(1)
+except (ValueError, OverflowError, MemoryError, RecursionError) as error:
+    sys.exit(f"error: {type(error).__name__}: {error}")
+"""
+
+
+class Python:
+    """Parses and compiles to byte code; runs nothing."""
+
+    def __init__(self) -> None:
+        self._probes = Probes()
+
+    def missing(self) -> str | None:
+        """See `Toolchain.missing`."""
+        return None
+
+    def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:  # noqa: ARG002 - takes no options
+        """See `Toolchain.build`."""
+        command = Command(
+            label=f"Python {platform.python_version()}",
+            # Not the virtual environment's link to it, which may lie where nothing can be read.
+            program=Path(sys.executable).resolve(),
+            options=("-I", "-S", "-W", "ignore", "-c", _COMPILE),
+            suffix=".py",
+            smallest="pass\n",
+            homes=(Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()),
+        )
+        return command.build(sources, sandbox, self._probes)

@@ -1,0 +1,310 @@
+"""Run a program on input that nobody trusts.
+
+Every level but ``off`` sets limits; ``landlock`` and ``bwrap`` also hide all files that the program
+does not need. At all levels the environment is built from nothing, stdin is closed, the wall
+clock and the amount of output are limited, and the whole process group is killed at the end.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import selectors
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+Ended = Literal["exited", "timeout", "output", "stopped"]
+Level = Literal["auto", "bwrap", "landlock", "limits", "off"]
+LEVELS: tuple[Level, ...] = get_args(Level)
+"""``--upskill-sandbox``; ``auto`` is the strongest of the others that works here."""
+
+_SYSTEM = (
+    "/usr",
+    "/bin",
+    "/lib",
+    "/lib32",
+    "/lib64",
+    "/nix/store",
+    "/etc/alternatives",
+    "/etc/ld.so.cache",
+)
+_LAUNCHER = Path(__file__).with_name("landlock.py")
+# A limit that a system lacks is not set. `-u` is bash's and `-p` dash's name of one limit.
+_WITH_LIMITS = """
+{ ulimit -c 0; ulimit -t "$1"; ulimit -v "$2"; ulimit -f "$3"; ulimit -n "$4"
+  ulimit -u "$5" || ulimit -p "$5"; } 2>/dev/null
+shift 5
+exec "$@"
+"""
+_PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
+_PROBE_WORKED = 7
+_UNPRINTABLE = re.compile(
+    r"\x1b\[[0-9;?]*[ -/]*[@-~]"
+    "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
+)
+
+
+class SandboxError(Exception):
+    """A program cannot be run at the level asked for; the message is one line with the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one program may use."""
+
+    wall_s: float = 60.0
+    cpu_s: int = 60
+    memory_bytes: int = 4 << 30
+    """Address space of each process."""
+    file_bytes: int = 64 << 20
+    """Size of each file."""
+    output_bytes: int = 256 << 10
+    """Of stdout and stderr together; more of it kills the program."""
+    open_files: int = 256
+    processes: int = 128
+    """How many it may add; the kernel holds root to no such limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """How a program ended."""
+
+    ended: Ended
+    """By itself, at the wall clock, at the limit of output, by `Sandbox.close`."""
+    returncode: int
+    """As `subprocess` has it: below 0 after a signal."""
+    output: str
+    """Stdout and stderr as they came, without control characters; paths start at the workspace."""
+
+
+@dataclass(frozen=True, slots=True)
+class Workspace:
+    """A folder of one program's own, gone afterwards."""
+
+    root: Path
+
+    def write(self, name: str, text: str) -> str:
+        """Create ``name``, a path as `relative_path` gives it, below the root.
+
+        Returns:
+            The path as the program sees it.
+
+        Raises:
+            OSError: It exists, or a folder of it is a file.
+        """
+        target = self.root / name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with target.open("xb") as file:
+            file.write(text.encode("utf-8", "replace"))
+        return f"../{name}"
+
+
+@contextlib.contextmanager
+def workspace() -> Iterator[Workspace]:
+    """Make a folder with an empty ``cwd``, where programs start, and ``tmp``, where they write."""
+    with tempfile.TemporaryDirectory(prefix="upskill-", ignore_cleanup_errors=True) as folder:
+        root = Path(folder).resolve()
+        (root / "cwd").mkdir()
+        (root / "tmp").mkdir()
+        yield Workspace(root)
+
+
+class Sandbox:
+    """Runs programs at one level, from any thread.
+
+    Attributes:
+        level: The level in use, never ``auto``.
+    """
+
+    def __init__(self, level: Level = "auto") -> None:
+        """Settle on a level by trying it.
+
+        Raises:
+            SandboxError: The level does not work on this machine.
+        """
+        self._running: set[int] = set()
+        self._lock = threading.Lock()
+        self._closed = False
+        wanted: tuple[Level, ...] = ("bwrap", "landlock", "limits") if level == "auto" else (level,)
+        for self.level in wanted:
+            if self._works():
+                return
+        raise SandboxError(
+            f"sandbox level {level!r} does not work on this machine: "
+            "use --upskill-sandbox auto for the strongest that does"
+        )
+
+    def run(
+        self,
+        program: Sequence[str],
+        home: Workspace,
+        *,
+        readable: Sequence[Path] = (),
+        path: Sequence[Path] = (),
+        limits: Limits = Limits(),
+    ) -> Outcome:
+        """Run ``program`` in ``home`` until it ends or a limit ends it.
+
+        Args:
+            program: An absolute path and its arguments.
+            home: Where it works.
+            readable: Folders it needs besides the system's own.
+            path: Folders of ``PATH`` before the system's own.
+            limits: What it may use.
+
+        Raises:
+            SandboxError: It cannot be started.
+        """
+        environment = {
+            "PATH": os.pathsep.join([*map(str, path), "/usr/bin", "/bin"]),
+            "LC_ALL": "C",
+            "HOME": str(home.root / "tmp"),
+            "TMPDIR": str(home.root / "tmp"),
+            "SOURCE_DATE_EPOCH": "0",
+        }
+        command = [*self._confine(home, readable), *self._limit(limits), *program]
+        try:
+            process = subprocess.Popen(  # noqa: S603 - confining the program is what this is for
+                command,
+                cwd=home.root / "cwd",
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise SandboxError(f"cannot start {command[0]}: {error.strerror}") from None
+        with self._lock:
+            self._running.add(process.pid)
+            stopped = self._closed
+        ended: Ended = "stopped"
+        output = b""
+        try:
+            if not stopped:
+                ended, output = _watch(process, limits)
+        finally:
+            _kill_group(process.pid)
+            process.wait()
+            with self._lock:
+                self._running.discard(process.pid)
+        return Outcome(
+            ended="stopped" if self._closed else ended,
+            returncode=process.returncode,
+            output=printable(output.decode("utf-8", "replace").replace(f"{home.root}/", "")),
+        )
+
+    def close(self) -> None:
+        """Kill what is running, and all that is started from now on."""
+        with self._lock:
+            self._closed = True
+            for group in self._running:
+                _kill_group(group)
+
+    def _works(self) -> bool:
+        """Try the level: the sandbox starts, forks and writes, and a stranger's file is hidden."""
+        if self.level in {"limits", "off"}:
+            return True
+        if self.level == "bwrap" and shutil.which("bwrap") is None:
+            return False
+        with workspace() as home, tempfile.NamedTemporaryFile() as strange:
+            strange.write(b"hidden\n")
+            strange.flush()
+            try:
+                probe = self.run(["/bin/sh", "-c", _PROBE, "sh", strange.name], home)
+            except SandboxError:
+                return False
+        return probe.returncode == _PROBE_WORKED
+
+    def _confine(self, home: Workspace, readable: Sequence[Path]) -> list[str]:
+        if self.level == "bwrap":
+            return _bubblewrap(home.root, readable)
+        if self.level == "landlock":
+            readers = [*_SYSTEM, str(home.root), *map(str, readable)]
+            interpreter = os.path.realpath(sys.executable)
+            launcher = [interpreter, "-I", "-S", str(_LAUNCHER)]
+            return [*launcher, str(home.root / "tmp"), os.pathsep.join(readers)]
+        return []
+
+    def _limit(self, limits: Limits) -> list[str]:
+        if self.level == "off":
+            return []
+        # In a user namespace, as bwrap makes, only the program's own processes count.
+        others = 0 if self.level == "bwrap" else _tasks_of_user()
+        values = (
+            limits.cpu_s,
+            limits.memory_bytes >> 10,
+            limits.file_bytes >> 9,
+            limits.open_files,
+            limits.processes + others,
+        )
+        return ["/bin/sh", "-c", _WITH_LIMITS, "sh", *map(str, values)]
+
+
+def printable(text: str) -> str:
+    """Replace what could steer a terminal, reverse text, or has no place in XML."""
+    return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, bytes]:
+    """Read what it prints until it ends or is to be ended."""
+    deadline = time.monotonic() + limits.wall_s
+    output = bytearray()
+    assert process.stdout is not None
+    with process.stdout as stdout, selectors.DefaultSelector() as selector:
+        selector.register(stdout, selectors.EVENT_READ)
+        while (left := deadline - time.monotonic()) > 0:
+            if not selector.select(left):
+                continue
+            chunk = os.read(stdout.fileno(), 1 << 16)
+            output += chunk
+            if len(output) > limits.output_bytes:
+                return "output", bytes(output[: limits.output_bytes])
+            if not chunk:
+                break
+    try:
+        process.wait(max(0.0, deadline - time.monotonic()))
+    except subprocess.TimeoutExpired:
+        return "timeout", bytes(output)
+    return "exited", bytes(output)
+
+
+def _kill_group(group: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(group, signal.SIGKILL)
+
+
+def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
+    """Hide all but the system's programs; no network, no other processes, one folder to write."""
+    command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
+    command += ["--cap-drop", "ALL"]
+    for folder in filter(os.path.exists, _SYSTEM):
+        if os.path.islink(folder):  # noqa: PTH114 - as the next line: the link's own text is wanted
+            command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115
+        else:
+            command += ["--ro-bind", folder, folder]
+    for path in filter(Path.exists, readable):
+        command += ["--ro-bind", str(path), str(path)]
+    writable = str(root / "tmp")
+    command += ["--dev-bind", "/dev/null", "/dev/null", "--ro-bind", str(root), str(root)]
+    return [*command, "--bind", writable, writable, "--chdir", str(root / "cwd"), "--"]
+
+
+def _tasks_of_user() -> int:
+    """Count the threads this user runs: the kernel's limit is on all of them together."""
+    count = 0
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if process.stat().st_uid == os.getuid():
+                count += len(os.listdir(process / "task"))  # noqa: PTH208 - counts, needs no paths
+    return count
