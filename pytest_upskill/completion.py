@@ -53,6 +53,13 @@ class Completion:
     """Seconds from sending the successful attempt to its whole reply."""
     attempts: int = 1
 
+    @property
+    def tokens(self) -> int | None:
+        """Prompt and answer together, None where the server did not count both."""
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
 
 class ProviderError(Exception):
     """No usable reply: the run is missing data, never a failed check.

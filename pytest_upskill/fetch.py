@@ -1,0 +1,131 @@
+"""Fetch ahead of the items that wait: in order, concurrently, on one background loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Generic, TypeVar
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class Fetcher(Generic[K, T]):
+    """Fetch the value of every key on a daemon thread, soonest needed first.
+
+    Keys start in the order given, each lane (a host, say) on its own, so that a slow one never
+    holds up another. A key that is waited for out of order moves to the front of its lane.
+
+    Args:
+        lanes: Keys of each lane, in the order in which they will be waited for.
+        fetch: Get the value of a key; what it raises is raised to whoever waits for the key.
+        width: Fetches at a time in one lane.
+        lookahead: How many keys may start beyond those waited for, so that stopping early wastes
+            no more than that; None for no limit.
+        close: Release what ``fetch`` opened on the loop.
+    """
+
+    def __init__(
+        self,
+        lanes: Iterable[Iterable[K]],
+        fetch: Callable[[K], Awaitable[T]],
+        *,
+        width: int,
+        lookahead: int | None = None,
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._queues = [OrderedDict.fromkeys(lane) for lane in lanes]
+        self._queue_of = {key: queue for queue in self._queues for key in queue}
+        self._futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
+        self._fetch = fetch
+        self._close = close
+        self._width = width
+        self._lookahead = lookahead
+        self._wanted: set[K] = set()
+        self._started = 0
+        self._loop = asyncio.new_event_loop()
+        self._wake = asyncio.Event()
+        self._stopped = asyncio.Event()
+        # Daemon: a hung connection must never keep pytest from exiting.
+        self._thread = threading.Thread(target=self._run, name="upskill-fetch", daemon=True)
+        self._thread.start()
+
+    def want(self, key: K) -> None:
+        """Say that ``key`` is needed now."""
+        self._post(self._move_up, key)
+
+    def future(self, key: K) -> Future[T]:
+        """Return the future of ``key``; wait for it only after ``want``."""
+        return self._futures[key]
+
+    def result(self, key: K) -> T:
+        """Wait for the value of ``key``; raise what fetching it raised."""
+        self.want(key)
+        return self._futures[key].result()
+
+    def stop(self, timeout: float = 2.0) -> None:
+        """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
+        self._post(self._stopped.set)
+        self._thread.join(timeout)
+
+    def _post(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: every future is settled
+            self._loop.call_soon_threadsafe(function, *args)
+
+    # What follows runs on the background thread.
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            for future in self._futures.values():
+                future.cancel()
+            self._loop.close()
+
+    async def _main(self) -> None:
+        workers = [
+            asyncio.create_task(self._work(queue))
+            for queue in self._queues
+            for _ in range(min(self._width, len(queue)))
+        ]
+        try:
+            await self._stopped.wait()
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            if self._close is not None:
+                await self._close()
+
+    async def _work(self, queue: OrderedDict[K, None]) -> None:
+        while queue:
+            key = next(iter(queue))
+            if not self._may_start(key):
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            del queue[key]
+            self._started += 1
+            future = self._futures[key]
+            try:
+                value = await self._fetch(key)
+            except Exception as error:  # noqa: BLE001  belongs to whoever waits for this key
+                future.set_exception(error)
+            else:
+                future.set_result(value)
+
+    def _may_start(self, key: K) -> bool:
+        if self._lookahead is None or key in self._wanted:
+            return True
+        return self._started < len(self._wanted) + self._lookahead
+
+    def _move_up(self, key: K) -> None:
+        self._wanted.add(key)
+        queue = self._queue_of[key]
+        if key in queue:
+            queue.move_to_end(key, last=False)
+        self._wake.set()

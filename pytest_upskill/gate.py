@@ -1,0 +1,64 @@
+"""The gate: a decision for each cell that dashboard, exit code and reader all see."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.report.text import cell_sentence, points
+from pytest_upskill.settings import Settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gate:
+    """The decision about one cell."""
+
+    cell: Cell
+    outcome: Literal["passed", "failed", "skipped"]
+    text: str
+    """One line that stands alone."""
+
+    @property
+    def nodeid(self) -> str:
+        """``path::gate[model]``."""
+        return f"{self.cell.path}::gate[{self.cell.model}]"
+
+
+def decide(cell: Cell, settings: Settings) -> Gate:
+    """Hold a cell against the thresholds; on part of its data there is no decision."""
+    reason = _undecidable(cell)
+    if reason is not None:
+        return Gate(cell=cell, outcome="skipped", text=f"no decision: {reason}")
+    problems = "; ".join(_problems(cell, settings))
+    name = f"{cell.skill} on {cell.model}"
+    if problems:
+        return Gate(cell=cell, outcome="failed", text=f"{name}: {problems} ({cell_sentence(cell)})")
+    return Gate(cell=cell, outcome="passed", text=f"{name}: {cell_sentence(cell)}")
+
+
+def _undecidable(cell: Cell) -> str | None:
+    if len(cell.trials) != cell.planned:
+        return f"{len(cell.trials)} of {cell.planned} trials ran"
+    if cell.missing:
+        return f"{cell.missing} runs have no usable reply"
+    if cell.asymmetric:
+        return f"the arms of {cell.asymmetric[0]!r} were sent different prompts"
+    return None
+
+
+def _problems(cell: Cell, settings: Settings) -> Iterator[str]:
+    """Say what is under its threshold; the case file's ``gate`` comes before the options."""
+    rate, least = cell.with_skill, _either(cell.gate.min_pass_rate, settings.gate_min_pass_rate)
+    if rate is not None and least is not None and rate.pass_rate < least:
+        yield f"pass rate with the skill is under {least:.0%}"
+    least = _either(cell.gate.min_lift, settings.gate_min_lift)
+    if cell.lift is not None and least is not None and cell.lift < least:
+        yield f"lift is under {points(least)} points"
+    if cell.verdict in settings.fail_on:
+        yield f"the skill {cell.verdict}"
+
+
+def _either(of_file: float | None, of_options: float | None) -> float | None:
+    return of_options if of_file is None else of_file

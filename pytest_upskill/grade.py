@@ -1,0 +1,60 @@
+"""From answers to results: every check of a case on every answer of a trial."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.checks import CheckError, CheckResult, Compile
+from pytest_upskill.completion import Completion
+from pytest_upskill.plan import Trial, arm_digests, request
+from pytest_upskill.results import RunResult, TrialResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """One run's completion, with what compilers said of it; or why there is none."""
+
+    completion: Completion | None
+    compiled: tuple[CheckResult, ...] = ()
+    """One result for each compile check of the case, in its order."""
+    error: str = ""
+    """Why the run is missing data: no usable reply, or a check that could not be decided."""
+
+
+def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
+    """Run the checks of the trial's case on each of its answers."""
+    runs: list[RunResult] = []
+    errors: list[str] = []
+    for answer in answers:
+        if answer.completion is None or answer.error:
+            errors.append(answer.error)
+            continue
+        try:
+            checks = _check(trial, answer.completion.text, answer.compiled)
+        except CheckError as error:
+            errors.append(str(error))
+        else:
+            runs.append(RunResult(completion=answer.completion, checks=checks))
+    prompt_digest, skill_digest = arm_digests(request(trial, run=0))
+    return TrialResult(
+        skill=trial.skill.name,
+        case=trial.case.id,
+        model=trial.model.label,
+        resolved=trial.model.resolved,
+        arm=trial.arm,
+        min_pass_rate=trial.min_pass_rate,
+        prompt_digest=prompt_digest,
+        skill_digest=skill_digest,
+        runs=tuple(runs),
+        errors=tuple(errors),
+    )
+
+
+def _check(trial: Trial, text: str, compiled: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+    """Check a text, taking the compilers' results where they stand in the case."""
+    done = iter(compiled)
+    return tuple(
+        next(done) if isinstance(check, Compile) else check.check(text)
+        for check in trial.case.checks
+    )

@@ -1,0 +1,73 @@
+"""A folder through which one process hands answers to others."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from pydantic import TypeAdapter
+
+from pytest_upskill.grade import Answer
+
+_POLL_S = 0.01
+_ANSWERS = TypeAdapter(list[Answer])
+
+
+class StoppedError(Exception):
+    """The giving process has stopped: nothing more will come."""
+
+
+class Handover:
+    """One file for each trial's answers, whole from the moment it can be seen.
+
+    Args:
+        folder: Where; both sides know it, nobody else writes to it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def give(self, nodeid: str, answers: Sequence[Answer]) -> None:
+        """Put a trial's answers where a worker waits for them."""
+        self._write(_name(nodeid), json.dumps([asdict(answer) for answer in answers]))
+
+    def take(self, nodeid: str) -> list[Answer]:
+        """Wait for a trial's answers.
+
+        Raises:
+            StoppedError: They will not come.
+        """
+        file = self._folder / _name(nodeid)
+        while not file.exists():
+            if (self._folder / "stopped").exists():
+                raise StoppedError
+            time.sleep(_POLL_S)
+        return _ANSWERS.validate_json(file.read_bytes())
+
+    def stop(self) -> None:
+        """Tell whoever waits that nothing more will come."""
+        self._write("stopped", "")
+
+    def refuse(self, nodeids: Iterable[str]) -> None:
+        """Say which trials will not be run, so that nobody pays for them."""
+        self._write("refused", json.dumps(list(nodeids)))
+
+    def refused(self) -> frozenset[str]:
+        """Return the trials that will not be run."""
+        return frozenset(json.loads((self._folder / "refused").read_text("utf-8")))
+
+    def _write(self, name: str, text: str) -> None:
+        descriptor, temporary = tempfile.mkstemp(dir=self._folder)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+            stream.write(text)
+        Path(temporary).replace(self._folder / name)
+
+
+def _name(nodeid: str) -> str:
+    return hashlib.sha256(nodeid.encode()).hexdigest()[:32]

@@ -1,0 +1,192 @@
+"""Case files and trials as pytest collects and runs them."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile import Compilers
+from pytest_upskill.fetching import COMPILERS
+from pytest_upskill.grade import Answer, grade
+from pytest_upskill.load import SkillError, load_skill
+from pytest_upskill.plan import Trial, plan
+from pytest_upskill.report.properties import trial_properties
+from pytest_upskill.report.text import ANSWER, failure, quoted, safe
+from pytest_upskill.results import TrialRecord, TrialResult
+from pytest_upskill.settings import SETTINGS, Settings
+from pytest_upskill.skill import Skill
+
+
+class Answers(Protocol):
+    """Where a trial's answers come from: this process, or the one that fetches for all."""
+
+    def of(self, item: TrialItem) -> list[Answer]:
+        """Wait for every run of the item's trial."""
+        ...
+
+
+ANSWERS = pytest.StashKey[Answers]()
+
+
+class CaseFailed(Exception):  # noqa: N818  a verdict about the answer, not an error of the code
+    """Too few runs of a trial passed; the message is the whole report."""
+
+
+class SkillFile(pytest.File):
+    """A ``skill_meta.json`` with the ``SKILL.md`` beside it."""
+
+    def collect(self) -> Iterator[TrialItem]:
+        """Make an item of every trial."""
+        settings = self.config.stash.get(SETTINGS, None)
+        if settings is None:
+            raise self.CollectError(
+                f"{self.name}: no models chosen: write --upskill-models, such as "
+                "--upskill-models offline, or set upskill_models"
+            )
+        try:
+            skill = load_skill(self.path, shown=shown(self.path, self.config))
+        except SkillError as error:
+            raise self.CollectError(str(error)) from None
+        for warning in skill.warnings:
+            self.warn(pytest.PytestWarning(warning))
+        yield from self._items(skill, settings)
+
+    def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
+        compilers = self.config.stash[COMPILERS]
+        blocked = {case.id: _missing(case.checks, compilers) for case in skill.cases}
+        trials = list(trials_of(skill, settings))
+        planned = Counter(trial.model for trial in trials if not blocked[trial.case.id])
+        for index, trial in enumerate(trials):
+            item = TrialItem.from_parent(
+                self,
+                name=trial.name,
+                # Explicit: pytest 9.2 does not recognise a parsed id in --lf (pytest#15045).
+                nodeid=f"{self.nodeid}::{trial.name}",
+                trial=trial,
+                index=index,
+                planned=planned[trial.model],
+                blocked=blocked[trial.case.id],
+            )
+            if item.blocked and not settings.require_compilers:
+                item.add_marker(pytest.mark.skip(reason=item.blocked))
+            yield item
+
+
+class TrialItem(pytest.Item):
+    """One case on one model in one arm."""
+
+    def __init__(
+        self, *, trial: Trial, index: int, planned: int, blocked: str | None, **kwargs: Any
+    ) -> None:
+        super().__init__(**kwargs)
+        self.trial = trial
+        self.index = index
+        self.planned = planned
+        self.blocked = blocked
+        self.result: TrialResult | None = None
+        skill, case, model = trial.skill.name, trial.case.id, trial.model.label
+        self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
+        self.extra_keyword_matches |= {skill, case, model, trial.arm, *trial.case.tags}
+
+    def setup(self) -> None:
+        """Wait for the answers and grade them; a run without one is an error, not a failure."""
+        if self.blocked:
+            pytest.fail(self.blocked, pytrace=False)
+        self.result = grade(self.trial, self.config.stash[ANSWERS].of(self))
+        self.user_properties[:] = trial_properties(self.result)
+        if self.result.errors:
+            pytest.fail(safe("\n".join(dict.fromkeys(self.result.errors))), pytrace=False)
+
+    def runtest(self) -> None:
+        """Fail where the skill was in context and too few runs passed."""
+        assert self.result is not None
+        for run in self.result.runs:
+            if not run.passed:
+                self.add_report_section("call", ANSWER, quoted(run.completion.text))
+        if self.trial.arm == "with_skill" and not self.result.passed:
+            raise CaseFailed(failure(self.result))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Print a failed case as its own report, without a traceback."""
+        if isinstance(excinfo.value, CaseFailed):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
+        """Locate the case in its file; pytest counts lines from 0."""
+        return self.path, self.trial.case.line - 1, f"{self.trial.skill.name}: {self.name}"
+
+    def record(self) -> dict[str, Any] | None:
+        """Give the result, once there is one, as the plain data that a report may carry."""
+        if self.result is None:
+            return None
+        record = TrialRecord(
+            path=self.parent.nodeid if self.parent else "",
+            index=self.index,
+            planned=self.planned,
+            gate=self.trial.skill.gate,
+            result=self.result,
+        )
+        return asdict(record) | {"passed": self.result.passed}
+
+
+class TrialReports:
+    """Lets the report that settles a trial carry its result to wherever the run is summed up."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Put the result on the report."""
+        report = yield
+        settles = report.when == "call" or (report.when == "setup" and report.failed)
+        if settles and isinstance(item, TrialItem):
+            report.upskill = item.record()  # type: ignore[attr-defined]  # pytest-xdist keeps it
+        return report
+
+
+def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
+    """Select the trials that will need answers, by node id; what will be skipped spends nothing."""
+    return {item.nodeid: item.trial for item in _trial_items(items) if not _skipped(item)}
+
+
+def refused(items: Iterable[pytest.Item]) -> list[str]:
+    """List the node ids of trials that will not need answers."""
+    return [item.nodeid for item in _trial_items(items) if _skipped(item)]
+
+
+def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
+    """Make a skill's trials as the settings want them."""
+    return plan(
+        skill,
+        settings.models,
+        runs=settings.runs,
+        min_pass_rate=settings.min_pass_rate,
+        max_tokens=settings.max_tokens,
+    )
+
+
+def shown(path: Path, config: pytest.Config) -> str:
+    """Write a path as a reader in the directory of the command would."""
+    return os.path.relpath(path, config.invocation_params.dir)
+
+
+def _trial_items(items: Iterable[pytest.Item]) -> Iterator[TrialItem]:
+    return (item for item in items if isinstance(item, TrialItem))
+
+
+def _skipped(item: TrialItem) -> bool:
+    return item.blocked is not None or item.get_closest_marker("skip") is not None
+
+
+def _missing(checks: Iterable[object], compilers: Compilers) -> str | None:
+    """Say which compiler a case would need and this machine has not."""
+    missing = (compilers.missing(check) for check in checks if isinstance(check, Compile))
+    return next((reason for reason in missing if reason is not None), None)

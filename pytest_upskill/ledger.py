@@ -1,0 +1,101 @@
+"""The ledger: every trial's result as its report comes in, and the gate items at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import groupby
+from typing import Any, Literal
+
+import pytest
+from pydantic import TypeAdapter
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Gate, decide
+from pytest_upskill.report.properties import cell_properties
+from pytest_upskill.results import TrialRecord
+from pytest_upskill.settings import Settings
+
+_When = Literal["setup", "call", "teardown"]
+_Outcome = Literal["passed", "failed", "skipped"]
+
+
+class Ledger:
+    """Keeps results in the process that reports: the only one, or the xdist controller."""
+
+    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+        self.gates: list[Gate] = []
+        """What was decided about each cell, once all trials are in."""
+        self._config = config
+        self._settings = settings
+        self.cells: list[Cell] = []
+        """In the order of case files and chosen models."""
+        self._records: dict[str, Any] = {}
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Keep a trial's result; of a trial that is run again the last attempt counts."""
+        record = getattr(report, "upskill", None)
+        if record is not None:
+            self._records[report.nodeid] = record
+
+    # Last, so innermost: the gates come before the terminal closes its progress line.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Decide about every cell after its trials, also where -x or --maxfail cut the run."""
+        try:
+            return (yield)
+        finally:
+            self.cells = self._sum_up()
+            self.gates = [decide(cell, self._settings) for cell in self.cells]
+            for gate in self.gates:
+                self._emit(session, gate)
+
+    def _sum_up(self) -> list[Cell]:
+        records = TypeAdapter(list[TrialRecord]).validate_python(list(self._records.values()))
+        models = {model.label: place for place, model in enumerate(self._settings.models)}
+        records.sort(key=lambda r: (r.path, models[r.result.model], r.index))
+        return [
+            _cell(list(group))
+            for _, group in groupby(records, key=lambda r: (r.path, r.result.model))
+        ]
+
+    def _emit(self, session: pytest.Session, gate: Gate) -> None:
+        """Report a gate as pytest reports an item, so that every consumer of reports sees it."""
+        location = (gate.cell.path, 0, f"{gate.cell.skill}: gate[{gate.cell.model}]")
+        session.testscollected += 1
+        hook = self._config.hook
+        hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
+        for when, outcome, longrepr in _phases(gate):
+            report = pytest.TestReport(
+                nodeid=gate.nodeid,
+                location=location,
+                keywords={},
+                outcome=outcome,
+                longrepr=longrepr,
+                when=when,
+                user_properties=cell_properties(gate.cell),
+            )
+            hook.pytest_runtest_logreport(report=report)
+        hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
+
+
+def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
+    """Play a gate through the phases of an item; a skipped one has no call."""
+    if gate.outcome == "skipped":
+        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {gate.text}")
+    else:
+        yield "setup", "passed", None
+        yield "call", gate.outcome, gate.text if gate.outcome == "failed" else None
+    yield "teardown", "passed", None
+
+
+def _cell(records: list[TrialRecord]) -> Cell:
+    first = records[0]
+    return Cell(
+        path=first.path,
+        skill=first.result.skill,
+        model=first.result.model,
+        resolved=first.result.resolved,
+        gate=first.gate,
+        planned=first.planned,
+        trials=tuple(record.result for record in records),
+    )

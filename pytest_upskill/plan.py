@@ -1,0 +1,110 @@
+"""Which trials a skill's cases make, and what each of them sends."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_upskill.completion import Request
+from pytest_upskill.models import Model
+from pytest_upskill.skill import Case, Skill
+
+Arm = Literal["with_skill", "without_skill"]
+ARMS: tuple[Arm, ...] = ("with_skill", "without_skill")
+
+FRAME = (
+    "Answer the user's request directly and completely in one reply. "
+    "Put code and file contents in fenced blocks that name their language."
+)
+"""The system text of every arm; only the skill block is added to it."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One case on one model in one arm: one pytest item."""
+
+    skill: Skill
+    case: Case
+    model: Model
+    arm: Arm
+    runs: int
+    min_pass_rate: float
+    max_tokens: int
+
+    @property
+    def name(self) -> str:
+        """``case-id[model-arm]``: stable however many runs there are."""
+        return f"{self.case.id}[{self.model.label}-{self.arm}]"
+
+
+def plan(
+    skill: Skill,
+    models: Iterable[Model],
+    *,
+    runs: int,
+    min_pass_rate: float,
+    max_tokens: int,
+) -> Iterator[Trial]:
+    """Make the trials of a skill: arms side by side, so that both meet the same weather.
+
+    Args:
+        skill: The skill and its cases.
+        models: Every model chosen for this run.
+        runs: Repeats of each trial.
+        min_pass_rate: Share of the runs that must pass where the case file does not say.
+        max_tokens: Limit of one answer.
+    """
+    models = tuple(models)
+    for case in skill.cases:
+        rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
+        for model in models:
+            if case.models is not None and model.label not in case.models:
+                continue
+            for arm in ARMS:
+                yield Trial(
+                    skill=skill,
+                    case=case,
+                    model=model,
+                    arm=arm,
+                    runs=runs,
+                    min_pass_rate=rate,
+                    max_tokens=max_tokens,
+                )
+
+
+def request(trial: Trial, run: int) -> Request:
+    """Write what ``trial`` sends in its repeat ``run``."""
+    return Request(
+        model=trial.model,
+        frame=FRAME,
+        skill=_skill_block(trial.skill) if trial.arm == "with_skill" else "",
+        user=_user_message(trial.case),
+        max_tokens=trial.max_tokens,
+        run=run,
+    )
+
+
+def arm_digests(request: Request) -> tuple[str, str]:
+    """Digest what every arm got alike, and the skill block: the proof that arms are symmetric.
+
+    Returns:
+        Two hexadecimal digests: equal in all arms of a case, and the arm's own (empty without).
+    """
+    alike = [request.model.resolved, request.frame, request.user, request.max_tokens]
+    return _digest(json.dumps(alike)), _digest(request.skill) if request.skill else ""
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _skill_block(skill: Skill) -> str:
+    return f'\n\n<skill name="{skill.name}">\n{skill.text.rstrip()}\n</skill>'
+
+
+def _user_message(case: Case) -> str:
+    files = (f'\n\n<file name="{name}">\n{text}\n</file>' for name, text in case.files.items())
+    return case.input + "".join(files)

@@ -1,0 +1,101 @@
+"""Options and hooks. Imports nothing but pytest: an unused plugin must cost nothing."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+
+from pytest_upskill import CASE_FILE
+
+_OPTIONS: tuple[tuple[str, type, str, str], ...] = (
+    ("base-url", str, "URL", "OpenAI-compatible server for models of no known provider."),
+    ("runs", int, "N", "Runs of each case in each arm (default 1)."),
+    (
+        "min-pass-rate",
+        float,
+        "RATE",
+        "Share of a case's runs that must pass (default 1.0), and of a skill's cases on a model.",
+    ),
+    ("min-lift", float, "LIFT", "Fail a skill that lifts a model by less; 0.2 is 20 points."),
+    ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
+    ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
+    ("timeout", int, "SECONDS", "Limit of one request (default 120)."),
+    (
+        "sandbox",
+        str,
+        "LEVEL",
+        "What compilers run in: auto (default), bwrap, landlock, limits or off.",
+    ),
+)
+
+# By name: pytest takes the types themselves only since 9.2.
+_INI_TYPES: dict[type, Literal["int", "float", "string"]] = {
+    int: "int",
+    float: "float",
+    str: "string",
+}
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Declare the options; each is an ini key too."""
+    group = parser.getgroup("upskill", "agent skills: what each is worth, on which model")
+    group.addoption(
+        "--upskill-models",
+        action="append",
+        metavar="MODEL[,MODEL...]",
+        help="Run the skills' cases on these models, with and without the skill: an alias (haiku, "
+        "sonnet, opus), offline, or [label=][provider:]model[@base_url].",
+    )
+    parser.addini("upskill_models", "As --upskill-models.", type="args", default=[])
+    for name, kind, metavar, text in _OPTIONS:
+        option, key = f"--upskill-{name}", f"upskill_{name.replace('-', '_')}"
+        group.addoption(option, type=kind, metavar=metavar, help=text)
+        parser.addini(key, f"As {option}.", type=_INI_TYPES[kind], default=None)
+    group.addoption(
+        "--upskill-require-compilers",
+        action="store_true",
+        default=None,
+        help="Make a missing compiler an error instead of a skip.",
+    )
+    parser.addini(
+        "upskill_require_compilers", "As --upskill-require-compilers.", type="bool", default=False
+    )
+    parser.addini(
+        "upskill_aliases", "Names of models, 'name = model'.", type="linelist", default=[]
+    )
+
+
+def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Declare the hooks that other plugins may implement."""
+    from pytest_upskill import hookspecs
+
+    pluginmanager.add_hookspecs(hookspecs)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register what a run about skills needs; without models, nothing."""
+    config.addinivalue_line(
+        "markers",
+        "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
+    )
+    if _models_chosen(config):
+        from pytest_upskill.run import start
+
+        start(config)
+
+
+def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Collect case files, where models are chosen or the file itself was asked for."""
+    if file_path.name != CASE_FILE:
+        return None
+    if not (_models_chosen(parent.config) or parent.session.isinitpath(file_path)):
+        return None
+    from pytest_upskill.items import SkillFile
+
+    return SkillFile.from_parent(parent, path=file_path)
+
+
+def _models_chosen(config: pytest.Config) -> bool:
+    return bool(config.getoption("upskill_models") or config.getini("upskill_models"))

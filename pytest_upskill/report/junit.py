@@ -1,0 +1,52 @@
+"""What JUnit XML carries beyond pytest's own: cells as suite properties, answers of failures."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+# pytest offers no public way to its XML writer under xdist (pytest#7767); only this module looks.
+from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
+
+from pytest_upskill.ledger import Ledger
+from pytest_upskill.report.properties import cell_figures
+from pytest_upskill.report.text import ANSWER
+
+
+class JUnit:
+    """Adds to the XML in the process that writes it; idle without ``--junitxml``."""
+
+    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+        self._config = config
+        self._ledger = ledger
+        self._failed: set[str] = set()
+
+    @property
+    def _xml(self) -> LogXML | None:
+        return self._config.stash.get(xml_key, None)
+
+    # First: pytest's own writer forgets a test once its teardown report is through.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Attach the answers of a failed trial as its ``system-out``, after the failure."""
+        if report.when == "call" and report.failed:
+            self._failed.add(report.nodeid)
+        if report.when == "teardown" and report.nodeid in self._failed and self._xml is not None:
+            self._failed.discard(report.nodeid)
+            for name, text in report.sections:
+                if name == f"Captured {ANSWER} call":
+                    element = ET.Element("system-out")
+                    element.text = bin_xml_escape(text)
+                    self._xml.node_reporter(report).append(element)
+
+    # First: pytest's own writer closes the file in the same hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write the figures of every cell as suite properties."""
+        if self._xml is not None:
+            for cell in self._ledger.cells:
+                for name, value in cell_figures(cell):
+                    self._xml.add_global_property(
+                        f"upskill.{name}[{cell.skill}-{cell.model}]", value
+                    )

@@ -1,0 +1,78 @@
+"""Trials and cells as flat name-value pairs, for JUnit and whoever reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import fmean
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.results import RunResult, TrialResult
+
+Properties = list[tuple[str, str]]
+
+
+def trial_properties(result: TrialResult) -> Properties:
+    """List what a trial measured; checks, tokens and seconds are means of a valid run."""
+    runs = result.runs
+    return [
+        ("upskill.skill", result.skill),
+        ("upskill.case", result.case),
+        ("upskill.model", result.model),
+        ("upskill.arm", result.arm),
+        ("upskill.model.resolved", result.resolved),
+        ("upskill.model.served", ", ".join(_served(runs)) or "n/a"),
+        ("upskill.runs", str(len(runs))),
+        ("upskill.runs.missing", str(len(result.errors))),
+        ("upskill.passed", str(result.passes)),
+        ("upskill.checks", _checks(runs)),
+        ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
+        ("upskill.tokens.out", _mean(runs, lambda run: run.completion.output_tokens, ".0f")),
+        ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s, ".3f")),
+        ("upskill.digest.prompt", result.prompt_digest),
+        ("upskill.digest.skill", result.skill_digest),
+    ]
+
+
+def cell_properties(cell: Cell) -> Properties:
+    """List what a cell measured; rates and lift are fractions, tokens are means of a run."""
+    return [
+        ("upskill.skill", cell.skill),
+        ("upskill.model", cell.model),
+        ("upskill.model.resolved", cell.resolved),
+        *((f"upskill.{name}", value) for name, value in cell_figures(cell)),
+    ]
+
+
+def cell_figures(cell: Cell) -> Iterator[tuple[str, str]]:
+    """Name the figures of a cell."""
+    yield "verdict", cell.verdict
+    if cell.lift is not None and cell.interval is not None:
+        yield "lift", f"{cell.lift:.4f}"
+        yield "lift.low", f"{cell.interval.low:.4f}"
+        yield "lift.high", f"{cell.interval.high:.4f}"
+    for name, arm in (("with", cell.with_skill), ("without", cell.without_skill)):
+        if arm is not None:
+            yield f"pass.{name}", f"{arm.passes}/{arm.runs}"
+            yield f"pass_rate.{name}", f"{arm.pass_rate:.4f}"
+            yield f"checks.{name}", f"{arm.checks_passed:.2f}/{arm.checks:.2f}"
+            yield f"tokens.{name}", "n/a" if arm.tokens is None else f"{arm.tokens:.1f}"
+    if cell.token_ratio is not None:
+        yield "tokens.ratio", f"{cell.token_ratio.ratio:.4f}"
+    yield "missing", str(cell.missing)
+
+
+def _served(runs: tuple[RunResult, ...]) -> list[str]:
+    return sorted({run.completion.served_model or "n/a" for run in runs})
+
+
+def _checks(runs: tuple[RunResult, ...]) -> str:
+    if not runs:
+        return "n/a"
+    held = fmean(sum(check.passed for check in run.checks) for run in runs)
+    return f"{held:g}/{fmean(len(run.checks) for run in runs):g}"
+
+
+def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None], form: str) -> str:
+    """Write the mean over the runs, or n/a where a figure is unknown."""
+    values = [value for run in runs if (value := of(run)) is not None]
+    return format(fmean(values), form) if values and len(values) == len(runs) else "n/a"

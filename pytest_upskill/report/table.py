@@ -1,0 +1,119 @@
+"""The table of cells as lines of ASCII that fit a terminal's width."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.cells import ArmFigures, Cell, Pair, figures
+from pytest_upskill.report.text import points
+
+_HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
+_LEAST_COLUMNS = 4
+"""What a narrow terminal still gets; other reports have everything."""
+_LEAST_NAME = 8
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the table before it is laid out."""
+
+    columns: tuple[str, ...]
+    cell: Cell | None = None
+    """The cell that the row sums up; None for the head, a skill's name or a single case."""
+
+
+def table(cells: Sequence[Cell], width: int, *, cases: bool) -> list[tuple[str, Cell | None]]:
+    """Lay the cells out under the names of their skills.
+
+    Args:
+        cells: Those of one skill side by side.
+        width: Columns of the terminal.
+        cases: Whether each case gets a row of its own.
+
+    Returns:
+        Lines, each with the cell that it sums up, if any.
+    """
+    rows = list(_rows(cells, cases=cases))
+    widths = _fit(rows, width)
+    return [(_line(row.columns, widths), row.cell) for row in rows]
+
+
+def _rows(cells: Sequence[Cell], *, cases: bool) -> Iterator[Row]:
+    yield Row(columns=_HEAD)
+    path = None
+    for cell in cells:
+        if cell.path != path:
+            path = cell.path
+            yield Row(columns=(cell.skill,))
+        yield Row(columns=_cell_columns(cell), cell=cell)
+        if cases:
+            yield from (Row(columns=_case_columns(pair)) for pair in cell.pairs)
+
+
+def _cell_columns(cell: Cell) -> tuple[str, ...]:
+    lift = "n/a"
+    if cell.lift is not None and cell.interval is not None:
+        low, high = cell.interval
+        lift = f"{points(cell.lift)} [{points(low)},{points(high)}]"
+    return (
+        f"  {cell.model}",
+        _change(cell.without_skill, cell.with_skill, lambda arm: f"{100 * arm.pass_rate:.0f}")
+        + "%",
+        lift,
+        cell.verdict,
+        *_means(cell.without_skill, cell.with_skill),
+    )
+
+
+def _case_columns(pair: Pair) -> tuple[str, ...]:
+    one, other = figures([pair[0].runs]), figures([pair[1].runs])
+    return (
+        f"    {pair[0].case}",
+        _change(other, one, lambda arm: f"{arm.passes}/{arm.runs}"),
+        points(one.pass_rate - other.pass_rate),
+        "",
+        *_means(other, one),
+    )
+
+
+def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, str]:
+    """Write checks and tokens of a mean run."""
+    checks = _change(without, with_, lambda arm: f"{arm.checks_passed:.1f}")
+    arm = with_ or without
+    tokens = _change(
+        without, with_, lambda arm: "n/a" if arm.tokens is None else f"{arm.tokens:.0f}"
+    )
+    if without and with_ and without.tokens and with_.tokens:
+        tokens += f" x{with_.tokens / without.tokens:.2f}"
+    return checks + (f"/{arm.checks:.1f}" if arm else ""), tokens
+
+
+def _change(
+    without: ArmFigures | None, with_: ArmFigures | None, form: Callable[[ArmFigures], str]
+) -> str:
+    """Write a figure of both arms, the one without the skill first."""
+    return "->".join(form(arm) if arm else "?" for arm in (without, with_))
+
+
+def _fit(rows: Sequence[Row], width: int) -> list[int]:
+    """Choose the columns' widths: names shrink, then columns go; figures are never cut."""
+    full = [row.columns for row in rows if len(row.columns) == len(_HEAD)]
+    widths = [max(map(len, column)) for column in zip(*full, strict=True)]
+    figures_width = sum(len(_GAP) + each for each in widths[1:])
+    while len(widths) > _LEAST_COLUMNS and _LEAST_NAME + figures_width > width:
+        figures_width -= len(_GAP) + widths.pop()
+    widths[0] = max(_LEAST_NAME, min(widths[0], width - figures_width))
+    return widths
+
+
+def _line(columns: Sequence[str], widths: Sequence[int]) -> str:
+    if len(columns) == 1:
+        return columns[0]
+    name, *rest = columns[: len(widths)]
+    if len(name) > widths[0]:
+        name = name[: widths[0] - 2] + ".."
+    return _GAP.join(
+        [name.ljust(widths[0]), *(text.ljust(w) for text, w in zip(rest, widths[1:], strict=True))]
+    ).rstrip()

@@ -1,0 +1,88 @@
+"""Lines about trials and cells, with model output made harmless."""
+
+from __future__ import annotations
+
+import re
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.results import RunResult, TrialResult
+
+ANSWER = "answer"
+"""Name of the report section that quotes the answers of a trial that missed."""
+
+_SHOWN = 8192
+"""Characters of an answer that a report shows."""
+
+_UNSAFE = re.compile(
+    "[^\t\n -~\u00a1-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
+    "|[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+)
+
+
+def safe(text: str) -> str:
+    """Make terminal escapes, bidirectional overrides and other control characters visible.
+
+    ``[[ATTACHMENT|`` is broken up: some JUnit readers upload the file that follows it.
+    """
+    text = text.replace("\r\n", "\n").replace("[[ATTACHMENT|", "[[ATTACHMENT\\|")
+    return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+
+
+def quoted(text: str) -> str:
+    """Quote model output line by line.
+
+    The bar keeps CI runners from reading a line of it, such as ``::error``, as a command.
+    """
+    more = len(text) - _SHOWN
+    if more > 0:
+        text = f"{text[:_SHOWN]}\n[... {more} more characters]"
+    return "".join(f"| {line}\n" for line in safe(text).split("\n"))
+
+
+def failure(result: TrialResult) -> str:
+    """Report a failed trial; the first line stands alone in any dashboard."""
+    missed = [(number, run) for number, run in enumerate(result.runs, 1) if not run.passed]
+    lines = [_headline(result, missed[0][1])]
+    for number, run in missed:
+        if len(result.runs) > 1:
+            lines.append(f"run {number}:")
+        lines += _misses(run)
+    return "\n".join(lines)
+
+
+def cell_sentence(cell: Cell) -> str:
+    """Say what a cell measured: ``helps: 25 % -> 100 %, lift +75 points [+41, +92]``."""
+    one, other = cell.with_skill, cell.without_skill
+    if one is None or other is None or cell.lift is None or cell.interval is None:
+        return "no case ran in both arms"
+    low, high = cell.interval
+    return (
+        f"{cell.verdict}: passed {other.pass_rate:.0%} without, {one.pass_rate:.0%} with, "
+        f"lift {points(cell.lift)} points [{points(low)}, {points(high)}]"
+    )
+
+
+def points(fraction: float) -> str:
+    """Write a difference of rates in percentage points, with its sign."""
+    return f"{100 * fraction:+.0f}"
+
+
+def _headline(result: TrialResult, run: RunResult) -> str:
+    """Say what failed first, and how many runs passed where there were several."""
+    first = run.stopped or next(check.message for check in run.checks if not check.passed)
+    if len(result.runs) == 1:
+        return safe(first)
+    return (
+        f"{result.passes}/{len(result.runs)} runs passed, need {result.min_pass_rate:.0%}: "
+        f"{safe(first)}"
+    )
+
+
+def _misses(run: RunResult) -> list[str]:
+    lines = [f"  {run.stopped}"] if run.stopped else []
+    for check in run.checks:
+        if not check.passed:
+            lines.append(f"  {safe(check.message)}")
+            lines += [f"    | {line}" for line in safe(check.detail).splitlines()]
+    held = sum(check.passed for check in run.checks)
+    return [*lines, f"  {held} of {len(run.checks)} checks held"]

@@ -1,0 +1,81 @@
+"""What came of the trials, as values that cross processes as plain data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.completion import Completion
+from pytest_upskill.plan import Arm
+from pytest_upskill.skill import GateRule
+
+_STOPPED = {
+    "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
+    "refusal": "the model refused to answer",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunResult:
+    """One answer with the results of all its checks."""
+
+    completion: Completion
+    checks: tuple[CheckResult, ...]
+
+    @property
+    def stopped(self) -> str | None:
+        """Why the answer cannot count as whole, None where it can."""
+        return _STOPPED.get(self.completion.stop_reason)
+
+    @property
+    def passed(self) -> bool:
+        """Whether every check held in a whole answer."""
+        return self.stopped is None and all(check.passed for check in self.checks)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialResult:
+    """All runs of one case on one model in one arm."""
+
+    skill: str
+    case: str
+    model: str
+    """Label of the model."""
+    resolved: str
+    """What the label stands for."""
+    arm: Arm
+    min_pass_rate: float
+    prompt_digest: str
+    """Of what every arm of the case was sent alike."""
+    skill_digest: str
+    """Of the skill block, empty without one."""
+    runs: tuple[RunResult, ...]
+    """The valid runs."""
+    errors: tuple[str, ...] = ()
+    """One line for each run that gave no usable reply: missing data, never a failure."""
+
+    @property
+    def passes(self) -> int:
+        """Valid runs in which every check held."""
+        return sum(run.passed for run in self.runs)
+
+    @property
+    def passed(self) -> bool:
+        """Whether enough of the valid runs passed."""
+        # Exact at the border: 0.1 + 0.2 must not fail a case.
+        return bool(self.runs) and self.passes >= self.min_pass_rate * len(self.runs) - 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TrialRecord:
+    """A result with its place in the run: what a report carries to the ledger."""
+
+    path: str
+    """Node id of the case file."""
+    index: int
+    """Place among the trials of the file."""
+    planned: int
+    """Trials of the same cell in a whole run."""
+    gate: GateRule
+    """Thresholds of the case file."""
+    result: TrialResult

@@ -1,0 +1,132 @@
+"""The options of a run, read and validated once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import pytest
+
+from pytest_upskill.models import ALIASES, Model, ModelError, parse_models
+from pytest_upskill.sandbox import LEVELS, Level
+
+C = TypeVar("C", bound=str)
+
+SETTINGS = pytest.StashKey["Settings"]()
+"""Where a run's settings are; absent unless models are chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every option, resolved: command line before ini file before default."""
+
+    models: tuple[Model, ...]
+    runs: int
+    """Repeats of each trial."""
+    min_pass_rate: float
+    """Share of a trial's runs that must pass where the case file does not say."""
+    gate_min_pass_rate: float | None
+    """Pass rate with the skill under which a cell is red; None for no such threshold."""
+    gate_min_lift: float | None
+    """Lift under which a cell is red; None for no such threshold."""
+    fail_on: frozenset[str]
+    """Verdicts that make a cell red."""
+    concurrency: int
+    """Requests in flight at one host."""
+    max_tokens: int
+    """Limit of one answer."""
+    timeout: float
+    """Seconds one request may take."""
+    require_compilers: bool
+    sandbox: Level
+
+    @classmethod
+    def from_config(cls, config: pytest.Config) -> Settings:
+        """Read the options.
+
+        Raises:
+            pytest.UsageError: An option cannot be used as it is; the message says what to write.
+        """
+        min_pass_rate = _rate(config, "min_pass_rate")
+        return cls(
+            models=_models(config),
+            runs=_positive(config, "runs", 1),
+            min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
+            gate_min_pass_rate=min_pass_rate,
+            gate_min_lift=_rate(config, "min_lift", low=-1.0),
+            fail_on=frozenset({"hurts"}),
+            concurrency=_positive(config, "concurrency", 20),
+            max_tokens=_positive(config, "max_tokens", 8192),
+            timeout=float(_positive(config, "timeout", 120)),
+            require_compilers=bool(_value(config, "require_compilers")),
+            sandbox=_choice(config, "sandbox", LEVELS),
+        )
+
+
+def _value(config: pytest.Config, name: str) -> Any:
+    """Read one option: command line, then ini file."""
+    given = config.getoption(f"upskill_{name}")
+    if given is not None:
+        return given
+    try:
+        return config.getini(f"upskill_{name}")
+    except (TypeError, ValueError) as error:
+        raise pytest.UsageError(f"upskill_{name} in {config.inipath}: {error}") from None
+
+
+def _models(config: pytest.Config) -> tuple[Model, ...]:
+    try:
+        models = parse_models(
+            _value(config, "models"),
+            aliases={**ALIASES, **_aliases(config)},
+            default_base_url=_value(config, "base_url") or None,
+        )
+    except ModelError as error:
+        raise pytest.UsageError(f"--upskill-models: {error}") from None
+    if not models:
+        raise pytest.UsageError("--upskill-models: no model in it: write a name, such as offline")
+    return models
+
+
+def _aliases(config: pytest.Config) -> dict[str, str]:
+    aliases = {}
+    for line in config.getini("upskill_aliases"):
+        name, equals, target = (part.strip() for part in line.partition("="))
+        if not (name and equals and target):
+            raise pytest.UsageError(f"upskill_aliases: bad line {line!r}: write 'name = model'")
+        aliases[name.lower()] = target
+    return aliases
+
+
+def _positive(config: pytest.Config, name: str, default: int) -> int:
+    value = _value(config, name)
+    if value is None:
+        return default
+    if value < 1:
+        raise pytest.UsageError(f"{_option(name)} must be at least 1, got {value}")
+    return int(value)
+
+
+def _rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
+    value = _value(config, name)
+    if value is None:
+        return None
+    if not low <= value <= 1:
+        raise pytest.UsageError(
+            f"{_option(name)} must be between {low:g} and 1, got {value:g}: write 0.2 for 20 points"
+        )
+    return float(value)
+
+
+def _choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
+    value = _value(config, name) or choices[0]
+    if value not in choices:
+        raise pytest.UsageError(
+            f"{_option(name)}: no such choice {value!r}: write one of {', '.join(choices)}"
+        )
+    return choices[choices.index(value)]
+
+
+def _option(name: str) -> str:
+    return "--upskill-" + name.replace("_", "-")

@@ -1,0 +1,118 @@
+"""Under pytest-xdist the controller asks the models; workers wait for what it hands them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterable, Sequence
+from concurrent.futures import Future
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.answers import Key
+from pytest_upskill.fetch import Fetcher
+from pytest_upskill.fetching import find_hosts, start_fetching
+from pytest_upskill.grade import Answer
+from pytest_upskill.handover import Handover, StoppedError
+from pytest_upskill.items import TrialItem, refused, trials_of
+from pytest_upskill.load import load_skill
+from pytest_upskill.plan import Trial
+from pytest_upskill.settings import SETTINGS
+
+
+class Controller:
+    """Fetches for all workers, so that limits and budget are one and a crash re-sends nothing."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._folder = Path(tempfile.mkdtemp(prefix="pytest-upskill-"))
+        self._handover = Handover(self._folder)
+        self._trials: dict[str, Trial] = {}
+        self._fetcher: Fetcher[Key, Answer] | None = None
+        config.add_cleanup(self._close)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where its answers will be."""
+        node.workerinput["upskill"] = str(self._folder)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+        """Start fetching once the first worker knows what will run; the others know the same."""
+        del node
+        if self._fetcher is not None or self._config.option.collectonly:
+            return
+        refused = self._handover.refused()
+        self._trials = _trials(self._config, (nodeid for nodeid in ids if nodeid not in refused))
+        hosts = find_hosts(self._config, self._trials.values())
+        self._fetcher = start_fetching(self._config, self._trials, hosts)
+        for nodeid, trial in self._trials.items():
+            self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Hurry what a worker is about to wait for."""
+        if self._fetcher is not None and nodeid in self._trials:
+            for run in range(self._trials[nodeid].runs):
+                self._fetcher.want((nodeid, run))
+
+    def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
+        """Give a trial's answers as soon as the last of its runs is in."""
+
+        def done(_: Future[Answer]) -> None:
+            if all(future.done() for future in futures) and not futures[0].cancelled():
+                self._handover.give(nodeid, [_answer(future) for future in futures])
+
+        for future in futures:
+            future.add_done_callback(done)
+
+    def _close(self) -> None:
+        self._handover.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class HandedAnswers:
+    """A worker's side: waits for what the controller hands over."""
+
+    def __init__(self, folder: str) -> None:
+        self._handover = Handover(Path(folder))
+
+    # First: pytest-xdist tells the controller about the collection in the same hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Say which trials will be skipped."""
+        self._handover.refuse(refused(session.items))
+
+    def of(self, item: TrialItem) -> list[Answer]:
+        """Wait for every run of the item's trial."""
+        try:
+            return self._handover.take(item.nodeid)
+        except StoppedError:
+            pytest.fail("the run was stopped before this trial had its answers", pytrace=False)
+
+
+def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
+    """Make the trials behind node ids again, from the same files by the same plan."""
+    settings = config.stash[SETTINGS]
+    files: dict[str, dict[str, Trial]] = {}
+    trials = {}
+    for nodeid in nodeids:
+        path, _, name = nodeid.partition("::")
+        if Path(path).name != CASE_FILE:
+            continue
+        if path not in files:
+            skill = load_skill(config.rootpath / path, shown=path)
+            files[path] = {trial.name: trial for trial in trials_of(skill, settings)}
+        # --dist loadgroup writes "@group" behind a name.
+        trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
+        trials[nodeid] = trial
+    return trials
+
+
+def _answer(future: Future[Answer]) -> Answer:
+    error = future.exception()
+    if error is None:
+        return future.result()
+    return Answer(completion=None, error=f"{type(error).__name__}: {error}")
