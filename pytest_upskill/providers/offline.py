@@ -30,7 +30,8 @@ _MIN_SHARED = 2
 
 _SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
 _FILE = re.compile(r'\n\n<file name="([^"\n]*)">\n(.*?)\n</file>', re.DOTALL)
-_WORD = re.compile(r"[^\W_]{2,40}")
+_WORD = re.compile(r"[^\W_]{2,40}|\bc\b(?:\+\+)?")
+"""Single letters are noise, but for the languages C and C++."""
 _INFLECTED = re.compile(r"(.{3,}?)(?:(?<=([bdgmnprt]))\2)?(?:ing|ies|ed|er|ly|s|e|y)+")
 _STOPWORDS = frozenset(
     _WORD.findall(
@@ -99,7 +100,7 @@ class _Block:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passage:
     text: str
-    """Markdown under its nearest heading."""
+    """Markdown, the headings above it included."""
     stems: frozenset[str]
     """What its words and those of the headings above come down to."""
     topic: frozenset[str]
@@ -136,14 +137,14 @@ def _passages(markdown: str) -> tuple[_Passage, ...]:
 def _passage(headings: Sequence[str], text: str) -> _Passage:
     topic = _stems(" ".join(headings))
     return _Passage(
-        text=f"## {headings[-1]}\n\n{text}" if headings else text,
+        text="\n\n".join([*headings, text]),
         stems=topic | _stems(text),
         topic=topic,
     )
 
 
 def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
-    """Tell what stands directly under each heading, with the headings above it."""
+    """Tell what stands directly under each heading, with that one and those above it."""
     lines = re.sub(r"\r\n?", "\n", markdown).split("\n")
     tokens = _MARKDOWN.parse(markdown)
     headings: dict[int, str] = {}
@@ -153,7 +154,7 @@ def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
             yield tuple(headings.values()), blocks
             depth = int(token.tag[1:])
             headings = {d: text for d, text in headings.items() if d < depth}
-            headings[depth] = tokens[index + 1].content
+            headings[depth] = f"{'#' * depth} {tokens[index + 1].content}"
             blocks = []
         elif token.map and token.level == _BLOCK_LEVELS.get(token.type):
             text = "\n".join(lines[slice(*token.map)]).rstrip()
