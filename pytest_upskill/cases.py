@@ -1,0 +1,201 @@
+"""From the text of a case file to its cases, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from pytest_upskill import casefile
+from pytest_upskill.case_ids import case_ids
+from pytest_upskill.checks import (
+    Check,
+    Compile,
+    Contains,
+    ContainsAny,
+    JsonSchema,
+    NotContains,
+    NotRegex,
+    Regex,
+)
+from pytest_upskill.positions import Document, JsonPath, read_json
+from pytest_upskill.problems import BadFile, Problem
+from pytest_upskill.skill import Case, GateRule
+
+_TYPES = {
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "float_type": "a number",
+    "list_type": "a list",
+    "model_type": "an object",
+    "string_type": "a string",
+}
+_OBJECTS: Mapping[str, type[casefile.Entry]] = {
+    "": casefile.CaseFile,
+    "cases": casefile.CaseEntry,
+    "compile": casefile.CompileEntry,
+    "context": casefile.Context,
+    "defaults": casefile.Defaults,
+    "expected": casefile.Expected,
+    "gate": casefile.Gate,
+    "tests": casefile.CaseEntry,
+}
+"""What an object is, by the key that holds it."""
+
+
+def read_cases(text: str, *, read_schema: casefile.ReadSchema) -> tuple[tuple[Case, ...], GateRule]:
+    """Read a ``skill_meta.json``, or a bare list of cases.
+
+    Args:
+        text: The file's text.
+        read_schema: Reads the file that a ``json_schema`` names.
+
+    Raises:
+        BadFile: With every problem of the file.
+    """
+    document = read_json(text)
+    listed = isinstance(document.value, list)
+    value = {"cases": document.value} if listed else document.value
+    named = _named_entries(document.value)
+    problems = list(_repeated_ids(document, named))
+    try:
+        file = casefile.CaseFile.model_validate(value, context={"read_schema": read_schema})
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            loc = details["loc"][1:] if listed else details["loc"]
+            problems.append(_problem(document, loc, details))
+        raise BadFile(problems) from None
+    if problems:
+        raise BadFile(problems)
+    cases = tuple(
+        _case(entry, name=case_id, line=document.line(path), file=file, order=raw["expected"])
+        for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True)
+    )
+    return cases, GateRule(min_lift=file.gate.min_lift, min_pass_rate=file.gate.min_pass_rate)
+
+
+def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
+    """Find the cases that are sound enough to have an id: path, entry and id."""
+    if isinstance(value, list):
+        lists: list[tuple[JsonPath, Any]] = [((), value)]
+    elif isinstance(value, dict):
+        lists = [((key,), value[key]) for key in ("cases", "tests") if key in value]
+    else:
+        lists = []
+    found = [
+        ((*path, index), entry)
+        for path, entries in lists
+        if isinstance(entries, list)
+        for index, entry in enumerate(entries)
+        if isinstance(entry, dict)
+        and isinstance(entry.get("input"), str)
+        and isinstance(entry.get("id", ""), str | None)
+    ]
+    ids = case_ids([entry for _, entry in found])
+    return [(path, entry, case_id) for (path, entry), case_id in zip(found, ids, strict=True)]
+
+
+def _repeated_ids(
+    document: Document, named: Iterable[tuple[JsonPath, Mapping[str, Any], str]]
+) -> Iterator[Problem]:
+    first: dict[str, JsonPath] = {}
+    for path, entry, case_id in named:
+        other = first.setdefault(case_id, path)
+        if other == path:
+            continue
+        line = document.line(other)
+        if entry.get("id"):
+            what = f"{case_id!r} is also the id of the case in line {line}: choose another"
+            yield document.problem((*path, "id"), what)
+        else:
+            yield document.problem(path, f"repeats the case in line {line}: remove it")
+
+
+def _case(
+    entry: casefile.CaseEntry,
+    *,
+    name: str,
+    line: int,
+    file: casefile.CaseFile,
+    order: Iterable[str],
+) -> Case:
+    rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
+    return Case(
+        id=name,
+        input=entry.input,
+        checks=tuple(check for key in order for check in _checks(entry.expected, key)),
+        files=(entry.context and entry.context.files) or {},
+        min_pass_rate=rate,
+        models=tuple(entry.models) if entry.models else None,
+        tags=tuple(entry.tags or ()),
+        line=line,
+    )
+
+
+def _checks(expected: casefile.Expected, key: str) -> list[Check | Compile]:
+    """Make the checks of one entry of ``expected``."""
+    made: list[Check | Compile] = []
+    match key:
+        case "contains":
+            made += [Contains(text=text) for text in expected.contains]
+        case "not_contains":
+            made += [NotContains(text=text) for text in expected.not_contains]
+        case "contains_any":
+            made += [ContainsAny(texts=tuple(expected.contains_any))]
+        case "regex":
+            made += [Regex(pattern=pattern) for pattern in expected.regex]
+        case "not_regex":
+            made += [NotRegex(pattern=pattern) for pattern in expected.not_regex]
+        case "json_schema":
+            made += [JsonSchema(schema=expected.json_schema)]
+        case "compile" if entry := expected.compile:
+            flags = tuple(entry.flags)
+            language, arch, files = entry.language, entry.arch, entry.files
+            made += [Compile(language=language, arch=arch, flags=flags, files=files)]
+    return made
+
+
+def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Problem:
+    """Say in our words what pydantic found, and where."""
+    path = _existing(document, loc)
+    value, kind, context = details["input"], details["type"], details.get("ctx", {})
+    last = loc[-1] if loc else ""
+    match kind:
+        case "missing":
+            return document.problem(path, "missing", missing=str(last))
+        case "extra_forbidden":
+            return document.problem(path, f"unknown key{_meant(path)}", key=True)
+        case "value_error":
+            what = str(context["error"])
+        case "string_too_short" | "too_short":
+            what = "must not be empty"
+        case "string_too_long":
+            what = f"must have at most {context['max_length']} characters"
+        case "greater_than_equal":
+            what = f"must be at least {context['ge']:g}, got {casefile.shown(value)}"
+        case "less_than_equal":
+            what = f"must be at most {context['le']:g}, got {casefile.shown(value)}"
+        case _ if kind in _TYPES:
+            what = f"must be {_TYPES[kind]}, got {casefile.shown(value)}"
+        case _:
+            what = details["msg"]
+    return document.problem(path, what)
+
+
+def _existing(document: Document, loc: JsonPath) -> JsonPath:
+    """Drop the steps of pydantic's location that lead nowhere in the document."""
+    path: JsonPath = ()
+    for step in loc:
+        if (*path, step) in document.places:
+            path = (*path, step)
+    return path
+
+
+def _meant(path: JsonPath) -> str:
+    """Write the key that the unknown one at the end of ``path`` was probably meant to be."""
+    *parents, word = (step for step in path if isinstance(step, str))
+    fields = _OBJECTS[parents[-1] if parents else ""].model_fields
+    known = tuple(field.alias or name for name, field in fields.items())
+    return casefile.suggestion(str(word), known)

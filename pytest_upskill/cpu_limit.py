@@ -1,0 +1,66 @@
+"""Call what might never return, such as the search of a catastrophic pattern, with a limit."""
+
+from __future__ import annotations
+
+import pickle
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable
+from types import FrameType
+from typing import NoReturn, TypeVar, TypeVarTuple, cast
+
+Ts = TypeVarTuple("Ts")
+R = TypeVar("R")
+
+# The timer kills the child, as it handles no signals.
+_CHILD = """
+import pickle, signal, sys
+seconds, sys.path = pickle.load(sys.stdin.buffer)
+function, args = pickle.load(sys.stdin.buffer)
+signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+pickle.dump(function(*args), sys.stdout.buffer)
+"""
+
+
+def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
+    """Call ``function``, but not for longer than ``seconds`` of CPU time.
+
+    The virtual timer's signal interrupts even C code such as ``re``, which holds the interpreter's
+    lock; only the main thread can have it, other threads make a child process do the work.
+
+    Args:
+        seconds: CPU time of this process, or of the child.
+        function: A function that a child process can import.
+        args: Its arguments; these and the result can be pickled.
+
+    Raises:
+        TimeoutError: It took longer.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return _call_in_child(seconds, function, args)
+    handler = signal.signal(signal.SIGVTALRM, _time_out)
+    try:
+        timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        try:
+            return function(*args)
+        finally:
+            signal.setitimer(signal.ITIMER_VIRTUAL, *timer)
+    finally:
+        signal.signal(signal.SIGVTALRM, signal.SIG_DFL if handler is None else handler)
+
+
+def _time_out(_signal: int, _frame: FrameType | None) -> NoReturn:
+    raise TimeoutError
+
+
+def _call_in_child(seconds: float, function: Callable[..., R], args: tuple[object, ...]) -> R:
+    # The path first: the function's module may be found by it only.
+    request = pickle.dumps((seconds, sys.path)) + pickle.dumps((function, args))
+    command = [sys.executable, "-P", "-c", _CHILD]
+    child = subprocess.run(command, input=request, capture_output=True, check=False)  # noqa: S603  our own code
+    if child.returncode == -signal.SIGVTALRM:
+        raise TimeoutError
+    child.check_returncode()
+    return cast(R, pickle.loads(child.stdout))  # noqa: S301  what our own child wrote

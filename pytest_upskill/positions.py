@@ -1,0 +1,179 @@
+"""JSON with the line and column of every key and value."""
+
+from __future__ import annotations
+
+import json
+import re
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+from typing import Any
+
+from pytest_upskill.problems import BadFile, Problem
+
+JsonPath = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
+
+MAX_DEPTH = 100
+"""Objects and arrays inside each other; more would exhaust the stack of some reader."""
+
+# Of a valid document: strings, brackets, commas, and everything else that is not blank.
+_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+', re.DOTALL)
+_CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
+
+_HINTS = tuple(
+    (re.compile(pattern), hint)
+    for pattern, hint in (
+        (r"//|/\*|#", "JSON has no comments: remove it"),
+        (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
+        (r"'", "JSON strings stand in double quotes"),
+        (r"(?:True|False|None)\b", "JSON writes true, false and null"),
+        (r"\s*\Z", "the file ends too early: a closing bracket is missing"),
+    )
+)
+_CURES = {
+    "Invalid control character at": 'a line break or tab in a string: write "\\n" or "\\t"',
+    "Invalid \\escape": 'a single backslash in a string: write "\\\\"',
+    "Unterminated string starting at": "a string without its closing quote",
+    "Extra data": "the document ends before this: remove what follows",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A JSON document and where its parts stand in the text."""
+
+    value: Any
+    places: Mapping[JsonPath, tuple[int, int]]
+    """Offsets of a value's key (of the value itself in an array) and of the value."""
+    line_starts: Sequence[int]
+    """Offset of the first character of each line."""
+
+    def line(self, path: JsonPath) -> int:
+        """Tell the line of the value at ``path``, from 1."""
+        return self.line_column(self.places[path][1])[0]
+
+    def problem(
+        self, path: JsonPath, what: str, *, key: bool = False, missing: str = ""
+    ) -> Problem:
+        """Say what is wrong with the value at ``path``.
+
+        Args:
+            path: A path that exists in the document.
+            what: What is wrong, and the cure.
+            key: Point at the key instead of the value.
+            missing: The key that the object at ``path`` should have.
+        """
+        line, column = self.line_column(self.places[path][0 if key else 1])
+        where = _where((*path, missing) if missing else path)
+        return Problem(line=line, column=column, where=where, what=what)
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Tell line and column of an offset, both from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+
+def read_json(text: str) -> Document:
+    """Read a JSON document strictly: no duplicate keys, no NaN, nothing that is not text.
+
+    Raises:
+        BadFile: With the first error of syntax, or all others.
+    """
+    line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    places: dict[JsonPath, tuple[int, int]] = {}
+    document = Document(value=_loads(text), places=places, line_starts=line_starts)
+    problems: list[Problem] = []
+    escapes = "\\u" in text
+    for path, key_at, at, start in _walk(text):
+        before = places.get(path)
+        places[path] = key_at, at
+        # A key of the same object; one of an object that is itself a duplicate stands further up.
+        if before and before[0] > places[path[:-1]][1]:
+            first = bisect_right(line_starts, before[0])
+            what = f"duplicate key (first in line {first}): remove one"
+            problems.append(document.problem(path, what, key=True))
+        if len(path) > MAX_DEPTH:
+            raise BadFile([_at_offset(document, at, f"nested over {MAX_DEPTH} levels deep")])
+        if start in _CONSTANTS:
+            problems.append(document.problem(path, f"JSON has no {start}: write a number"))
+        if escapes and (what := _unusable(path, start)):
+            problems.append(document.problem(path, what, key=True))
+    if problems:
+        raise BadFile(problems)
+    return document
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return None  # the walk tells where
+    except json.JSONDecodeError as error:
+        what = _syntax_problem(error)
+        raise BadFile([Problem(line=error.lineno, column=error.colno, what=what)]) from None
+    except ValueError:  # Python's limit on the digits of an integer
+        raise BadFile([Problem(what="a number has thousands of digits")]) from None
+
+
+def _syntax_problem(error: json.JSONDecodeError) -> str:
+    if not error.doc.strip():
+        return "the file is empty"
+    for pattern, hint in _HINTS:
+        if pattern.match(error.doc, error.pos):
+            return hint
+    if error.msg in _CURES:
+        return _CURES[error.msg]
+    return f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+
+
+def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
+    """Walk the values of a valid document: path, offset of the key, offset, first start."""
+    path: JsonPath = ()
+    # Key or index of the next value; None where a key comes first. The document itself has none.
+    step: str | int | None = None
+    outer: list[tuple[JsonPath, str | int | None]] = []
+    key_at = 0
+    for match in _TOKEN.finditer(text):
+        start, at = match[0], match.start()
+        if start == ",":
+            step = step + 1 if isinstance(step, int) else None
+        elif start in {"}", "]"}:
+            path, step = outer.pop()
+        elif step is None and outer:
+            step, key_at = json.loads(start) if "\\" in start else start[1:-1], at
+        else:
+            here = path if step is None else (*path, step)
+            yield here, key_at if isinstance(step, str) else at, at, start
+            if start in {"{", "["}:
+                outer.append((path, step))
+                path, step = here, None if start == "{" else 0
+
+
+def _unusable(path: JsonPath, start: str) -> str:
+    key = path[-1] if path else ""
+    text = json.loads(start) if start.startswith('"') else ""
+    match = _UNUSABLE.search(f"{key}{text}")
+    if not match:
+        return ""
+    if match[0] == "\0":
+        return r"\u0000 is no character of a text: remove it"
+    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
+
+
+def _at_offset(document: Document, offset: int, what: str) -> Problem:
+    line, column = document.line_column(offset)
+    return Problem(line=line, column=column, what=what)
+
+
+def _where(path: JsonPath) -> str:
+    return "".join(map(_segment, path)).removeprefix(".")
+
+
+def _segment(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{json.dumps(step)[:62]}]"

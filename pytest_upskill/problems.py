@@ -1,0 +1,36 @@
+"""What is wrong with a file, one line each: where, what, cure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Problem:
+    """One thing to mend in a file."""
+
+    line: int = 0
+    """From 1; 0 for the file as a whole."""
+    column: int = 0
+    """From 1, in characters."""
+    where: str = ""
+    """The entry, such as ``cases[1].expected.regex``; empty for the whole document."""
+    what: str
+
+    def at(self, path: str) -> str:
+        """Write the problem as ``path:line:column: where: what``."""
+        place = f"{path}:{self.line}:{self.column}" if self.line else path
+        return ": ".join(part for part in (place, self.where, self.what) if part)
+
+
+class BadFile(Exception):  # noqa: N818  as in "bad file": what is wrong is in the problems
+    """A file that cannot be used.
+
+    Attributes:
+        problems: All that was found, in the order of the file.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(problem.what for problem in self.problems))
