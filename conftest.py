@@ -1,0 +1,3 @@
+"""What the project's own tests and its example skills need from the rootdir."""
+
+pytest_plugins = ["pytester"]

@@ -1,0 +1,81 @@
+"""Fixtures of the suite: pytest inside pytest, skills on disk, and no network but loopback."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
+
+Run = Callable[..., pytest.RunResult]
+WriteSkill = Callable[..., Path]
+
+FACT = "The retry budget of the billing service is 37 attempts.\n"
+QUESTION = "What is the retry budget of the billing service?"
+
+
+@pytest.fixture(autouse=True)
+def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Keep the developer's keys, and what CI sets, out of every test."""
+    for name in list(os.environ):
+        if name.startswith(("ANTHROPIC_", "OPENAI_", "UPSKILL_", "GITHUB_")):
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
+    monkeypatch.setenv("COLUMNS", "80")
+
+
+@pytest.fixture(autouse=True)
+def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Refuse every connection that would leave this machine."""
+    connect = socket.socket.connect
+
+    def guarded(self: socket.socket, address: Any) -> None:
+        if self.family != socket.AF_UNIX and address[0] not in {"127.0.0.1", "::1", "localhost"}:
+            raise AssertionError(f"a test tried to connect to {address}")
+        connect(self, address)
+
+    monkeypatch.setattr(socket.socket, "connect", guarded)
+
+
+@pytest.fixture(params=["no xdist", "-n0", "-n2"])
+def run(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Run:
+    """Run pytest inside pytest: without pytest-xdist, with it idle, and on two workers."""
+    args = {"no xdist": ("-p", "no:xdist"), "-n0": ("-n0",), "-n2": ("-n2",)}[request.param]
+    return _runner(pytester, args)
+
+
+@pytest.fixture
+def run_once(pytester: pytest.Pytester) -> Run:
+    """Run pytest inside pytest in one process, for what pytest-xdist cannot change."""
+    return _runner(pytester, ("-p", "no:xdist"))
+
+
+def _runner(pytester: pytest.Pytester, args: tuple[str, ...]) -> Run:
+    def run(*more: str | os.PathLike[str]) -> pytest.RunResult:
+        # anyio's plugin comes with the SDKs and is not what is tested here.
+        return pytester.runpytest_inprocess("-p", "no:anyio", "-W", "error", *args, *more)
+
+    return run
+
+
+@pytest.fixture
+def write_skill(pytester: pytest.Pytester) -> WriteSkill:
+    """Write a skill folder: a SKILL.md with ``body`` and a case file with ``cases``."""
+
+    def write(*cases: dict[str, Any], name: str = "billing", body: str = FACT, **top: Any) -> Path:
+        folder = pytester.path / "skills" / name
+        folder.mkdir(parents=True)
+        text = f"---\nname: {name}\ndescription: Facts for a test.\n---\n\n# {name}\n\n{body}"
+        (folder / "SKILL.md").write_text(text, "utf-8")
+        cases = cases or ({"id": "budget", "input": QUESTION, "expected": {"contains": "37"}},)
+        (folder / "skill_meta.json").write_text(json.dumps({"cases": list(cases), **top}), "utf-8")
+        return folder
+
+    return write
