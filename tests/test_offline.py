@@ -66,8 +66,9 @@ def test_words_match_in_whatever_inflection_and_case(question: str) -> None:
 
 
 @pytest.mark.parametrize("skill", [SKILL, ""])
-def test_a_question_about_something_else_gets_no_reference(skill: str) -> None:
-    answer = ask("What is the capital of Mongolia?", skill=skill)
+@pytest.mark.parametrize("question", ["What is the capital of Mongolia?", "What should I do?"])
+def test_a_question_about_something_else_gets_no_reference(skill: str, question: str) -> None:
+    answer = ask(question, skill=skill)
 
     assert answer.text == NO_REFERENCE
     assert answer.stop_reason == "end"
@@ -141,3 +142,20 @@ def test_equal_matches_are_quoted_in_the_order_of_the_skill() -> None:
     answer = ask("How slowly must tea steep?", skill=skill).text
 
     assert answer.index("Oolong") < answer.index("Sencha") < answer.index("Assam")
+
+
+def test_a_passage_is_quoted_with_every_heading_above_it() -> None:
+    skill = "# History\n\n## 3.2.0\n\n### Removed\n\nThe oolong adapter.\n\n## 3.1.0\n\n### Added\n"
+
+    answer = ask("Which release removed the oolong adapter?", skill=skill).text
+
+    assert "# History\n\n## 3.2.0\n\n### Removed\n\nThe oolong adapter." in answer
+
+
+@pytest.mark.parametrize(("language", "answer"), [("C", "qsort"), ("C++", "std::sort")])
+def test_c_and_cpp_are_told_apart(language: str, answer: str) -> None:
+    skill = "## Sorting in C\n\nCall qsort.\n\n## Sorting in C++\n\nCall std::sort.\n"
+
+    text = ask(f"What is for sorting in {language}?", skill=skill).text
+
+    assert text.splitlines()[4] == f"Call {answer}."

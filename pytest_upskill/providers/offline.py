@@ -185,6 +185,7 @@ def _stems(text: str) -> frozenset[str]:
 
 def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
     """Rank the passages that match the question, and drop those far behind the first."""
+    needed = min(_MIN_SHARED, len(question)) or 1
     weights = {
         stem: math.log1p(len(passages) / spread)
         for stem in question
@@ -194,7 +195,7 @@ def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passa
         # The exact sum: sets have no order, and the last bit must not decide between equals.
         passage: math.fsum(weights[stem] * (1 + (stem in passage.topic)) for stem in shared)
         for passage in passages
-        if len(shared := question & passage.stems) >= min(_MIN_SHARED, len(question))
+        if len(shared := question & passage.stems) >= needed
     }
     ranked = sorted(scores, key=lambda passage: scores[passage], reverse=True)
     return [passage for passage in ranked if scores[passage] >= _RUNNER_UP * scores[ranked[0]]]
