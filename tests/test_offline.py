@@ -159,3 +159,11 @@ def test_c_and_cpp_are_told_apart(language: str, answer: str) -> None:
     text = ask(f"What is for sorting in {language}?", skill=skill).text
 
     assert text.splitlines()[4] == f"Call {answer}."
+
+
+def test_a_runner_up_that_does_not_fit_is_left_out() -> None:
+    sections = [f"## Oolong {n}\n\nSteep {'x' * 700}\n\n" for n in range(9)]
+
+    answer = ask("How does one steep oolong?", skill="".join(sections)).text
+
+    assert [n for n in range(9) if f"## Oolong {n}\n" in answer] == [0, 1, 2]
