@@ -11,6 +11,9 @@ from typing import Any
 
 import pytest
 
+# Imported before the first inner run: pytester drops what a run imported, and extension modules
+# such as PyYAML's do not survive a second import.
+import pytest_upskill.run  # noqa: F401
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 
 Run = Callable[..., pytest.RunResult]
