@@ -24,5 +24,5 @@ def test_a_skill_without_the_fact_is_red(run: Run, write_skill: WriteSkill) -> N
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["FAILED skills/billing/skill_meta.json::budget?offline-with_skill? - contains '37': *"]
+        ["FAILED skills/billing/skill_meta.json::budget?offline-with_skill? - contains *"]
     )

@@ -42,11 +42,14 @@ def quoted(text: str) -> str:
 def failure(result: TrialResult) -> str:
     """Report a failed trial; the first line stands alone in any dashboard."""
     missed = [(number, run) for number, run in enumerate(result.runs, 1) if not run.passed]
-    lines = [_headline(result, missed[0][1])]
+    if len(result.runs) == 1:
+        return "\n".join(_misses(missed[0][1]))
+    first = _misses(missed[0][1])[0]
+    lines = [
+        f"{result.passes} of {len(result.runs)} runs passed, {result.min_pass_rate:.0%} must: {first}"
+    ]
     for number, run in missed:
-        if len(result.runs) > 1:
-            lines.append(f"run {number}:")
-        lines += _misses(run)
+        lines += [f"run {number}:", *(f"  {line}" for line in _misses(run))]
     return "\n".join(lines)
 
 
@@ -67,22 +70,12 @@ def points(fraction: float) -> str:
     return f"{100 * fraction:+.0f}"
 
 
-def _headline(result: TrialResult, run: RunResult) -> str:
-    """Say what failed first, and how many runs passed where there were several."""
-    first = run.stopped or next(check.message for check in run.checks if not check.passed)
-    if len(result.runs) == 1:
-        return safe(first)
-    return (
-        f"{result.passes}/{len(result.runs)} runs passed, need {result.min_pass_rate:.0%}: "
-        f"{safe(first)}"
-    )
-
-
 def _misses(run: RunResult) -> list[str]:
-    lines = [f"  {run.stopped}"] if run.stopped else []
+    """Say why a run did not pass: a line for each check, the compiler's below it."""
+    lines = [run.stopped] if run.stopped else []
     for check in run.checks:
         if not check.passed:
-            lines.append(f"  {safe(check.message)}")
-            lines += [f"    | {line}" for line in safe(check.detail).splitlines()]
+            lines.append(safe(check.message))
+            lines += [f"  | {line}" for line in safe(check.detail).splitlines()]
     held = sum(check.passed for check in run.checks)
-    return [*lines, f"  {held} of {len(run.checks)} checks held"]
+    return [*lines, f"{held} of {len(run.checks)} checks held"]
