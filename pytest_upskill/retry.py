@@ -1,0 +1,216 @@
+"""Ask until there is an answer: one retry policy, and as many requests as the host can bear."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, replace
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
+
+from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.models import Model
+from pytest_upskill.providers import Client
+
+_TOO_MANY = frozenset({429, 529})
+_CUT = 0.8
+_COOLDOWN_S = 15.0
+_GROWTH = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to go on asking; times in seconds."""
+
+    deadline: float = 300.0
+    """From the first attempt of a completion, after which no new one starts."""
+    first_backoff: float = 0.5
+    longest_backoff: float = 8.0
+    longest_retry_after: float = 60.0
+    """What a server's ``Retry-After`` counts at most."""
+    attempts_at_silence: int = 3
+    """Attempts at a host that never answered anyone: likely not there, or not that URL."""
+
+
+class Slots:
+    """Bound the requests in flight at one host: cut when it has too many, grow while it has not.
+
+    A cut takes a fifth off, once per 15 s, for the requests that were in flight together are
+    refused together. Each round of as many clean answers in a row as there are slots gives a
+    tenth back, up to where it began (additive increase, multiplicative decrease).
+
+    Args:
+        most: Requests in flight at first and at most.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit = most
+        self._most = most
+        self._clock = clock
+        self._free = asyncio.Semaphore(most)
+        self._owed = 0
+        self._clean = 0
+        self._cut_at = -math.inf
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one slot, waiting in line for it."""
+        await self._free.acquire()
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    def answered(self) -> None:
+        """Note a clean answer."""
+        self._clean += 1
+        if self._clean >= self.limit < self._most:
+            self._clean = 0
+            grown = min(self._most, self.limit + math.ceil(self.limit * _GROWTH))
+            for _ in range(grown - self.limit):
+                self._give_back()
+            self.limit = grown
+
+    def refused(self) -> None:
+        """Note that the host has too many requests."""
+        self._clean = 0
+        if self._clock() - self._cut_at < _COOLDOWN_S:
+            return
+        self._cut_at = self._clock()
+        cut = max(1, math.floor(self.limit * _CUT))
+        # Requests in flight are not called back: their slots go as they end.
+        self._owed += self.limit - cut
+        self.limit = cut
+
+    def failed(self) -> None:
+        """Note trouble that fewer requests would not have spared: no reason to grow either."""
+        self._clean = 0
+
+    def _give_back(self) -> None:
+        if self._owed:
+            self._owed -= 1
+        else:
+            self._free.release()
+
+
+class RetryingClient:
+    """A client that asks again where that may help, for all requests to one endpoint.
+
+    A slot is held while a request is in flight, never while waiting to ask again. What would
+    fail every request of a model alike (a bad key, an unknown name, a host that is not there)
+    stops the model: what comes later fails at once, with the same words, unsent.
+
+    Args:
+        client: Asks once.
+        slots: Requests in flight at the host.
+        patience: How long to go on.
+        sleep: Waits some seconds.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        slots: Slots,
+        patience: Patience = Patience(),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._slots = slots
+        self._patience = patience
+        self._sleep = sleep
+        self._clock = clock
+        self._backoff = wait_exponential_jitter(
+            multiplier=patience.first_backoff,
+            max=patience.longest_backoff,
+            jitter=patience.first_backoff,
+        )
+        self._stopped: dict[Model, str] = {}
+        self._heard_at = -math.inf
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask until there is an answer, or no use in asking.
+
+        Raises:
+            ProviderError: There is no answer; the message says after how many attempts.
+        """
+        started = self._clock()
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_may_pass),
+            wait=self._pause,
+            stop=lambda state: self._out_of_patience(state, started),
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            completion: Completion = await retrying(self._attempt, request)
+        except ProviderError as error:
+            attempts = retrying.statistics["attempt_number"]
+            raise self._give_up(request.model, error, attempts, started) from error
+        return replace(completion, attempts=retrying.statistics["attempt_number"])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _attempt(self, request: Request) -> Completion:
+        async with self._slots.slot():
+            if request.model in self._stopped:
+                raise ProviderError(self._stopped[request.model], fatal=True)
+            try:
+                completion = await self._client.complete(request)
+            except ProviderError as error:
+                self._learn(error)
+                raise
+            self._heard_at = self._clock()
+        self._slots.answered()
+        return completion
+
+    def _learn(self, error: ProviderError) -> None:
+        if error.status is not None:
+            self._heard_at = self._clock()
+        if error.status in _TOO_MANY:
+            self._slots.refused()
+        else:
+            self._slots.failed()
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Tell the seconds until the next attempt: what the server asks for, or more."""
+        error = state.outcome.exception() if state.outcome else None
+        asked = error.retry_after if isinstance(error, ProviderError) else None
+        return max(self._backoff(state), min(asked or 0.0, self._patience.longest_retry_after))
+
+    def _out_of_patience(self, state: RetryCallState, started: float) -> bool:
+        if (
+            self._heard_at == -math.inf
+            and state.attempt_number >= self._patience.attempts_at_silence
+        ):
+            return True
+        return self._clock() + state.upcoming_sleep > started + self._patience.deadline
+
+    def _give_up(
+        self, model: Model, error: ProviderError, attempts: int, started: float
+    ) -> ProviderError:
+        """Make the last error of a completion; stop the model where the next would end alike."""
+        message = str(error)
+        if attempts > 1:
+            message += f" (after {attempts} attempts in {self._clock() - started:.0f} s)"
+        silent = error.status is None and error.retryable and self._heard_at < started
+        if error.fatal or silent:
+            self._stopped.setdefault(model, message)
+        return ProviderError(
+            message,
+            status=error.status,
+            retry_after=error.retry_after,
+            fatal=error.fatal or silent,
+        )
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, ProviderError) and error.retryable
