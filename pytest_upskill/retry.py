@@ -26,7 +26,7 @@ class Patience:
     """How long to go on asking; times in seconds."""
 
     deadline: float = 300.0
-    """From the first attempt of a completion, after which no new one starts."""
+    """From asking for a completion until no new attempt starts."""
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     longest_retry_after: float = 60.0
@@ -40,7 +40,7 @@ class Slots:
 
     A cut takes a fifth off, once per 15 s, for the requests that were in flight together are
     refused together. Each round of as many clean answers in a row as there are slots gives a
-    tenth back, up to where it began (additive increase, multiplicative decrease).
+    tenth back, up to where it began.
 
     Args:
         most: Requests in flight at first and at most.
@@ -203,7 +203,7 @@ class RetryingClient:
             message += f" (after {attempts} attempts in {self._clock() - started:.0f} s)"
         silent = error.status is None and error.retryable and self._heard_at < started
         if error.fatal or silent:
-            self._stopped.setdefault(model, message)
+            message = self._stopped.setdefault(model, message)
         return ProviderError(
             message,
             status=error.status,

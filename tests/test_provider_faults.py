@@ -41,6 +41,14 @@ def test_an_unknown_model_stops_the_model_and_names_it(loopback: Loopback, provi
     assert (error.fatal, error.retryable) == (True, False)
 
 
+def test_a_base_url_without_its_v1_is_suspected(loopback: Loopback) -> None:
+    loopback.replies.append(Reply(status=404, text="no such path"))
+    model = parse_model(f"m=some-model@{loopback.url}")
+
+    with pytest.raises(ProviderError, match="or the base URL lacks its /v1$"):
+        ask(request_to(model))
+
+
 @BOTH
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
 def test_a_passing_status_may_be_asked_again(
@@ -149,7 +157,7 @@ def test_a_web_page_is_a_fault(loopback: Loopback, provider: str, content_type: 
 
     error = fault(loopback, provider, Reply(body=page, content_type=content_type))
 
-    assert "\n" not in str(error)
+    assert str(error).isprintable()
     assert error.status == 200
 
 
@@ -174,7 +182,7 @@ def test_an_error_with_status_200_is_a_fault_in_the_servers_words(
 ) -> None:
     error = fault(loopback, provider, Reply(body={"error": {"message": "upstream is gone"}}))
 
-    assert "upstream is gone" in str(error)
+    assert str(error).endswith(" sent an error with HTTP 200: upstream is gone")
 
 
 @BOTH

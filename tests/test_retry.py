@@ -8,7 +8,11 @@ import pytest
 
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.models import Model, parse_model
+from pytest_upskill.providers import make_client
+from pytest_upskill.providers.keys import endpoints
 from pytest_upskill.retry import Patience, RetryingClient, Slots
+from tests.asking import model_at, request_to
+from tests.loopback import Loopback, Reply
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")
@@ -173,6 +177,27 @@ def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
     outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
 
     assert [asked.run for asked in host.asked] == [0, 1, 0]
+
+
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
+    loopback: Loopback, provider: str
+) -> None:
+    loopback.replies.extend([Reply(status=429), Reply(status=500), Reply(text="at last")])
+    model, clock = model_at(loopback, provider), Clock()
+    (endpoint,) = endpoints([model], {}).values()
+    client = RetryingClient(
+        make_client(endpoint, timeout=10, concurrency=1), slots=Slots(1), sleep=clock.sleep
+    )
+
+    async def ask_and_close() -> Completion:
+        answer = await client.complete(request_to(model))
+        await client.aclose()
+        return answer
+
+    answer = asyncio.run(ask_and_close())
+
+    assert (answer.text, answer.attempts, len(loopback.requests)) == ("at last", 3, 3)
 
 
 def test_no_more_requests_than_slots_are_in_flight() -> None:

@@ -140,10 +140,12 @@ class Call:
         code = _code(reply)
         if isinstance(code, int):
             return self.refused(code, reply, {})
+        host, said = self.endpoint.host, _detail(reply)
+        if said and isinstance(reply, Mapping):
+            return self._error(f"{host} sent an error with HTTP 200: {said}", status=200)
+        what = said or _detail(str(reply))
         return self._error(
-            f"{self.endpoint.host} sent no API reply but {_detail(reply)!r}: "
-            "is the base URL right?",
-            status=200,
+            f"{host} sent no API reply but {what!r}: is the base URL right?", status=200
         )
 
     def _cure(self, status: int, headers: Mapping[str, str]) -> str:
@@ -154,14 +156,13 @@ class Call:
                 return f"check {self.endpoint.key_variable}"
             case 402:
                 return f"check the billing of the account of {self.endpoint.key_variable}"
-            case 404 if self.endpoint.provider == "openai" and not self.endpoint.own:
-                return (
-                    f"no model {self.model.name!r} at {self.endpoint.url}, or the base URL needs "
-                    "its /v1"
-                )
             case 404:
-                return f"no model {self.model.name!r} at {self.endpoint.host}"
+                return f"no model {self.model.name!r} at {self.endpoint.host}{self._url_hint()}"
         return ""
+
+    def _url_hint(self) -> str:
+        bare = self.endpoint.provider == "openai" and not self.endpoint.url.endswith("/v1")
+        return ", or the base URL lacks its /v1" if bare else ""
 
     def _unreachable(self, error: Exception) -> ProviderError:
         cause = error.__cause__
