@@ -135,6 +135,10 @@ def test_t_quantile_agrees_with_the_reference(vector: dict[str, Any]) -> None:
     assert student_t_quantile(vector["p"], vector["df"]) == pytest.approx(vector["t"], rel=P)
 
 
+def test_the_median_of_student_t_is_zero() -> None:
+    assert student_t_quantile(0.5, 3) == pytest.approx(0, abs=1e-6)
+
+
 @named("tokens")
 def test_token_ratios_agree_with_the_reference(vector: dict[str, Any]) -> None:
     estimate = token_ratio(vector["pairs"])
