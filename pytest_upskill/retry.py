@@ -152,7 +152,7 @@ class RetryingClient:
             completion: Completion = await retrying(self._attempt, request)
         except ProviderError as error:
             attempts = retrying.statistics["attempt_number"]
-            raise self._give_up(request.model, error, attempts, started) from error
+            raise self._give_up(request.model, error, attempts, started) from None
         return replace(completion, attempts=retrying.statistics["attempt_number"])
 
     async def aclose(self) -> None:

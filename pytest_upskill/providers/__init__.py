@@ -51,15 +51,15 @@ def make_client(endpoint: Endpoint, *, timeout: float, concurrency: int) -> Clie
     """
     match endpoint.provider:
         case "anthropic":
-            from pytest_upskill.providers.anthropic import AnthropicClient  # noqa: PLC0415  the SDK
+            from pytest_upskill.providers.anthropic import AnthropicClient
 
             return AnthropicClient(endpoint, timeout=timeout, concurrency=concurrency)
         case "openai":
-            from pytest_upskill.providers.openai import OpenAIClient  # noqa: PLC0415  the SDK
+            from pytest_upskill.providers.openai import OpenAIClient
 
             return OpenAIClient(endpoint, timeout=timeout, concurrency=concurrency)
         case "offline":
-            from pytest_upskill.providers.offline import OfflineClient  # noqa: PLC0415  no cycle
+            from pytest_upskill.providers.offline import OfflineClient
 
             return OfflineClient()
         case other:

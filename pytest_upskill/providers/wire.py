@@ -7,6 +7,7 @@ import time
 from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
+from http import HTTPStatus
 from json import JSONDecodeError
 from typing import Any, TypeVar
 
@@ -95,18 +96,19 @@ class Call:
         Raises:
             ProviderError: There is no usable reply.
         """
+        # `from None`: what an SDK says is not redacted.
         try:
             async with asyncio.timeout(self.timeout):
                 reply = await sent
         except sdk.APIStatusError as error:
-            raise self.refused(error.status_code, error.body, error.response.headers) from error
+            raise self.refused(error.status_code, error.body, error.response.headers) from None
         except sdk.APIConnectionError as error:
-            raise self._unreachable(error) from error
-        except TimeoutError as error:
-            raise self._silent() from error
+            raise self._unreachable(error) from None
+        except TimeoutError:
+            raise self._silent() from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
             why = f"{self.endpoint.host} sent broken JSON ({error})"
-            raise self._error(why, status=200, retryable=True) from error
+            raise self._error(why, status=200, retryable=True) from None
         except Exception as error:  # whatever an SDK raises, the run is missing data
             raise self._error(f"{type(error).__name__}: {_detail(str(error))}") from error
         if not isinstance(reply, kind):
@@ -119,9 +121,11 @@ class Call:
         Which statuses pass is what both SDKs retry: 408, 409, 429 and 5xx, unless the
         ``x-should-retry`` header says otherwise.
         """
-        broke = status == 429 and _code(body) == "insufficient_quota"  # noqa: PLR2004  as in HTTP
-        passing = (status in _PASSING or status >= 500) and not broke  # noqa: PLR2004
-        retryable = {"true": True, "false": False}.get(headers.get("x-should-retry", ""), passing)
+        broke = status == HTTPStatus.TOO_MANY_REQUESTS and _code(body) == "insufficient_quota"
+        passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        retryable = {"true": True, "false": False}.get(
+            headers.get("x-should-retry", ""), passing and not broke
+        )
         said = " ".join(part for part in (f"HTTP {status}", _detail(body)) if part)
         cure = self._cure(status, headers)
         return self._error(
