@@ -8,7 +8,7 @@ import httpx2
 import pytest
 
 from pytest_upskill.completion import ProviderError
-from pytest_upskill.models import Model, parse_model
+from pytest_upskill.models import Model, parse_model, parse_models
 from pytest_upskill.providers import missing_sdk
 from pytest_upskill.providers.keys import KeyProblem, endpoints, missing_key
 from tests.asking import ask, model_at, request_to
@@ -211,6 +211,13 @@ def test_a_key_per_label_tells_custom_hosts_apart() -> None:
     a, b = endpoints(two_hosts(), environ).values()
 
     assert (a.key, b.key) == ("for-a", "none")
+
+
+def test_labels_that_spell_one_variable_do_not_share_its_key() -> None:
+    models = parse_models(["a.b=x@http://a.invalid/v1", "a-b=y@http://b.invalid/v1"])
+
+    with pytest.raises(KeyProblem, match=r"^UPSKILL_API_KEY_A_B is ambiguous, .* another label$"):
+        endpoints(models, {"UPSKILL_API_KEY_A_B": "whose"})
 
 
 def test_two_models_of_one_host_share_its_endpoint() -> None:

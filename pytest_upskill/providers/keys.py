@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -16,6 +17,7 @@ from pytest_upskill.models import Model
 NO_KEY = "none"
 """What a server without a key gets: the SDKs refuse to send no key at all."""
 
+_ANY_HOST = "UPSKILL_API_KEY"
 _OWN_URL: Mapping[str, str] = MappingProxyType(
     {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
 )
@@ -63,8 +65,12 @@ def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model
         KeyProblem: A key would be ambiguous or cannot be sent.
     """
     chosen = tuple(models)
-    custom = sorted({_bare_host(m.base_url) for m in chosen if m.base_url and not _vendor(m)})
-    return {model: _endpoint(model, environ, custom) for model in chosen}
+    takers: dict[str, set[str]] = defaultdict(set)
+    for model in chosen:
+        if model.base_url and not _vendor(model):
+            for variable in (_ANY_HOST, _variable_of(model.label)):
+                takers[variable].add(_bare_host(model.base_url))
+    return {model: _endpoint(model, environ, takers) for model in chosen}
 
 
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
@@ -77,12 +83,12 @@ def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
     return f"{model.label}: no key for {model.resolved}: set {names[0]}"
 
 
-def _endpoint(model: Model, environ: Mapping[str, str], custom: list[str]) -> Endpoint:
+def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]) -> Endpoint:
     if model.provider not in _OWN_URL:
         return Endpoint(provider=model.provider, url=model.base_url or "")
     names = _KEYS_OF_HOST.get(_vendor(model) or "")
     if names is None:
-        return _custom_endpoint(model, environ, custom)
+        return _custom_endpoint(model, environ, takers)
     own_url = environ.get(f"{model.provider.upper()}_BASE_URL") or _OWN_URL[model.provider]
     variable = next((name for name in names if environ.get(name, "").strip()), names[0])
     return Endpoint(
@@ -94,7 +100,9 @@ def _endpoint(model: Model, environ: Mapping[str, str], custom: list[str]) -> En
     )
 
 
-def _custom_endpoint(model: Model, environ: Mapping[str, str], custom: list[str]) -> Endpoint:
+def _custom_endpoint(
+    model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]
+) -> Endpoint:
     """Give a custom host the credentials in its URL, else the key that was set for it."""
     assert model.base_url is not None
     url = urlsplit(model.base_url)
@@ -107,10 +115,14 @@ def _custom_endpoint(model: Model, environ: Mapping[str, str], custom: list[str]
             scheme="Basic",
             key=base64.b64encode(userinfo.encode()).decode(),
         )
-    variable = "UPSKILL_API_KEY_" + re.sub(r"\W", "_", model.label, flags=re.ASCII).upper()
+    variable = _variable_of(model.label)
+    cure = "give one of them another label"
     if not environ.get(variable, "").strip():
-        _refuse_ambiguous(variable, environ, custom)
-        variable = "UPSKILL_API_KEY"
+        cure = f"unset it and set {variable} (one variable per label) instead"
+        variable = _ANY_HOST
+    if len(takers[variable]) > 1 and environ.get(variable, "").strip():
+        hosts = " and ".join(sorted(takers[variable]))
+        raise KeyProblem(f"{variable} is ambiguous, {hosts} would all get it: {cure}")
     return Endpoint(
         provider=model.provider,
         url=model.base_url,
@@ -119,12 +131,8 @@ def _custom_endpoint(model: Model, environ: Mapping[str, str], custom: list[str]
     )
 
 
-def _refuse_ambiguous(variable: str, environ: Mapping[str, str], custom: list[str]) -> None:
-    if len(custom) > 1 and environ.get("UPSKILL_API_KEY", "").strip():
-        raise KeyProblem(
-            f"UPSKILL_API_KEY is ambiguous, {' and '.join(custom)} would all get it: "
-            f"unset it and set {variable} (one variable per label) instead"
-        )
+def _variable_of(label: str) -> str:
+    return f"{_ANY_HOST}_" + re.sub(r"\W", "_", label, flags=re.ASCII).upper()
 
 
 def _usable(variable: str, environ: Mapping[str, str]) -> str:
