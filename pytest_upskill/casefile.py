@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import warnings
 from collections.abc import Callable
 from difflib import get_close_matches
 from typing import Annotated, Any
@@ -20,6 +19,7 @@ from pydantic import (
 )
 
 from pytest_upskill import compile_options
+from pytest_upskill.checks import compile_pattern
 from pytest_upskill.languages import LANGUAGES, canonical
 
 MAX_ID = 100
@@ -52,14 +52,12 @@ def _check_id(value: str) -> str:
 
 def _check_pattern(value: str) -> str:
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            re.compile(value)
+        compile_pattern(value)
     except re.error as error:
-        at = "" if error.pos is None else f" at character {error.pos + 1} of the pattern"
-        raise ValueError(f"not a regular expression: {error.msg}{at}") from None
+        at = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise ValueError(f"bad pattern: {error.msg}{at}") from None
     except (RecursionError, OverflowError) as error:
-        raise ValueError(f"not a usable regular expression: {error}") from None
+        raise ValueError(f"bad pattern: {error}") from None
     return value
 
 

@@ -89,9 +89,7 @@ def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
         for path, entries in lists
         if isinstance(entries, list)
         for index, entry in enumerate(entries)
-        if isinstance(entry, dict)
-        and isinstance(entry.get("input"), str)
-        and isinstance(entry.get("id", ""), str | None)
+        if isinstance(entry, dict) and isinstance(entry.get("id") or entry.get("input"), str)
     ]
     ids = case_ids([entry for _, entry in found])
     return [(path, entry, case_id) for (path, entry), case_id in zip(found, ids, strict=True)]

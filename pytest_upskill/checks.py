@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -198,8 +199,21 @@ class JsonSchema:
         return _failed(self.name, f": {_cut(found[0], 160)}{more}", detail=detail)
 
 
+def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern, without Python's warnings of what later versions may read differently.
+
+    Raises:
+        re.error: It is no pattern.
+        RecursionError: It is nested too deeply.
+        OverflowError: It repeats too often.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(pattern, flags)
+
+
 def _find(pattern: str, text: str, flags: int) -> int | None:
-    match = re.search(pattern, text[:MAX_TEXT], flags)
+    match = compile_pattern(pattern, flags).search(text, 0, MAX_TEXT)
     return match.start() if match else None
 
 
@@ -222,10 +236,11 @@ def _json_of(text: str) -> Any:
         return json.loads(block.code if block else text, parse_constant=_refuse)
     except (ValueError, RecursionError) as error:
         if not labelled:
-            languages = ", ".join(dict.fromkeys(b.language or "unlabelled" for b in found))
+            languages = ", ".join(dict.fromkeys(each.language or "unlabelled" for each in found))
             raise ValueError(f"no JSON in the answer (blocks: {languages or 'none'})") from None
-        line = labelled[-1].line
-        raise ValueError(f"not JSON in the block of the answer's line {line}: {error}") from None
+        line = labelled[-1].line + getattr(error, "lineno", 1) - 1
+        what = getattr(error, "msg", error)
+        raise ValueError(f"not JSON in line {line} of the answer: {what}") from None
 
 
 def _refuse(constant: str) -> NoReturn:

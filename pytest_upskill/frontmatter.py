@@ -108,8 +108,7 @@ def _compose(text: str) -> yaml.Node | None:
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
-        found = ", ".join(part for part in (error.context, error.problem) if part)
-        what = f"not YAML: {found}{_hint(error, text)}"
+        what = f"not YAML: {error.problem}{_hint(error, text)}"
         raise BadFile([_problem(mark, "", what)]) from None
     except yaml.reader.ReaderError as error:
         line = text.count("\n", 0, text.find(chr(error.character))) + 2
@@ -185,11 +184,12 @@ def _departure(key: str, value: yaml.Node, folder: str) -> str:
 
 
 def _name_departure(name: str, folder: str) -> str:
+    name = normalize("NFKC", name)
     if len(name) > MAX_NAME:
         return f"has {len(name)} characters, {MAX_NAME} are allowed"
     if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
         return "must be lower-case letters and digits, with single hyphens between"
-    if normalize("NFKC", name) != normalize("NFKC", folder):
+    if name != normalize("NFKC", folder):
         return f"must be the name of its folder, {folder!r}"
     return ""
 

@@ -77,7 +77,7 @@ def _text(path: Path) -> str:
     """
     limit = MAX_MEGABYTES << 20
     try:
-        if not path.is_file():
+        if path.exists() and not path.is_file():
             raise BadFile([Problem(what="is no file")])
         with path.open("rb") as file:
             content = file.read(limit + 1)

@@ -88,7 +88,7 @@ def read_json(text: str) -> Document:
     document = Document(value=_loads(text), places=places, line_starts=line_starts)
     problems: list[Problem] = []
     escapes = "\\u" in text
-    for path, key_at, at, start in _walk(text):
+    for path, key_at, at, part in _walk(text):
         before = places.get(path)
         places[path] = key_at, at
         # A key of the same object; one of an object that is itself a duplicate stands further up.
@@ -96,11 +96,13 @@ def read_json(text: str) -> Document:
             first = bisect_right(line_starts, before[0])
             what = f"duplicate key (first in line {first}): remove one"
             problems.append(document.problem(path, what, key=True))
-        if len(path) > MAX_DEPTH:
-            raise BadFile([_at_offset(document, at, f"nested over {MAX_DEPTH} levels deep")])
-        if start in _CONSTANTS:
-            problems.append(document.problem(path, f"JSON has no {start}: write a number"))
-        if escapes and (what := _unusable(path, start)):
+        if len(path) >= MAX_DEPTH and part in {"{", "["}:
+            line, column = document.line_column(at)
+            what = f"nested over {MAX_DEPTH} levels deep"
+            raise BadFile([Problem(line=line, column=column, what=what)])
+        if part in _CONSTANTS:
+            problems.append(document.problem(path, f"JSON has no {part}: write a number"))
+        if escapes and (what := _unusable(path, part)):
             problems.append(document.problem(path, what, key=True))
     if problems:
         raise BadFile(problems)
@@ -131,42 +133,37 @@ def _syntax_problem(error: json.JSONDecodeError) -> str:
 
 
 def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
-    """Walk the values of a valid document: path, offset of the key, offset, first start."""
+    """Walk the values of a valid document: path, offset of the key, offset, first part."""
     path: JsonPath = ()
     # Key or index of the next value; None where a key comes first. The document itself has none.
     step: str | int | None = None
     outer: list[tuple[JsonPath, str | int | None]] = []
     key_at = 0
     for match in _TOKEN.finditer(text):
-        start, at = match[0], match.start()
-        if start == ",":
+        part, at = match[0], match.start()
+        if part == ",":
             step = step + 1 if isinstance(step, int) else None
-        elif start in {"}", "]"}:
+        elif part in {"}", "]"}:
             path, step = outer.pop()
         elif step is None and outer:
-            step, key_at = json.loads(start) if "\\" in start else start[1:-1], at
+            step, key_at = json.loads(part) if "\\" in part else part[1:-1], at
         else:
             here = path if step is None else (*path, step)
-            yield here, key_at if isinstance(step, str) else at, at, start
-            if start in {"{", "["}:
+            yield here, key_at if isinstance(step, str) else at, at, part
+            if part in {"{", "["}:
                 outer.append((path, step))
-                path, step = here, None if start == "{" else 0
+                path, step = here, None if part == "{" else 0
 
 
-def _unusable(path: JsonPath, start: str) -> str:
+def _unusable(path: JsonPath, part: str) -> str:
     key = path[-1] if path else ""
-    text = json.loads(start) if start.startswith('"') else ""
+    text = json.loads(part) if part.startswith('"') else ""
     match = _UNUSABLE.search(f"{key}{text}")
     if not match:
         return ""
     if match[0] == "\0":
         return r"\u0000 is no character of a text: remove it"
     return f"\\u{ord(match[0]):x} is half a character: write the character itself"
-
-
-def _at_offset(document: Document, offset: int, what: str) -> Problem:
-    line, column = document.line_column(offset)
-    return Problem(line=line, column=column, what=what)
 
 
 def _where(path: JsonPath) -> str:
