@@ -33,7 +33,6 @@ _ATTRIBUTE = re.compile(
     r"""\b(?:title|file|filename|path|name)\s*[=:]\s*["']?([^"'\s}]+)""", re.IGNORECASE
 )
 _LONGEST_LINE = 400
-_CLOSING = re.compile(r"[ \t>]*(?:`{3,}|~{3,})[ \t]*")
 _KERNEL = re.compile(r"\b__global__\b|<<<[^;<\n]{1,200}>>>")
 
 
@@ -91,13 +90,13 @@ def _block(token: Token, lines: list[str]) -> Block:
     language = languages.of_label(label) or (languages.of_file(name) if name else None) or ""
     if language in {"c", "cpp", ""} and _KERNEL.search(token.content):
         language = "cuda"
-    last = lines[end - 1] if start < end - 1 < len(lines) else ""
+    fence = lines[end - 1].strip(" \t>") if start < end - 1 < len(lines) else ""
     return Block(
         language=language,
         name=name,
         code=token.content,
         line=start + 2,
-        closed=_CLOSING.fullmatch(last) is not None,
+        closed=set(fence) == set(token.markup[:1]) and len(fence) >= len(token.markup),
     )
 
 

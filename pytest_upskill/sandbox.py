@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from pytest_upskill.workspace import Workspace, workspace
+
 Ended = Literal["exited", "timeout", "output", "stopped"]
 Level = Literal["auto", "bwrap", "landlock", "limits", "off"]
 LEVELS: tuple[Level, ...] = get_args(Level)
@@ -87,38 +89,6 @@ class Outcome:
     """Stdout and stderr as they came, without control characters; paths start at the workspace."""
 
 
-@dataclass(frozen=True, slots=True)
-class Workspace:
-    """A folder of one program's own, gone afterwards."""
-
-    root: Path
-
-    def write(self, name: str, text: str) -> str:
-        """Create ``name``, a path as `relative_path` gives it, below the root.
-
-        Returns:
-            The path as the program sees it.
-
-        Raises:
-            OSError: It exists, or a folder of it is a file.
-        """
-        target = self.root / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("xb") as file:
-            file.write(text.encode("utf-8", "replace"))
-        return f"../{name}"
-
-
-@contextlib.contextmanager
-def workspace() -> Iterator[Workspace]:
-    """Make a folder with an empty ``cwd``, where programs start, and ``tmp``, where they write."""
-    with tempfile.TemporaryDirectory(prefix="upskill-", ignore_cleanup_errors=True) as folder:
-        root = Path(folder).resolve()
-        (root / "cwd").mkdir()
-        (root / "tmp").mkdir()
-        yield Workspace(root)
-
-
 class Sandbox:
     """Runs programs at one level, from any thread.
 
@@ -165,19 +135,12 @@ class Sandbox:
         Raises:
             SandboxError: It cannot be started.
         """
-        environment = {
-            "PATH": os.pathsep.join([*map(str, path), "/usr/bin", "/bin"]),
-            "LC_ALL": "C",
-            "HOME": str(home.root / "tmp"),
-            "TMPDIR": str(home.root / "tmp"),
-            "SOURCE_DATE_EPOCH": "0",
-        }
         command = [*self._confine(home, readable), *self._limit(limits), *program]
         try:
             process = subprocess.Popen(  # noqa: S603 - confining the program is what this is for
                 command,
                 cwd=home.root / "cwd",
-                env=environment,
+                env=_environment(home, path),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -185,19 +148,8 @@ class Sandbox:
             )
         except OSError as error:
             raise SandboxError(f"cannot start {command[0]}: {error.strerror}") from None
-        with self._lock:
-            self._running.add(process.pid)
-            stopped = self._closed
-        ended: Ended = "stopped"
-        output = b""
-        try:
-            if not stopped:
-                ended, output = _watch(process, limits)
-        finally:
-            _kill_group(process.pid)
-            process.wait()
-            with self._lock:
-                self._running.discard(process.pid)
+        with process, self._killed_at_close(process.pid):
+            ended, output = _watch(process, limits)
         return Outcome(
             ended="stopped" if self._closed else ended,
             returncode=process.returncode,
@@ -210,6 +162,20 @@ class Sandbox:
             self._closed = True
             for group in self._running:
                 _kill_group(group)
+
+    @contextlib.contextmanager
+    def _killed_at_close(self, group: int) -> Iterator[None]:
+        """Kill a process group when the block ends, or at `close` if that comes first."""
+        with self._lock:
+            self._running.add(group)
+            if self._closed:
+                _kill_group(group)
+        try:
+            yield
+        finally:
+            _kill_group(group)
+            with self._lock:
+                self._running.discard(group)
 
     def _works(self) -> bool:
         """Try the level: the sandbox starts, forks and writes, and a stranger's file is hidden."""
@@ -254,6 +220,16 @@ class Sandbox:
 def printable(text: str) -> str:
     """Replace what could steer a terminal, reverse text, or has no place in XML."""
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
+
+
+def _environment(home: Workspace, path: Sequence[Path]) -> dict[str, str]:
+    return {
+        "PATH": os.pathsep.join([*map(str, path), "/usr/bin", "/bin"]),
+        "LC_ALL": "C",
+        "HOME": str(home.root / "tmp"),
+        "TMPDIR": str(home.root / "tmp"),
+        "SOURCE_DATE_EPOCH": "0",
+    }
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, bytes]:

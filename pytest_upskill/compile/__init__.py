@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 from pytest_upskill.blocks import Block, blocks, choose
 from pytest_upskill.checks import CheckResult, Compile
-from pytest_upskill.compile import diagnostics
 from pytest_upskill.compile.cuda import Cuda
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.memo import Memo
@@ -17,6 +17,10 @@ from pytest_upskill.languages import canonical
 from pytest_upskill.sandbox import Level, Sandbox, SandboxError
 
 __all__ = ["CannotCompile", "Compilers"]
+
+MAX_LINES = 40
+MAX_CHARACTERS = 8 << 10
+"""How much of the diagnostics a result holds."""
 
 _C_FAMILY = frozenset({"c", "cpp", "cuda"})
 
@@ -70,7 +74,7 @@ class Compilers:
         found = blocks(text)
         units = choose(found, language)
         if not units:
-            return _result(False, f"no {language} block in the answer ({_seen(found)})")
+            return _result(False, f"compile {language}: no {language} block ({_seen(found)})")
         headers = {block.name: block for block in found if _is_header_for(block, units)}
         sources = Sources(units=units, headers=tuple(headers.values()), files=check.files)
         toolchain = self._toolchains[language]
@@ -106,25 +110,21 @@ def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
 
 def _seen(found: tuple[Block, ...]) -> str:
     languages = dict.fromkeys(block.language or "unlabelled" for block in found)
-    return f"found: {', '.join(languages)}" if languages else "it has no code block at all"
+    return f"found: {', '.join(languages)}" if languages else "no code block at all"
 
 
 def _describe(language: str, units: tuple[Block, ...], built: Built) -> CheckResult:
-    names = [unit.name for unit in units if unit.name]
-    if len(units) > 1:
-        what = f"{language} files {', '.join(names)}"
-    else:
-        what = f"{language} block at answer line {units[0].line}"
+    where = ", ".join(unit.name or f"block at answer line {unit.line}" for unit in units)
+    finding = f"{built.message} ({where}; {built.compiler})"
     if not all(unit.closed for unit in units):
-        what += " (its fence is never closed: the answer looks cut)"
-    verb = "builds" if len(units) == 1 else "build"
-    if built.passed:
-        note = f": {built.message}" if built.message else ""
-        message = f"{what} {verb} with {built.compiler}{note}"
-    else:
-        message = f"{what} fails to build with {built.compiler}: {built.message}"
-    return _result(built.passed, message, diagnostics.cut(built.diagnostics))
+        finding += "; its fence is never closed: the answer looks cut"
+    return _result(built.passed, f"compile {language}: {finding}", _cut(built.diagnostics))
 
 
 def _result(passed: bool, message: str, detail: str = "") -> CheckResult:
     return CheckResult(name=Compile.name, passed=passed, message=message, detail=detail)
+
+
+def _cut(lines: Sequence[str]) -> str:
+    text = "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
+    return f"{text}\n… ({len(lines)} lines)" if len(lines) > MAX_LINES else text

@@ -10,7 +10,11 @@ from pytest_upskill.blocks import Block
 from pytest_upskill.compile import diagnostics
 from pytest_upskill.compile.memo import Memo
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.sandbox import Limits, Sandbox, workspace
+from pytest_upskill.sandbox import Limits, Sandbox
+from pytest_upskill.workspace import workspace
+
+LIMITS = Limits()
+"""For all files of an answer together, where it is of time; for each compiler where not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +56,7 @@ class Command:
         return self._build(Sources(units=(block,), headers=(), files={}), sandbox)
 
     def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
-        limits = Limits()
-        deadline = time.monotonic() + limits.wall_s
+        deadline = time.monotonic() + LIMITS.wall_s
         said: list[str] = []
         with workspace() as home:
             try:
@@ -67,16 +70,16 @@ class Command:
                     home,
                     readable=self.homes,
                     path=(self.program.parent, *self.path),
-                    limits=replace(limits, wall_s=max(0.0, deadline - time.monotonic())),
+                    limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
                 )
-                lines = diagnostics.read(outcome, sandbox.level)
+                lines = diagnostics.read(outcome, sandbox.level, home)
                 said += lines
                 if outcome.ended != "exited" or outcome.returncode != 0:
-                    message = diagnostics.why(outcome, lines, limits)
+                    message = diagnostics.why(outcome, lines, LIMITS)
                     return Built(
                         passed=False, compiler=self.label, message=message, diagnostics=(*said,)
                     )
-        return Built(passed=True, compiler=self.label, message="", diagnostics=(*said,))
+        return Built(passed=True, compiler=self.label, message="builds", diagnostics=(*said,))
 
 
 class Probes:

@@ -18,6 +18,7 @@ from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, ask,
 from pytest_upskill.sandbox import Sandbox
 
 DEFAULT_ARCH = "sm_90"
+SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 _VERSION = re.compile(r"release (\d+\.\d+)")
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
 _KERNEL = re.compile(r"ptxas info\s*: Compiling entry function '([^']+)' for '\w+'")
@@ -65,7 +66,7 @@ class Cuda:
             )
             return replace(built, passed=False, message=message, diagnostics=said)
         count = f"{len(kernels)} kernel{'s' if len(kernels) > 1 else ''}"
-        return replace(built, message=count, diagnostics=said)
+        return replace(built, message=f"{built.message}, {count}", diagnostics=said)
 
     def _command(self, nvcc: Path, host: Path, arch: str, flags: tuple[str, ...]) -> Command:
         return Command(
@@ -75,6 +76,8 @@ class Cuda:
                 # Not -arch: with the letter of sm_90a it also builds PTX that cannot hold its code.
                 *("-cubin", "-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
                 *("-x", "cu", "-ccbin", str(host), "-Xptxas", "-v"),
+                # The PTX and its line table tell which line of the answer an error in it is from.
+                *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
                 *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
                 *("-Xcudafe", "--error_limit=20"),
                 # Not -I: the answer's files must not come before the toolkit's.
@@ -126,7 +129,7 @@ def _places_of_nvcc() -> Iterator[Path]:
     for variable in ("CUDA_HOME", "CUDA_PATH"):
         if folder := os.environ.get(variable):
             yield Path(folder, "bin", "nvcc")
-    yield Path("/usr/local/cuda/bin/nvcc")
+    yield SYSTEM_NVCC
     # The wheels put it into no folder of PATH.
     if nvidia := importlib.util.find_spec("nvidia"):
         for folder in nvidia.submodule_search_locations or ():

@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Sequence
 
 from pytest_upskill.compile.toolchain import CannotCompile, Sources
 from pytest_upskill.sandbox import Level, Limits, Outcome
+from pytest_upskill.workspace import Workspace
 
 _LONGEST_LINE = 300
 _SIGNALS = range(129, 160)  # how a shell, and so the sandbox, reports one
-MAX_LINES = 40
-MAX_CHARACTERS = 8 << 10
 
 _ANSWERS_LINE = re.compile(r"\.\./src/([^\s:(),\"]+)[:(](\d+)(?::\d+)?\)?")
-# Of generated assembly nobody has the lines.
-_ASSEMBLY = re.compile(r"(?:ptxas )?tmp/[^\s:,]+(?:, line \d+;|:\d+:|:) ?")
-_ERROR = re.compile(r"\S.*?\b(?:fatal|error)\s*(?:#[\w-]+\s*)?:", re.IGNORECASE)
+_IN_PTX = re.compile(r"ptxas \.\./tmp/([\w.+-]+\.ptx), line (\d{1,9}); (\w+) *: (.*)")
+_LOC = re.compile(r"^\s*\.loc\s+(\d+) (\d+)", re.MULTILINE)
+_FILE = re.compile(r"^\s*\.file\s+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
+# Names of temporary files differ from run to run, and the lines of other assembly tell nothing.
+_ASSEMBLY = re.compile(r"(?:ptxas )?(?:\.\./)?tmp/[^\s:,]+(?:, line \d+;|:\d+:|:) ?")
+_ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:#[\w-]+\s*)?:", re.IGNORECASE)
 _LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
+_KNOWN = ("../src/", "../include/", "/usr/", "/opt/")
+_LEFT_OUT = "error: in a file outside the answer; its text is left out"
 _NO_HEADER = re.compile(
     r"fatal error: (?:'([^']+)' file not found|(\S+): No such file)"
     r"|cannot open source file \"([^\"]+)\""
@@ -29,7 +34,7 @@ _LIBRARIES = re.compile(
 )
 
 
-def read(outcome: Outcome, level: Level) -> list[str]:
+def read(outcome: Outcome, level: Level, home: Workspace) -> list[str]:
     """Tell a compiler's diagnostics in the answer's own lines.
 
     Where the sandbox cannot hide files, what is said about any file but the answer's, the case's
@@ -38,7 +43,7 @@ def read(outcome: Outcome, level: Level) -> list[str]:
     lines = outcome.output.splitlines()
     if level in {"limits", "off"}:
         lines = _of_known_files(lines)
-    return [_in_answer(line) for line in lines if line.strip()]
+    return [_in_answer(_in_source(line, home)) for line in lines if line.strip()]
 
 
 def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
@@ -58,12 +63,6 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
     if outcome.returncode < 0 or outcome.returncode in _SIGNALS:
         return "the compiler crashed on it, or needs more than its memory or time"
     return lines[0][:_LONGEST_LINE] if lines else "the compiler says no more"
-
-
-def cut(lines: Sequence[str]) -> str:
-    """Cut diagnostics to `MAX_LINES` and `MAX_CHARACTERS`."""
-    text = "\n".join(lines[:MAX_LINES])[:MAX_CHARACTERS]
-    return f"{text}\n… ({len(lines)} lines)" if len(lines) > MAX_LINES else text
 
 
 def blame_header(error: str, sources: Sources, shipped: str) -> None:
@@ -97,6 +96,25 @@ def blame_header(error: str, sources: Sources, shipped: str) -> None:
         )
 
 
+def _in_source(line: str, home: Workspace) -> str:
+    """Tell an error in PTX at the line of the source that it comes from: inline assembly."""
+    match = _IN_PTX.fullmatch(line)
+    if not match:
+        return line
+    name, number, kind, text = match.groups()
+    try:
+        ptx = (home.root / "tmp" / name).read_text("utf-8", "replace")
+    except OSError:
+        return f"{kind}: {text}"
+    above = "\n".join(ptx.split("\n")[: int(number)])
+    places = _LOC.findall(above)
+    sources = dict(_FILE.findall(ptx))
+    if not places or places[-1][0] not in sources:
+        return f"{kind}: {text}"
+    file, number = places[-1]
+    return f"../src/{sources[file]}:{number}: {kind}: {text} (inline PTX)"
+
+
 def _in_answer(line: str) -> str:
     def place(match: re.Match[str]) -> str:
         name, number = match.groups()
@@ -109,14 +127,11 @@ def _in_answer(line: str) -> str:
 
 def _of_known_files(lines: Sequence[str]) -> list[str]:
     """Keep what is about known files; lines without a place belong to the one above."""
-    kept = []
+    kept: list[str] = []
     known = True
     for line in lines:
         if match := _LOCATION.match(line):
-            path = match[1]
-            parts = path.removeprefix("../").split("/")
-            system = path.startswith(("/usr/", "/opt/"))
-            known = ".." not in parts and (system or parts[0] in {"src", "include"})
-        if known:
-            kept.append(line)
+            known = posixpath.normpath(match[1]).startswith(_KNOWN)
+        if known or kept[-1:] != [_LEFT_OUT]:
+            kept.append(line if known else _LEFT_OUT)
     return kept

@@ -10,15 +10,13 @@ from pathlib import Path
 from typing import Protocol
 
 from pytest_upskill.blocks import Block
-from pytest_upskill.checks import Compile
-from pytest_upskill.sandbox import Sandbox, Workspace
+from pytest_upskill.checks import CheckError, Compile
+from pytest_upskill.sandbox import Sandbox
+from pytest_upskill.workspace import Workspace
 
 
-class CannotCompile(Exception):  # noqa: N818 - no error of anybody: the check stays undecided
-    """This machine cannot tell whether the answer builds; the message is one line that says why.
-
-    Neither a pass nor a fail: the run is missing data.
-    """
+class CannotCompile(CheckError):  # noqa: N818 - the name says it: no error of anybody
+    """This machine cannot tell whether the answer builds; the message is one line that says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +39,7 @@ class Built:
     compiler: str
     """Name, version and target: ``nvcc 13.0 for sm_90``."""
     message: str
-    """One line: the first error, or what was built; may be empty where it passed."""
+    """One line: the first error, or what was built."""
     diagnostics: tuple[str, ...] = ()
     """All that it printed, in the answer's own lines."""
 

@@ -1,0 +1,32 @@
+"""Answers to compile, and what comes of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from pytest_upskill.checks import CheckResult, Compile
+from pytest_upskill.compile import Compilers
+
+SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nint x = 0 B(+1);\n"
+"""C and C++ that no compiler finishes soon."""
+
+
+def fenced(language: str, code: str) -> str:
+    """Make an answer whose code starts on line 4."""
+    return f"Here it is:\n\n```{language}\n{code}\n```\nThat is all.\n"
+
+
+def build(
+    compilers: Compilers,
+    language: str,
+    code: str,
+    *,
+    arch: str | None = None,
+    flags: tuple[str, ...] = (),
+    files: Mapping[str, str] | None = None,
+) -> CheckResult:
+    """Build an answer that holds ``code`` alone."""
+    check = Compile(language=language, arch=arch, flags=flags, files=files or {})
+    reason = compilers.missing(check)
+    assert reason is None, f"this test needs a real compiler: {reason}"
+    return compilers.build(check, fenced(language, code))

@@ -1,0 +1,163 @@
+"""Hostile answers: nothing leaks, nothing hangs, nothing is left behind."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile import Compilers
+from pytest_upskill.sandbox import Level, Limits, SandboxError
+from tests.compiling import SLOW, build
+
+SECRET = "sk_planted_key"
+
+
+def _each_level() -> Iterator[Compilers]:
+    levels: tuple[Level, ...] = ("bwrap", "landlock", "limits")
+    for level in levels:
+        compilers = Compilers(level)
+        try:
+            assert compilers.level == level
+        except SandboxError:
+            continue
+        yield compilers
+
+
+every_level = pytest.mark.parametrize("compilers", list(_each_level()), ids=lambda c: str(c.level))
+
+
+@every_level
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("c", '#include "{secret}"\n'),
+        ("c", "#include <{secret}>\n"),
+        ("c", '#define P "{secret}"\n#include P\nint x;'),
+        ("c", '#line 1 "/usr/include/x.h"\n#include "{secret}"\n'),
+        ("c", 'asm(".include \\"{secret}\\"");'),
+        ("c", 'void f(void) {{ asm(".include \\"{secret}\\""); }}'),
+        ("c", 'asm(".incbin \\"{secret}\\"");\n#error seen'),
+        ("c", 'char s[] = {{\n#embed "{secret}"\n}};'),
+        ("cpp", 'enum {{\n#include "{secret}"\n}};'),
+        ("cuda", '#include "{secret}"\n__global__ void k() {{}}'),
+        ("cuda", '__global__ void k() {{ asm(".include \\"{secret}\\";"); }}'),
+    ],
+)
+def test_files_of_the_machine_do_not_reach_the_result(
+    compilers: Compilers, language: str, code: str, tmp_path: Path
+) -> None:
+    secret = tmp_path / "credentials"
+    secret.write_text(f"{SECRET} = 1;\n{SECRET}\n")
+
+    result = build(compilers, language, code.format(secret=secret))
+
+    assert not result.passed or compilers.level == "limits"
+    assert SECRET not in result.message + result.detail
+
+
+@every_level
+def test_the_environment_of_the_session_does_not_reach_the_result(
+    compilers: Compilers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+
+    result = build(compilers, "c", 'asm(".include \\"/proc/self/environ\\"");\n#error seen')
+
+    assert SECRET not in result.message + result.detail
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("cpp", "template <int N> struct F { enum { v = F<N - 1>::v }; };\nint x = F<9999>::v;"),
+        ("cpp", "constexpr int f(int n) { return n < 2 ? n : f(n - 1) + f(n - 2); } int a[f(60)];"),
+        ("c", "#include __FILE__\n#include __FILE__"),
+        ("c", "(" * 200_000),
+        ("c", "x;\n" * 100_000),
+        ("cuda", "#include __FILE__\n#include __FILE__"),
+    ],
+    ids=["templates", "constexpr", "include itself", "parentheses", "errors", "nvcc includes"],
+)  # fmt: skip
+def test_a_bomb_fails_in_bounded_time_and_space(language: str, code: str) -> None:
+    start = time.monotonic()
+
+    result = build(Compilers(), language, code)
+
+    assert not result.passed
+    assert time.monotonic() - start < 30
+    assert len(result.message) < 500
+    assert len(result.detail) < 9000
+
+
+@pytest.mark.parametrize(
+    ("limits", "code", "reason"),
+    [
+        (Limits(wall_s=0.5), SLOW, "more than 0.5 s"),
+        (Limits(output_bytes=500), "x;\n" * 99, "more than 0 KiB of diagnostics"),
+        (Limits(memory_bytes=48 << 20), "#include <regex>", "memory"),
+        (Limits(file_bytes=1 << 20), "char big[9 << 20] = {1};", ""),
+    ],
+    ids=["time", "diagnostics", "memory", "file size"],
+)
+def test_a_limit_that_is_reached_fails_the_answer(
+    limits: Limits, code: str, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    compilers = Compilers("limits")
+    assert build(compilers, "cpp", "int x;").passed
+    monkeypatch.setattr("pytest_upskill.compile.command.LIMITS", limits)
+
+    result = build(compilers, "cpp", code)
+
+    assert not result.passed
+    assert reason in result.message
+
+
+@every_level
+@pytest.mark.parametrize(
+    "name", ["../../escaped.c", "/tmp/escaped.c", "-o../tmp/x.c", "@args.c", "a\nb.c", "~/x.c"]
+)
+def test_a_file_name_never_leaves_the_workspace(
+    compilers: Compilers, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    block = f"```c title={name}\nint x;\n```\n"
+
+    result = compilers.build(Compile(language="c"), block + f"```c title=b.c\nint {'y' * 30};\n```")
+
+    assert result.passed
+    assert "(b.c; " in result.message
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(("first", "second"), [("a.c", "a.c/b.c"), ("a.c/b.c", "a.c")])
+def test_file_names_that_clash_fail_the_answer(first: str, second: str) -> None:
+    answer = f"```c title={first}\nint x;\n```\n```c title={second}\nint y;\n```\n"
+
+    result = Compilers().build(Compile(language="c"), answer)
+
+    assert not result.passed
+    assert "file names clash" in result.message
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["\ud800", "\0", "```c\n\ud800\0\n```", "```c\n" + "int x;\n" * 800_000, "`" * 5_000_000],
+    ids=["surrogate", "nul", "both in code", "5 MB of code", "5 MB of ticks"],
+)  # fmt: skip
+def test_every_text_is_decided(text: str) -> None:
+    result = Compilers().build(Compile(language="c"), text)
+
+    assert result.message.startswith("compile c: ")
+    (result.message + result.detail).encode()
+
+
+def test_diagnostics_cannot_steer_a_terminal() -> None:
+    result = build(Compilers(), "c", "#error \x1b[2J\u202e\x07 end\nint x;")
+
+    assert not result.passed
+    assert (result.message + result.detail).replace("\n", "").isprintable()

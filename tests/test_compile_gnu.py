@@ -1,0 +1,166 @@
+"""C and C++: the answer's code becomes an object file."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile import CannotCompile, Compilers
+from tests.compiling import build, fenced
+
+
+@pytest.fixture(scope="module")
+def compilers() -> Compilers:
+    return Compilers()
+
+
+@pytest.mark.parametrize(
+    ("language", "code"),
+    [
+        ("c", '#include <stdio.h>\nint f(void) { return printf("%d\\n", 1); }'),
+        ("c", "int new(int class) { return class; }"),
+        ("cpp", "#include <vector>\nstd::vector<int> f() { return {1, 2}; }"),
+    ],
+)
+def test_valid_code_passes_and_the_compiler_is_named(
+    compilers: Compilers, language: str, code: str
+) -> None:
+    result = build(compilers, language, code)
+
+    assert result.passed
+    assert re.fullmatch(
+        rf"compile {language}: builds \(block at answer line 4; (gcc|g\+\+|clang(\+\+)?) [\d.]+\)",
+        result.message,
+    )
+
+
+def test_an_alias_means_its_language(compilers: Compilers) -> None:
+    result = compilers.build(Compile(language="C++"), fenced("cxx", "class A {};"))
+
+    assert result.passed
+    assert result.message.startswith("compile cpp: builds")
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "error"),
+    [
+        ("c", "int f(void) {\n  return x;\n}", r"answer line 5: error: .*\bx\b.* undeclared"),
+        ("c", "int f(void) {\n  return g();\n}", r"answer line 5: error: .*declar.*'g'"),
+        ("c", "f(void) { return 1; }", "answer line 4: error: "),
+        ("c", "char *f(int x) { return x; }", "answer line 4: error: "),
+        ("c", 'void f(void) {\n asm("fooo");\n}', "answer line 5: (E|e)rror: "),
+        ("cpp", "class A {}", r"answer line 4: error: expected '?;'?"),
+        ("cpp", "#error not today", "answer line 4: error: .*not today"),
+    ],
+)
+def test_an_error_is_told_at_the_line_of_the_answer(
+    compilers: Compilers, language: str, code: str, error: str
+) -> None:
+    result = build(compilers, language, code)
+
+    assert not result.passed
+    assert re.search(error, result.message)
+
+
+@pytest.mark.parametrize("code", ["// later", "/* int x; */\n\n// int y;"])
+def test_a_block_of_comments_fails(compilers: Compilers, code: str) -> None:
+    result = build(compilers, "c", code)
+
+    assert not result.passed
+    assert "nothing in it but comments" in result.message
+
+
+def test_several_files_are_built_with_their_headers(compilers: Compilers) -> None:
+    answer = (
+        '```c title=src/a.c\n#include "lib/a.h"\nint a(void) { return SIZE; }\n```\n'
+        '```c title=src/b.c\n#include "lib/a.h"\nint b(void) { return wrong; }\n```\n'
+        "```c title=lib/a.h\n#define SIZE 4\n```\n"
+    )
+
+    failed = compilers.build(Compile(language="c"), answer)
+    passed = compilers.build(Compile(language="c"), answer.replace("wrong", "SIZE"))
+
+    assert "src/b.c (answer line 7): error: " in failed.message
+    assert passed.passed
+    assert "(src/a.c, src/b.c; " in passed.message
+
+
+def test_headers_of_the_case_are_found_and_stand_before_the_answers(compilers: Compilers) -> None:
+    answer = (
+        '```c title=a.c\n#include <lib/size.h>\n#include "size.h"\nint a = OUTER + INNER;\n```\n'
+        "```c title=size.h\n#error the answer's own\n```\n"
+    )
+    files = {"lib/size.h": "#define OUTER 1\n", "size.h": "#define INNER 2\n"}
+
+    result = compilers.build(Compile(language="c", files=files), answer)
+
+    assert result.passed
+
+
+def test_flags_of_the_case_count(compilers: Compilers) -> None:
+    code = "int f(int n) { if constexpr (SIZE > 3) return n; return 0; }"
+
+    passed = build(compilers, "cpp", code, flags=("-std=c++17", "-DSIZE=4"))
+    failed = build(compilers, "cpp", code, flags=("-std=c++17",))
+
+    assert passed.passed
+    assert not failed.passed
+
+
+def test_a_block_that_is_cut_says_so(compilers: Compilers) -> None:
+    result = compilers.build(Compile(language="c"), "```c\nint f(void) {\n  return 1;\n")
+
+    assert not result.passed
+    assert "its fence is never closed: the answer looks cut" in result.message
+
+
+@pytest.mark.parametrize(
+    ("answer", "found"),
+    [
+        ("No code.", "no code block at all"),
+        ("```bash\nls\n```\n```\nx\n```\n```py\nx\n```", "found: bash, unlabelled, python"),
+    ],
+)
+def test_an_answer_without_a_block_says_what_was_there(
+    compilers: Compilers, answer: str, found: str
+) -> None:
+    result = compilers.build(Compile(language="c"), answer)
+
+    assert not result.passed
+    assert result.message == f"compile c: no c block ({found})"
+
+
+@pytest.mark.parametrize(
+    "include", ["<curl/no_such.h>", "<no_such.h>", '"torch/extension.h"', "<no_such>"]
+)
+def test_a_library_that_is_not_installed_leaves_the_check_undecided(
+    compilers: Compilers, include: str
+) -> None:
+    with pytest.raises(CannotCompile, match=f"header '{include[1:-1]}' is not installed here"):
+        build(compilers, "cpp", f"#include {include}\nint x;")
+
+
+@pytest.mark.parametrize("include", ['"helper.h"', "<../a.h>", "</nowhere/a.h>"])
+def test_a_file_the_answer_should_have_brought_is_its_own_mistake(
+    compilers: Compilers, include: str
+) -> None:
+    result = build(compilers, "c", f"#include {include}\nint x;")
+
+    assert not result.passed
+    assert f"answer line 4: fatal error: {include[1:-1]}" in result.message.replace("'", "")
+
+
+def test_a_library_does_not_excuse_an_error_before_it(compilers: Compilers) -> None:
+    result = build(compilers, "c", "#error first\n#include <no_such/library.h>\nint x;")
+
+    assert not result.passed
+    assert "answer line 4: error: " in result.message
+
+
+def test_a_flag_this_compiler_does_not_know_leaves_the_check_undecided(
+    compilers: Compilers,
+) -> None:
+    with pytest.raises(CannotCompile, match=r"cannot build even an empty program here: .*c\+\+99"):
+        build(compilers, "cpp", "int x;", flags=("-std=c++99",))

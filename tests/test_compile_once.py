@@ -1,0 +1,102 @@
+"""Identical work is done once, and ends with the session."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.compile.memo import Memo
+from pytest_upskill.sandbox import Outcome, Sandbox
+from tests.compiling import SLOW, build, fenced
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The last argument of every program that the sandbox runs for a compiler."""
+    programs: list[str] = []
+    run = Sandbox.run
+
+    def recorded(self: Sandbox, program: list[str], *args: object, **kwargs: object) -> Outcome:
+        programs.append(program[-1])
+        return run(self, program, *args, **kwargs)  # type: ignore[arg-type] # passed through
+
+    monkeypatch.setattr(Sandbox, "run", recorded)
+    return programs
+
+
+def test_one_answer_is_built_once(runs: list[str]) -> None:
+    compilers = Compilers("limits")
+
+    first = build(compilers, "c", "int x;")
+    second = build(compilers, "c", "int x;")
+
+    assert first == second
+    assert runs == ["../src/answer.c"]
+
+
+def test_one_answer_is_built_once_by_many_threads(runs: list[str]) -> None:
+    compilers = Compilers("limits")
+
+    with ThreadPoolExecutor(8) as pool:
+        results = list(pool.map(lambda _: build(compilers, "cpp", "int x = y;"), range(8)))
+
+    assert len(set(results)) == 1
+    # The second is the smallest program: it shows that the machine can build at all.
+    assert runs == ["../src/answer.cpp"] * 2
+
+
+@pytest.mark.parametrize(
+    ("language", "code", "flags"),
+    [("cpp", "int x;", ()), ("c", "int y;", ()), ("c", "int x;", ("-O2",))],
+)
+def test_another_question_is_another_build(
+    runs: list[str], language: str, code: str, flags: tuple[str, ...]
+) -> None:
+    compilers = Compilers("limits")
+
+    build(compilers, "c", "int x;")
+    build(compilers, language, code, flags=flags)
+
+    assert len(runs) == 2
+
+
+def test_closing_ends_a_build_undecided() -> None:
+    compilers = Compilers()
+    assert build(compilers, "cpp", "int x;").passed
+    slow = fenced("cpp", SLOW)
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(compilers.build, Compile(language="cpp"), slow)
+        time.sleep(0.5)
+        compilers.close()
+        with pytest.raises(CannotCompile, match="the session ended"):
+            future.result(20)
+
+
+def test_a_closed_session_builds_nothing(runs: list[str]) -> None:
+    compilers = Compilers()
+    compilers.close()
+
+    with pytest.raises(CannotCompile, match="the session has ended"):
+        compilers.build(Compile(language="c"), fenced("c", "int x;"))
+    assert runs == []
+
+
+def test_an_exception_is_remembered_as_a_value_is() -> None:
+    memo = Memo[str, int]()
+    calls: list[int] = []
+
+    def fail() -> int:
+        calls.append(threading.get_ident())
+        raise CannotCompile("no")
+
+    for _ in range(2):
+        with pytest.raises(CannotCompile, match="no"):
+            memo.get("key", fail)
+
+    assert len(calls) == 1
