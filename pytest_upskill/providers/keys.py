@@ -67,7 +67,7 @@ def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model
     chosen = tuple(models)
     takers: dict[str, set[str]] = defaultdict(set)
     for model in chosen:
-        if model.base_url and not _vendor(model):
+        if model.base_url and model.provider in _OWN_URL and not _vendor(model):
             for variable in (_ANY_HOST, _variable_of(model.label)):
                 takers[variable].add(_bare_host(model.base_url))
     return {model: _endpoint(model, environ, takers) for model in chosen}
