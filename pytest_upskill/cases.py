@@ -148,7 +148,9 @@ def _checks(expected: casefile.Expected, key: str) -> list[Check | Compile]:
             made += [NotRegex(pattern=pattern) for pattern in expected.not_regex]
         case "json_schema":
             made += [JsonSchema(schema=expected.json_schema)]
-        case "compile" if entry := expected.compile:
+        case _:
+            entry = expected.compile
+            assert entry is not None
             flags = tuple(entry.flags)
             language, arch, files = entry.language, entry.arch, entry.files
             made += [Compile(language=language, arch=arch, flags=flags, files=files)]
@@ -175,10 +177,9 @@ def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Proble
             what = f"must be at least {context['ge']:g}, got {casefile.shown(value)}"
         case "less_than_equal":
             what = f"must be at most {context['le']:g}, got {casefile.shown(value)}"
-        case _ if kind in _TYPES:
-            what = f"must be {_TYPES[kind]}, got {casefile.shown(value)}"
         case _:
-            what = details["msg"]
+            got = f"must be {_TYPES.get(kind)}, got {casefile.shown(value)}"
+            what = got if kind in _TYPES else details["msg"]
     return document.problem(path, what)
 
 

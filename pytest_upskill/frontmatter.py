@@ -70,8 +70,9 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (at := text.find("\0")) >= 0:
-        what = "holds a NUL character: save the file as UTF-8 text"
-        raise BadFile([Problem(line=text.count("\n", 0, at) + 1, column=1, what=what)])
+        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
+        what = "a NUL character: save the file as UTF-8"
+        raise BadFile([Problem(line=line, column=column, what=what)])
     warnings: list[Problem] = []
     fields = _fields(_compose(_frontmatter(text)), warnings)
     problems = [
@@ -122,7 +123,9 @@ def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
         return " (quote the value: it holds ': ')"
     if "cannot start any token" in problem and mark:
         character = text.split("\n")[mark.line][mark.column : mark.column + 1]
-        cure = "indent with spaces" if character == "\t" else f"quote the value: {character}"
+        cure = (
+            "indent with spaces" if character == "\t" else f"quote the value: it has {character!r}"
+        )
         return f" ({cure})"
     return ""
 
@@ -134,7 +137,7 @@ def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
         raise BadFile([Problem(line=2, column=1, what=what)])
     fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
     for key, value in node.value:
-        name = str(key.value)
+        name = _text(key)
         if name in fields:
             first = fields[name][0].start_mark.line + 2
             what = f"duplicate key (first in line {first}): remove one"
@@ -207,5 +210,6 @@ def _text(node: yaml.Node) -> str:
 
 
 def _problem(mark: Any, where: str, what: str) -> Problem:
+    where = where if where.isprintable() else repr(where)
     # Marks count from 0, and from the line after the opening fence.
     return Problem(line=mark.line + 2, column=mark.column + 1, where=where, what=what)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path, PurePath
-from typing import Any, TypeVar
+from typing import Any
 
 from pytest_upskill.cases import read_cases
 from pytest_upskill.frontmatter import read_skill_text
@@ -12,10 +14,8 @@ from pytest_upskill.positions import read_json
 from pytest_upskill.problems import BadFile, Problem
 from pytest_upskill.skill import Skill
 
-MAX_MEGABYTES = 4
-"""Size of a file in MiB beyond which it is refused."""
-
-T = TypeVar("T")
+MAX_BYTES = 1 << 20
+"""Size of a file beyond which it is refused."""
 
 
 class SkillError(Exception):
@@ -33,40 +33,38 @@ def load_skill(case_file: Path, *, shown: str | None = None) -> Skill:
         SkillError: With every problem of both files.
     """
     shown_file = PurePath(shown or case_file)
-    shown_text = str(shown_file.with_name("SKILL.md"))
+    shown_text = shown_file.with_name("SKILL.md")
     folder = case_file.absolute().parent
-    lines: list[str] = []
-
-    def attempt(read: Callable[[], T], path: str) -> T | None:
-        try:
-            return read()
-        except BadFile as error:
-            lines.extend(problem.at(path) for problem in error.problems)
-        return None
-
-    def read_schema(name: str) -> Any:
-        return _read_schema(folder, name)
-
     text_file = folder / "SKILL.md"
-    text = None
+    lines: list[str] = []
     if text_file.exists():
-        text = attempt(lambda: read_skill_text(_text(text_file), folder=folder.name), shown_text)
+        with _noting(lines, shown_text):
+            text = read_skill_text(_text(text_file), folder=folder.name)
     else:
-        lines.append(
-            f"{shown_file.parent}: no SKILL.md beside {case_file.name} "
-            "(a skill is a folder with a SKILL.md)"
-        )
-    cases = attempt(lambda: read_cases(_text(case_file), read_schema=read_schema), str(shown_file))
-    if text is None or cases is None:
+        cure = "(a skill is a folder with a SKILL.md)"
+        lines.append(f"{shown_file.parent}: no SKILL.md beside {case_file.name} {cure}")
+    with _noting(lines, shown_file):
+        read_schema = partial(_read_schema, folder)
+        cases, gate = read_cases(_text(case_file), read_schema=read_schema)
+    if lines:
         raise SkillError("\n".join(lines))
     return Skill(
         name=text.name,
         text=text.text,
         case_file=case_file,
-        cases=cases[0],
-        gate=cases[1],
-        warnings=tuple(warning.at(shown_text) for warning in text.warnings),
+        cases=cases,
+        gate=gate,
+        warnings=tuple(warning.at(str(shown_text)) for warning in text.warnings),
     )
+
+
+@contextmanager
+def _noting(lines: list[str], shown: PurePath) -> Iterator[None]:
+    """Go on after a bad file, its problems noted."""
+    try:
+        yield
+    except BadFile as error:
+        lines += [problem.at(str(shown)) for problem in error.problems]
 
 
 def _text(path: Path) -> str:
@@ -75,21 +73,19 @@ def _text(path: Path) -> str:
     Raises:
         BadFile: It cannot be read.
     """
-    limit = MAX_MEGABYTES << 20
     try:
         if path.exists() and not path.is_file():
             raise BadFile([Problem(what="is no file")])
         with path.open("rb") as file:
-            content = file.read(limit + 1)
+            content = file.read(MAX_BYTES + 1)
     except OSError as error:
         raise BadFile([Problem(what=f"cannot be read: {error.strerror}")]) from None
-    if len(content) > limit:
-        what = f"is larger than {MAX_MEGABYTES} MiB: split it"
-        raise BadFile([Problem(what=what)])
+    if len(content) > MAX_BYTES:
+        raise BadFile([Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: split it")])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:
-        # Without a byte order mark, as the error's offset does not count it.
+        # A byte order mark is neither in the error's object nor in its offsets.
         before = error.object[: error.start]
         column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
         line = before.count(b"\n") + 1

@@ -27,6 +27,7 @@ _PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
 _HINTS = tuple(
     (re.compile(pattern), hint)
     for pattern, hint in (
+        (r"\0", "a NUL character: save the file as UTF-8"),
         (r"//|/\*|#", "JSON has no comments: remove it"),
         (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
         (r"'", "JSON strings stand in double quotes"),

@@ -155,7 +155,7 @@ def test_a_case_that_stands_twice_names_both_lines() -> None:
          ": not a JSON Schema: $.type: 'strin' is not valid under any of the given schemas"),
         ("json_schema", {"properties": {"a": {"pattern": "("}}},
          ": not a JSON Schema: $.properties.a.pattern: '(' is not a 'regex'"),
-        ("json_schema", {"items": {"$ref": "https://example.com/x"}},
+        ("json_schema", {"anyOf": [{"$ref": "https://example.com/x"}]},
          ": $ref 'https://example.com/x' leads out of the schema"),
         ("json_schema", {"$ref": "#/$defs/a"}, ": $ref '#/$defs/a' leads out of the schema"),
         ("compile", "cud", ": unknown language 'cud' (did you mean 'cuda'?)"),

@@ -83,7 +83,7 @@ def test_cases_without_a_skill_are_refused(folder: Path) -> None:
     [
         (b"ab\n\xc3\xa9\xe9\n", ":2:2: byte 5 (0xe9) is not UTF-8: save the file as UTF-8"),
         ("a".encode("utf-16"), ":1:1: byte 0 (0xff) is not UTF-8: save the file as UTF-8"),
-        (b" " * (5 << 20), ": is larger than 4 MiB: split it"),
+        (b" " * (5 << 20), ": is larger than 1 MiB: split it"),
     ],
     ids=["Latin-1", "UTF-16", "5 MiB"],
 )

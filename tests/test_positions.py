@@ -69,6 +69,7 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ('["\\d+"]', 'f:1:3: a single backslash in a string: write "\\\\"'),
         ('["abc]', "f:1:2: a string without its closing quote"),
         ("[] []", "f:1:4: the document ends before this: remove what follows"),
+        ("{\0}\0", "f:1:2: a NUL character: save the file as UTF-8"),
         ("[1 2]", "f:1:4: not JSON: expecting ',' delimiter"),
         (f"[{'9' * 5000}]", "f: a number has thousands of digits"),
     ],
