@@ -21,7 +21,7 @@ _GNU = (
     r"-f(?:no-)?(?:freestanding|ms-extensions|math-errno|omit-frame-pointer|common)",
 )
 _CUDA = (
-    rf"--?std[= ]{_VALUE}",
+    rf"--?std={_VALUE}",
     r"-O[0-3]|-w|-g|-G|--?lineinfo",
     rf"-[DU][A-Za-z_]\w*(?:={_VALUE})?",
     r"--?(?:expt-)?(?:relaxed-constexpr|extended-lambda)|--?use_fast_math",

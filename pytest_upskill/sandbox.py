@@ -181,7 +181,7 @@ class Sandbox:
         """Try the level: the sandbox starts, forks and writes, and a stranger's file is hidden."""
         if self.level in {"limits", "off"}:
             return True
-        if self.level == "bwrap" and shutil.which("bwrap") is None:
+        if sys.platform != "linux" or (self.level == "bwrap" and not shutil.which("bwrap")):
             return False
         with workspace() as home, tempfile.NamedTemporaryFile() as strange:
             strange.write(b"hidden\n")

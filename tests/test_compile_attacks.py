@@ -60,6 +60,18 @@ def test_files_of_the_machine_do_not_reach_the_result(
     assert SECRET not in result.message + result.detail
 
 
+def test_a_warning_in_a_file_of_the_machine_does_not_hide_the_kernels(tmp_path: Path) -> None:
+    header = tmp_path / "warns.h"
+    header.write_text(f"static int {SECRET}(void) {{ return 1; }}\n")
+
+    result = build(Compilers("limits"), "cuda", f'#include "{header}"\n__global__ void k() {{}}')
+
+    assert result.passed
+    assert "builds, 1 kernel " in result.message
+    assert "its text is left out" in result.detail
+    assert SECRET not in result.detail
+
+
 @every_level
 def test_the_environment_of_the_session_does_not_reach_the_result(
     compilers: Compilers, monkeypatch: pytest.MonkeyPatch
@@ -79,9 +91,13 @@ def test_the_environment_of_the_session_does_not_reach_the_result(
         ("c", "#include __FILE__\n#include __FILE__"),
         ("c", "(" * 200_000),
         ("c", "x;\n" * 100_000),
+        ("c", "/*" * 500_000),
+        ("c", "#error " + "../src/" * 100_000),
+        ("cuda", '__global__ void k() { asm("' + "bad.x;\\n\\n" * 9_000 + '"); }'),
         ("cuda", "#include __FILE__\n#include __FILE__"),
     ],
-    ids=["templates", "constexpr", "include itself", "parentheses", "errors", "nvcc includes"],
+    ids=["templates", "constexpr", "include itself", "parentheses", "errors", "comments",
+         "paths", "PTX", "nvcc includes"],
 )  # fmt: skip
 def test_a_bomb_fails_in_bounded_time_and_space(language: str, code: str) -> None:
     start = time.monotonic()

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
-from functools import cached_property
 
 from pytest_upskill.blocks import Block, blocks, choose
 from pytest_upskill.checks import CheckResult, Compile
@@ -20,7 +20,8 @@ __all__ = ["CannotCompile", "Compilers"]
 
 MAX_LINES = 40
 MAX_CHARACTERS = 8 << 10
-"""How much of the diagnostics a result holds."""
+MAX_NAMES = 5
+"""How much of the diagnostics and of the files' names a result holds."""
 
 _C_FAMILY = frozenset({"c", "cpp", "cuda"})
 
@@ -38,7 +39,9 @@ class Compilers:
             "python": Python(),
         }
         self._built = Memo[object, Built]()
+        self._sandbox: Sandbox | None = None
         self._closed = False
+        self._lock = threading.Lock()
 
     @property
     def level(self) -> Level:
@@ -47,7 +50,7 @@ class Compilers:
         Raises:
             SandboxError: The level asked for does not work on this machine.
         """
-        return self._sandbox.level
+        return self._confine().level
 
     def missing(self, check: Compile) -> str | None:
         """Tell in one line why ``check`` cannot be decided on this machine, None if it can."""
@@ -80,20 +83,23 @@ class Compilers:
         toolchain = self._toolchains[language]
         key = (language, check.arch, check.flags, units, sources.headers, *check.files.items())
         try:
-            built = self._built.get(key, lambda: toolchain.build(sources, check, self._sandbox))
+            sandbox = self._confine()
+            built = self._built.get(key, lambda: toolchain.build(sources, check, sandbox))
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
         return _describe(language, units, built)
 
     def close(self) -> None:
         """Kill the compilers that run: their checks stay undecided."""
-        self._closed = True
-        if "_sandbox" in vars(self):
-            self._sandbox.close()
+        with self._lock:
+            self._closed = True
+            if self._sandbox:
+                self._sandbox.close()
 
-    @cached_property
-    def _sandbox(self) -> Sandbox:
-        return Sandbox(self._wanted)
+    def _confine(self) -> Sandbox:
+        with self._lock:
+            self._sandbox = self._sandbox or Sandbox(self._wanted)
+            return self._sandbox
 
 
 def _bad_options(check: Compile) -> str | None:
@@ -114,7 +120,8 @@ def _seen(found: tuple[Block, ...]) -> str:
 
 
 def _describe(language: str, units: tuple[Block, ...], built: Built) -> CheckResult:
-    where = ", ".join(unit.name or f"block at answer line {unit.line}" for unit in units)
+    named = [unit.name or f"block at answer line {unit.line}" for unit in units]
+    where = ", ".join(named[:MAX_NAMES]) + (" …" if len(named) > MAX_NAMES else "")
     finding = f"{built.message} ({where}; {built.compiler})"
     if not all(unit.closed for unit in units):
         finding += "; its fence is never closed: the answer looks cut"

@@ -72,7 +72,7 @@ class Command:
                     path=(self.program.parent, *self.path),
                     limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
                 )
-                lines = diagnostics.read(outcome, sandbox.level, home)
+                lines = diagnostics.read(outcome, home, self._known_folders(sandbox))
                 said += lines
                 if outcome.ended != "exited" or outcome.returncode != 0:
                     message = diagnostics.why(outcome, lines, LIMITS)
@@ -80,6 +80,12 @@ class Command:
                         passed=False, compiler=self.label, message=message, diagnostics=(*said,)
                     )
         return Built(passed=True, compiler=self.label, message="builds", diagnostics=(*said,))
+
+    def _known_folders(self, sandbox: Sandbox) -> tuple[str, ...] | None:
+        """Tell where the only headers are that diagnostics may quote; None where all are public."""
+        if sandbox.level in {"bwrap", "landlock"}:
+            return None
+        return (*diagnostics.PUBLIC, *(f"{home}/" for home in self.homes))
 
 
 class Probes:

@@ -14,14 +14,14 @@ from pathlib import Path, PurePosixPath
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.gnu import find_host_compiler
-from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, ask, homes_of
+from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of
 from pytest_upskill.sandbox import Sandbox
 
 DEFAULT_ARCH = "sm_90"
 SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 _VERSION = re.compile(r"release (\d+\.\d+)")
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
-_KERNEL = re.compile(r"ptxas info\s*: Compiling entry function '([^']+)' for '\w+'")
+_KERNEL = re.compile(r"ptxas info\s*: Compiling entry function '[^']+' for '\w+'")
 _CHATTER = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
 
 
@@ -44,10 +44,7 @@ class Cuda:
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
-        if self._nvcc is None or self._host is None:
-            raise CannotCompile(f"{self.missing()}")
-        arch = check.arch or DEFAULT_ARCH
-        command = self._command(self._nvcc, self._host, arch, check.flags)
+        command = self._command(check.arch or DEFAULT_ARCH, check.flags)
         if shadowed := self._shadowed(sources):
             return Built(
                 passed=False,
@@ -58,24 +55,26 @@ class Cuda:
         said = tuple(line for line in built.diagnostics if not _CHATTER.match(line))
         if not built.passed:
             return replace(built, diagnostics=said)
-        kernels = [match[1] for line in built.diagnostics if (match := _KERNEL.fullmatch(line))]
+        kernels = sum(_KERNEL.fullmatch(line) is not None for line in built.diagnostics)
         if not kernels:
             message = (
                 "no kernel was compiled: none is marked __global__, "
                 "or only templates that nothing instantiates"
             )
             return replace(built, passed=False, message=message, diagnostics=said)
-        count = f"{len(kernels)} kernel{'s' if len(kernels) > 1 else ''}"
+        count = f"{kernels} kernel{'s' if kernels > 1 else ''}"
         return replace(built, message=f"{built.message}, {count}", diagnostics=said)
 
-    def _command(self, nvcc: Path, host: Path, arch: str, flags: tuple[str, ...]) -> Command:
+    def _command(self, arch: str, flags: tuple[str, ...]) -> Command:
+        assert self._nvcc is not None
+        assert self._host is not None
         return Command(
             label=f"nvcc {self._version} for {arch}",
-            program=nvcc,
+            program=self._nvcc,
             options=(
                 # Not -arch: with the letter of sm_90a it also builds PTX that cannot hold its code.
                 *("-cubin", "-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
-                *("-x", "cu", "-ccbin", str(host), "-Xptxas", "-v"),
+                *("-x", "cu", "-ccbin", str(self._host), "-Xptxas", "-v"),
                 # The PTX and its line table tell which line of the answer an error in it is from.
                 *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
                 *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
@@ -86,9 +85,9 @@ class Cuda:
             ),
             suffix=".cu",
             smallest="__global__ void smallest() {}\n",
-            homes=(self._toolkit, *homes_of([host])),
+            homes=(self._toolkit, *homes_of([self._host])),
             headers=r"cuda.*|cooperative_groups.*|mma\.h",
-            path=(host.parent,),
+            path=(self._host.parent,),
         )
 
     @cached_property

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from pytest_upskill.compile.toolchain import CannotCompile, Sources
-from pytest_upskill.sandbox import Level, Limits, Outcome
+from pytest_upskill.sandbox import Limits, Outcome
 from pytest_upskill.workspace import Workspace
+
+PUBLIC = ("../src/", "../include/", "/usr/", "<built-in>", "<command-line>", "<inline asm>")
+"""Folders and names of files without secrets, as a compiler tells them."""
 
 _LONGEST_LINE = 300
 _SIGNALS = range(129, 160)  # how a shell, and so the sandbox, reports one
 
-_ANSWERS_LINE = re.compile(r"\.\./src/([^\s:(),\"]+)[:(](\d+)(?::\d+)?\)?")
+_ANSWERS_LINE = re.compile(r"\.\./src/([^\s:(),\"]{1,300})[:(](\d+)(?::\d+)?\)?")
 _IN_PTX = re.compile(r"ptxas \.\./tmp/([\w.+-]+\.ptx), line (\d{1,9}); (\w+) *: (.*)")
-_LOC = re.compile(r"^\s*\.loc\s+(\d+) (\d+)", re.MULTILINE)
-_FILE = re.compile(r"^\s*\.file\s+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
+_LOC = re.compile(r"[ \t]*\.loc[ \t]+(\d+) (\d+)")
+_FILE = re.compile(r"^[ \t]*\.file[ \t]+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
 # Names of temporary files differ from run to run, and the lines of other assembly tell nothing.
-_ASSEMBLY = re.compile(r"(?:ptxas )?(?:\.\./)?tmp/[^\s:,]+(?:, line \d+;|:\d+:|:) ?")
+_ASSEMBLY = re.compile(r"(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?")
 _ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:#[\w-]+\s*)?:", re.IGNORECASE)
 _LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
-_KNOWN = ("../src/", "../include/", "/usr/", "/opt/")
 _LEFT_OUT = "error: in a file outside the answer; its text is left out"
 _NO_HEADER = re.compile(
     r"fatal error: (?:'([^']+)' file not found|(\S+): No such file)"
@@ -34,16 +37,19 @@ _LIBRARIES = re.compile(
 )
 
 
-def read(outcome: Outcome, level: Level, home: Workspace) -> list[str]:
+def read(outcome: Outcome, home: Workspace, known: tuple[str, ...] | None) -> list[str]:
     """Tell a compiler's diagnostics in the answer's own lines.
 
-    Where the sandbox cannot hide files, what is said about any file but the answer's, the case's
-    and the system's headers is dropped: an ``#include`` could have brought a secret into it.
+    Args:
+        outcome: What it printed.
+        home: Where it worked.
+        known: Where the sandbox cannot hide files, the folders of the only files whose lines are
+            kept: an ``#include`` could have brought a secret into any other. Else None.
     """
-    lines = outcome.output.splitlines()
-    if level in {"limits", "off"}:
-        lines = _of_known_files(lines)
-    return [_in_answer(_in_source(line, home)) for line in lines if line.strip()]
+    lines = [line for line in outcome.output.splitlines() if line.strip()]
+    if known is not None:
+        lines = _of_files_in(known, lines)
+    return [_in_answer(line) for line in _in_source(lines, home)]
 
 
 def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
@@ -96,23 +102,34 @@ def blame_header(error: str, sources: Sources, shipped: str) -> None:
         )
 
 
-def _in_source(line: str, home: Workspace) -> str:
-    """Tell an error in PTX at the line of the source that it comes from: inline assembly."""
-    match = _IN_PTX.fullmatch(line)
-    if not match:
-        return line
-    name, number, kind, text = match.groups()
+def _in_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
+    """Tell errors in PTX at the lines of the source that they come from: inline assembly."""
+    places: dict[str, list[str]] = {}
+    for line in lines:
+        if not (match := _IN_PTX.fullmatch(line)):
+            yield line
+            continue
+        name, number, kind, text = match.groups()
+        if name not in places:
+            places[name] = _places_in_ptx(home.root / "tmp" / name)
+        place = next(iter(places[name][int(number) - 1 : int(number)]), "")
+        yield f"{place}{kind}: {text} (inline PTX)"
+
+
+def _places_in_ptx(file: Path) -> list[str]:
+    """Tell for each line the place in the source that the line table above it names."""
     try:
-        ptx = (home.root / "tmp" / name).read_text("utf-8", "replace")
+        ptx = file.read_text("utf-8", "replace")
     except OSError:
-        return f"{kind}: {text}"
-    above = "\n".join(ptx.split("\n")[: int(number)])
-    places = _LOC.findall(above)
-    sources = dict(_FILE.findall(ptx))
-    if not places or places[-1][0] not in sources:
-        return f"{kind}: {text}"
-    file, number = places[-1]
-    return f"../src/{sources[file]}:{number}: {kind}: {text} (inline PTX)"
+        return []
+    files = dict(_FILE.findall(ptx))
+    places = []
+    place = ""
+    for line in ptx.split("\n"):
+        if match := _LOC.match(line):
+            place = f"../src/{files[match[1]]}:{match[2]}: " if match[1] in files else ""
+        places.append(place)
+    return places
 
 
 def _in_answer(line: str) -> str:
@@ -125,13 +142,15 @@ def _in_answer(line: str) -> str:
     return line.replace("../src/", "").replace("../include/", "")
 
 
-def _of_known_files(lines: Sequence[str]) -> list[str]:
-    """Keep what is about known files; lines without a place belong to the one above."""
+def _of_files_in(known: tuple[str, ...], lines: Sequence[str]) -> list[str]:
+    """Keep what is about files in known folders; lines without a place belong to the one above."""
     kept: list[str] = []
-    known = True
+    keeping = True
     for line in lines:
-        if match := _LOCATION.match(line):
-            known = posixpath.normpath(match[1]).startswith(_KNOWN)
-        if known or kept[-1:] != [_LEFT_OUT]:
-            kept.append(line if known else _LEFT_OUT)
+        if line.startswith("ptxas "):
+            keeping = True
+        elif match := _LOCATION.match(line):
+            keeping = posixpath.normpath(match[1]).startswith(known)
+        if keeping or kept[-1:] != [_LEFT_OUT]:
+            kept.append(line if keeping else _LEFT_OUT)
     return kept

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile.command import Command, Probes
-from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, ask, homes_of
+from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of
 from pytest_upskill.sandbox import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
@@ -41,7 +41,7 @@ _BOUNDED_CPP = {
     "clang": ("-fconstexpr-steps=20000000",),
 }
 _TEMPLATES = ("-ftemplate-depth=256", "-ftemplate-backtrace-limit=4")
-_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?(?:\*/|\Z)|//[^\n]*", re.DOTALL)
 _EMPTY_PROGRAM = "int main(void) { return 0; }\n"
 
 
@@ -68,15 +68,13 @@ class Gnu:
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
-        program = self._program
-        if program is None:
-            raise CannotCompile(f"{self.missing()}")
+        assert self._program is not None
         if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
             message = "there is nothing in it but comments"
             return Built(passed=False, compiler=self._version, message=message)
         command = Command(
             label=self._version,
-            program=program,
+            program=self._program,
             options=(
                 *("-c", "-O0", *_BOUNDED[self._family]),
                 *(("-x", "c", *_STRICT_C) if self._language == "c" else self._cpp),
@@ -85,7 +83,7 @@ class Gnu:
             ),
             suffix=f".{self._language}",
             smallest=_EMPTY_PROGRAM,
-            homes=homes_of([program]),
+            homes=homes_of([self._program]),
         )
         return command.build(sources, sandbox, self._probes)
 

@@ -52,7 +52,7 @@ class Toolchain(Protocol):
         ...
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
-        """Build the sources.
+        """Build the sources; called only where nothing is `missing`.
 
         Raises:
             CannotCompile: The outcome would say nothing about the answer.
