@@ -1,4 +1,4 @@
-"""From trials to answers: ask the model, then have compilers look at the code in its answer."""
+"""From trials to answers: recorded or asked for, with what compilers say of the code in them."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import asyncio
 import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from pytest_upskill.cache import Cache
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.completion import Completion, ProviderError
+from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
+from pytest_upskill.prices import Budget, Prices
 from pytest_upskill.providers import Client
 from pytest_upskill.retry import RetryingClient, Slots
 
@@ -29,13 +31,25 @@ class Host:
     name: str
     open: Callable[[], Client]
     """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
+    recorded: bool
+    """Whether its answers are kept: no model's own are not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What answering uses beside the models, one of each in a session."""
+
+    cache: Cache
+    compilers: Compilers
+    prices: Prices
+    budget: Budget
 
 
 def fetch_answers(
     trials: Mapping[str, Trial],
     *,
     hosts: Mapping[Model, Host],
-    compilers: Compilers,
+    resources: Resources,
     concurrency: int,
     lookahead: int | None,
 ) -> Fetcher[Key, Answer]:
@@ -44,11 +58,11 @@ def fetch_answers(
     Args:
         trials: By node id, in the order in which their items will run.
         hosts: Where each model is served.
-        compilers: What decides compile checks.
+        resources: What else it takes.
         concurrency: Requests in flight at one host.
         lookahead: Runs that may start beyond those waited for; None for no limit.
     """
-    asker = _Asker(trials, hosts, compilers, concurrency)
+    asker = _Asker(trials, hosts, resources, concurrency)
     lanes: dict[Host, list[Key]] = {}
     for nodeid, trial in trials.items():
         lanes.setdefault(hosts[trial.model], []).extend((nodeid, run) for run in range(trial.runs))
@@ -69,12 +83,15 @@ class _Asker:
         self,
         trials: Mapping[str, Trial],
         hosts: Mapping[Model, Host],
-        compilers: Compilers,
+        resources: Resources,
         concurrency: int,
     ) -> None:
         self._trials = trials
         self._hosts = hosts
-        self._compilers = compilers
+        self._cache = resources.cache
+        self._compilers = resources.compilers
+        self._prices = resources.prices
+        self._budget = resources.budget
         self._concurrency = concurrency
         self._clients: dict[Host, asyncio.Task[Client]] = {}
         self._threads = ThreadPoolExecutor(
@@ -82,15 +99,17 @@ class _Asker:
         )
 
     async def answer(self, key: Key) -> Answer:
-        """Get one run's answer; trouble of the provider or the compiler is told, not raised."""
+        """Get one run's answer; what keeps it from coming is told, not raised."""
         nodeid, run = key
         trial = self._trials[nodeid]
-        client = await self._client(self._hosts[trial.model])
-        try:
-            completion = await client.complete(request(trial, run))
-        except ProviderError as error:
-            return Answer(completion=None, error=str(error))
-        return await self._compile(trial, completion)
+        asked = request(trial, run)
+        host = self._hosts[trial.model]
+        completion = self._cache.load(asked) if host.recorded else None
+        if completion is not None:
+            return await self._compile(trial, completion)
+        if host.recorded and self._cache.mode == "replay":
+            return Answer(completion=None, error=self._no_recording(trial, run))
+        return await self._pay(trial, asked, host)
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections."""
@@ -100,10 +119,40 @@ class _Asker:
             if task.done() and not task.cancelled() and task.exception() is None:
                 await task.result().aclose()
 
+    async def _pay(self, trial: Trial, asked: Request, host: Host) -> Answer:
+        """Ask the model, within the budget, and keep what it answers."""
+        most = self._prices.most(asked) if self._budget.limit is not None else None
+        if not self._budget.reserve(most):
+            reason = f"--upskill-max-cost: ${self._budget.limit:g} could be passed by asking this"
+            return Answer(completion=None, unasked=reason)
+        try:
+            client = await self._client(host)
+            completion = await client.complete(asked)
+        except ProviderError as error:
+            self._budget.settle(most, 0.0)
+            return Answer(completion=None, error=str(error))
+        completion = replace(completion, cost_usd=self._prices.cost(trial.model, completion))
+        self._budget.settle(most, completion.cost_usd)
+        if host.recorded:
+            self._cache.store(asked, completion, _subject(trial, asked.run))
+        return await self._compile(trial, completion)
+
+    def _no_recording(self, trial: Trial, run: int) -> str:
+        subject = _subject(trial, run)
+        problem = "no recording of"
+        if self._cache.has_stale(subject):
+            problem = "the skill or the case has changed since the recording of"
+        return (
+            f"{problem} {subject}: record it with pytest --upskill-models {trial.model.label} "
+            f"--upskill-cache auto --upskill-cache-dir {self._cache.folder} "
+            f"{trial.skill.case_file.parent}"
+        )
+
     async def _client(self, host: Host) -> Client:
         task = self._clients.get(host)
         if task is None:
             task = self._clients[host] = asyncio.create_task(self._open(host))
+        # Shielded: a run that is cancelled must not take the client away from the others.
         return await asyncio.shield(task)
 
     async def _open(self, host: Host) -> Client:
@@ -111,13 +160,19 @@ class _Asker:
         return RetryingClient(client, slots=Slots(self._concurrency))
 
     async def _compile(self, trial: Trial, completion: Completion) -> Answer:
+        """Let compilers, beside further requests, look at the code in the answer."""
         loop = asyncio.get_running_loop()
-        checks = [check for check in trial.case.checks if isinstance(check, Compile)]
         builds = [
             loop.run_in_executor(self._threads, self._compilers.build, check, completion.text)
-            for check in checks
+            for check in trial.case.checks
+            if isinstance(check, Compile)
         ]
         try:
             return Answer(completion=completion, compiled=tuple(await asyncio.gather(*builds)))
         except CannotCompile as error:
             return Answer(completion=completion, error=str(error))
+
+
+def _subject(trial: Trial, run: int) -> str:
+    """Name a run as a reader of the case file would."""
+    return f"{trial.skill.name}::{trial.name} run {run + 1}"

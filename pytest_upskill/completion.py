@@ -52,6 +52,10 @@ class Completion:
     latency_s: float = 0.0
     """Seconds from sending the successful attempt to its whole reply."""
     attempts: int = 1
+    cost_usd: float | None = None
+    """Dollars; None where the price is not known."""
+    replayed: bool = False
+    """Whether the answer is a recording; tokens, cost and seconds are those of the record."""
 
     @property
     def tokens(self) -> int | None:

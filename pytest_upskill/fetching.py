@@ -4,73 +4,133 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from dataclasses import dataclass
 
 import pytest
 
-from pytest_upskill.answers import Host, Key, fetch_answers
+from pytest_upskill.answers import Host, Key, Resources, fetch_answers
 from pytest_upskill.checks import Compile
-from pytest_upskill.compile import Compilers
+from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.fetch import Fetcher
+from pytest_upskill.forecast import Forecast, forecast
 from pytest_upskill.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial
 from pytest_upskill.providers import Client, make_client, missing_sdk
-from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
+from pytest_upskill.providers.keys import KeyProblem, endpoints, missing_key
 from pytest_upskill.sandbox import SandboxError
 from pytest_upskill.settings import SETTINGS, Settings
 
-COMPILERS = pytest.StashKey[Compilers]()
-"""The compilers of this process."""
+RESOURCES = pytest.StashKey[Resources]()
+"""What this process answers trials with."""
 
 _BUILT_IN = ("anthropic", "openai", "offline")
 
 
-def find_hosts(config: pytest.Config, trials: Iterable[Trial]) -> dict[Model, Host]:
-    """Find out who serves each model, before anything is sent.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Trials that can be answered, by node id, and what that will take."""
+
+    trials: Mapping[str, Trial]
+    hosts: Mapping[Model, Host]
+    forecast: Forecast
+
+
+def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
+    """Find out, before anything is sent, whether every trial can be answered.
 
     Raises:
-        pytest.UsageError: Something would keep the trials from being run: a provider nobody
-            serves, a missing SDK or key, a sandbox that does not work here. A line for each.
+        pytest.UsageError: Something is in the way: a provider nobody serves, a missing SDK or
+            key, a sandbox that does not work here. A line for each.
     """
-    trials = list(trials)
-    settings = config.stash[SETTINGS]
-    hosts: dict[Model, Host] = {}
-    for model in dict.fromkeys(trial.model for trial in trials):
-        client = config.hook.pytest_upskill_make_client(model=model, config=config)
-        if client is not None:
-            hosts[model] = Host(model.resolved, _opener(client))
-    own = [model for model in dict.fromkeys(t.model for t in trials) if model not in hosts]
-    problems = [problem for model in own for problem in _problems(model)]
-    if any(isinstance(check, Compile) for trial in trials for check in trial.case.checks):
-        problems += _sandbox_problems(config.stash[COMPILERS])
-    if problems:
-        raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
-    return hosts | _own_hosts(own, settings)
+    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
+    hosts = _hosts(config, dict.fromkeys(trial.model for trial in trials.values()))
+
+    def recorded(request: Request) -> bool:
+        return hosts[request.model].recorded and resources.cache.holds(request)
+
+    ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices)
+    if not settings.dry_run:
+        problems = [*_problems(ahead, settings), *_sandbox_problems(trials.values(), resources)]
+        if problems:
+            raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+    return Prepared(trials=trials, hosts=hosts, forecast=ahead)
 
 
-def start_fetching(
-    config: pytest.Config, trials: Mapping[str, Trial], hosts: Mapping[Model, Host]
-) -> Fetcher[Key, Answer]:
-    """Start fetching the answers of ``trials``, by node id, in the order of their items."""
-    settings = config.stash[SETTINGS]
+def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, Answer]:
+    """Start fetching the answers, in the order of their items."""
+    concurrency = config.stash[SETTINGS].concurrency
     fetcher = fetch_answers(
-        trials,
-        hosts=hosts,
-        compilers=config.stash[COMPILERS],
-        concurrency=settings.concurrency,
+        prepared.trials,
+        hosts=prepared.hosts,
+        resources=config.stash[RESOURCES],
+        concurrency=concurrency,
         # A run that may stop early must not pay for much that it will not look at.
-        lookahead=2 * settings.concurrency if config.getoption("maxfail") else None,
+        lookahead=2 * concurrency if config.getoption("maxfail") else None,
     )
     config.add_cleanup(fetcher.stop)
     return fetcher
 
 
-def _opener(client: Client) -> Callable[[], Client]:
+def _hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
+    """Find out who serves each model: a plugin, or an endpoint that models may share."""
+    hosts: dict[Model, Host] = {}
+    own: list[Model] = []
+    for model in models:
+        client = config.hook.pytest_upskill_make_client(model=model, config=config)
+        if client is None:
+            own.append(model)
+        else:
+            # Under the name of a vendor's model a plugin's answers could pass for the vendor's.
+            recorded = model.provider not in _BUILT_IN
+            hosts[model] = Host(model.resolved, _given(client), recorded)
+    return hosts | _own_hosts(own, config.stash[SETTINGS])
+
+
+def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]:
+    try:
+        found = endpoints(models, os.environ)
+    except KeyProblem as error:
+        raise pytest.UsageError(str(error)) from None
+    shared: dict[object, Host] = {}
+
+    def opener(model: Model) -> Callable[[], Client]:
+        def open_client() -> Client:
+            # Not expected: all of it was recorded, but a recording turned out to be unreadable.
+            for line in _model_problems(model):
+                raise ProviderError(line, fatal=True)
+            return make_client(
+                found[model], timeout=settings.timeout, concurrency=settings.concurrency
+            )
+
+        return open_client
+
+    for model, endpoint in found.items():
+        host = Host(model.resolved, opener(model), recorded=model.provider != "offline")
+        shared.setdefault(endpoint, host)
+    return {model: shared[endpoint] for model, endpoint in found.items()}
+
+
+def _given(client: Client) -> Callable[[], Client]:
     return lambda: client
 
 
-def _problems(model: Model) -> list[str]:
+def _problems(ahead: Forecast, settings: Settings) -> list[str]:
+    """Say what keeps requests from being sent."""
+    if settings.cache_mode == "replay":
+        return []
+    problems = [line for model in ahead.models for line in _model_problems(model)]
+    if settings.max_cost is not None:
+        problems += [
+            f"--upskill-max-cost: no price is known for {model.resolved!r}: pip install "
+            f"genai-prices, or set upskill_prices = '{model.label} = IN/OUT' in dollars "
+            "for a million tokens"
+            for model in ahead.unpriced
+        ]
+    return problems
+
+
+def _model_problems(model: Model) -> list[str]:
     if model.provider not in _BUILT_IN:
         line = (
             f"--upskill-models: nobody serves {model.resolved!r}: write anthropic:, openai: or "
@@ -80,24 +140,10 @@ def _problems(model: Model) -> list[str]:
     return [line for line in (missing_sdk(model), missing_key(model, os.environ)) if line]
 
 
-def _sandbox_problems(compilers: Compilers) -> list[str]:
-    try:
-        _ = compilers.level
-    except SandboxError as error:
-        return [f"--upskill-sandbox: {error}"]
+def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
+    if any(isinstance(check, Compile) for trial in trials for check in trial.case.checks):
+        try:
+            _ = resources.compilers.level
+        except SandboxError as error:
+            return [f"--upskill-sandbox: {error}"]
     return []
-
-
-def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]:
-    """Give every model its host; models of one endpoint share one."""
-    try:
-        found = endpoints(models, os.environ)
-    except KeyProblem as error:
-        raise pytest.UsageError(str(error)) from None
-    shared: dict[Endpoint, Host] = {}
-    for model, endpoint in found.items():
-        opener = partial(
-            make_client, endpoint, timeout=settings.timeout, concurrency=settings.concurrency
-        )
-        shared.setdefault(endpoint, Host(model.resolved, opener))
-    return {model: shared[endpoint] for model, endpoint in found.items()}

@@ -20,6 +20,8 @@ class Answer:
     """One result for each compile check of the case, in its order."""
     error: str = ""
     """Why the run is missing data: no usable reply, or a check that could not be decided."""
+    unasked: str = ""
+    """Why the model was not asked at all."""
 
 
 def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:

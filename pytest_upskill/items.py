@@ -13,7 +13,7 @@ import pytest
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers
-from pytest_upskill.fetching import COMPILERS
+from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.grade import Answer, grade
 from pytest_upskill.load import SkillError, load_skill
 from pytest_upskill.plan import Trial, plan
@@ -59,7 +59,7 @@ class SkillFile(pytest.File):
         yield from self._items(skill, settings)
 
     def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
-        compilers = self.config.stash[COMPILERS]
+        compilers = self.config.stash[RESOURCES].compilers
         blocked = {case.id: _missing(case.checks, compilers) for case in skill.cases}
         trials = list(trials_of(skill, settings))
         planned = Counter(trial.model for trial in trials if not blocked[trial.case.id])
@@ -99,7 +99,11 @@ class TrialItem(pytest.Item):
         """Wait for the answers and grade them; a run without one is an error, not a failure."""
         if self.blocked:
             pytest.fail(self.blocked, pytrace=False)
-        self.result = grade(self.trial, self.config.stash[ANSWERS].of(self))
+        answers = self.config.stash[ANSWERS].of(self)
+        for answer in answers:
+            if answer.unasked:
+                raise pytest.skip.Exception(answer.unasked, _use_item_location=True)
+        self.result = grade(self.trial, answers)
         self.user_properties[:] = trial_properties(self.result)
         if self.result.errors:
             pytest.fail(safe("\n".join(dict.fromkeys(self.result.errors))), pytrace=False)

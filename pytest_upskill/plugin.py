@@ -22,6 +22,9 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
     ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
     ("timeout", int, "SECONDS", "Limit of one request (default 120)."),
+    ("cache", str, "MODE", "Recordings: auto (default), refresh, replay or off."),
+    ("cache-dir", str, "DIR", "Where recordings are (default .upskill/cache in the rootdir)."),
+    ("max-cost", float, "USD", "Ask no model once this many dollars could be passed."),
     (
         "sandbox",
         str,
@@ -54,6 +57,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         group.addoption(option, type=kind, metavar=metavar, help=text)
         parser.addini(key, f"As {option}.", type=_INI_TYPES[kind], default=None)
     group.addoption(
+        "--upskill-dry-run",
+        action="store_true",
+        help="Say what would be asked and what it would cost at most, and ask nothing.",
+    )
+    parser.addini("upskill_prices", "Own prices, 'label = IN/OUT'.", type="linelist", default=[])
+    group.addoption(
         "--upskill-require-compilers",
         action="store_true",
         default=None,
@@ -72,6 +81,15 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
     from pytest_upskill import hookspecs
 
     pluginmanager.add_hookspecs(hookspecs)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Keep a dry run in one process: there is nothing to distribute."""
+    if config.getoption("upskill_dry_run"):
+        config.option.numprocesses = None
+        config.option.dist = "no"
+        config.option.tx = []
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import pytest
 
-from pytest_upskill.answers import Host, Key
+from pytest_upskill.answers import Key, Resources
+from pytest_upskill.cache import Cache
 from pytest_upskill.compile import Compilers
 from pytest_upskill.fetch import Fetcher
-from pytest_upskill.fetching import COMPILERS, find_hosts, start_fetching
+from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
 from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
-from pytest_upskill.models import Model
+from pytest_upskill.prices import Budget, Prices
 from pytest_upskill.report.junit import JUnit
+from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
 from pytest_upskill.settings import SETTINGS, Settings
 from pytest_upskill.xdist import Controller, HandedAnswers
@@ -27,7 +27,12 @@ def start(config: pytest.Config) -> None:
         pytest.UsageError: An option cannot be used as it is.
     """
     settings = config.stash[SETTINGS] = Settings.from_config(config)
-    config.stash[COMPILERS] = Compilers(settings.sandbox)
+    config.stash[RESOURCES] = Resources(
+        cache=Cache(settings.cache_dir, settings.cache_mode),
+        compilers=Compilers(settings.sandbox),
+        prices=Prices(settings.prices),
+        budget=Budget(settings.max_cost),
+    )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     if hasattr(config, "workerinput"):
@@ -38,32 +43,38 @@ def start(config: pytest.Config) -> None:
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
     plugins.register(JUnit(config, ledger), "upskill-junit")
+    spending = Spending(config, settings, ledger)
+    plugins.register(spending, "upskill-spending")
     if config.getoption("dist", "no") == "no":
-        own = config.stash[ANSWERS] = OwnAnswers(config)
+        own = config.stash[ANSWERS] = OwnAnswers(config, spending)
         plugins.register(own, "upskill-answers")
     else:
-        plugins.register(Controller(config), "upskill-controller")
+        plugins.register(Controller(config, spending), "upskill-controller")
 
 
 class OwnAnswers:
     """Fetches in this process what its own items wait for."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, spending: Spending) -> None:
         self._config = config
-        self._hosts: Mapping[Model, Host] = {}
+        self._spending = spending
+        self._prepared: Prepared | None = None
         self._fetcher: Fetcher[Key, Answer] | None = None
 
+    # First: the plan is made here and printed by pytest's reporter in the same hook.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Find out before the first test whether every model can be asked."""
+        """Find out before the first test whether every trial can be answered."""
         if not self._config.option.collectonly:
-            self._hosts = find_hosts(self._config, wanted(session.items).values())
+            self._prepared = prepare(self._config, wanted(session.items))
+            self._spending.forecast = self._prepared.forecast
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for every run of the item's trial."""
         if self._fetcher is None:
+            assert self._prepared is not None
             # Not before the first trial: a run that stops earlier has spent nothing.
-            trials = wanted(item.session.items)
-            self._fetcher = start_fetching(self._config, trials, self._hosts)
+            self._fetcher = start_fetching(self._config, self._prepared)
         keys = [(item.nodeid, run) for run in range(item.trial.runs)]
         for key in keys:
             self._fetcher.want(key)

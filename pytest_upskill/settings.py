@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
+from pytest_upskill.cache import MODES, Mode
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_models
+from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox import LEVELS, Level
 
 C = TypeVar("C", bound=str)
+
+_PRICE = re.compile(r"(?P<label>[^\s=]+)\s*=\s*(?P<in>\d*\.?\d+)\s*/\s*(?P<out>\d*\.?\d+)")
+
+DEFAULT_CACHE = ".upskill/cache"
 
 SETTINGS = pytest.StashKey["Settings"]()
 """Where a run's settings are; absent unless models are chosen."""
@@ -40,6 +48,13 @@ class Settings:
     """Seconds one request may take."""
     require_compilers: bool
     sandbox: Level
+    cache_mode: Mode
+    cache_dir: Path
+    max_cost: float | None
+    """Dollars that must not be passed; None for no limit."""
+    prices: Mapping[str, OwnPrice]
+    """The user's own prices, by label of the model."""
+    dry_run: bool
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Settings:
@@ -61,6 +76,11 @@ class Settings:
             timeout=float(_positive(config, "timeout", 120)),
             require_compilers=bool(_value(config, "require_compilers")),
             sandbox=_choice(config, "sandbox", LEVELS),
+            cache_mode=_choice(config, "cache", MODES),
+            cache_dir=_cache_dir(config),
+            max_cost=_max_cost(config),
+            prices=_prices(config),
+            dry_run=bool(config.getoption("upskill_dry_run")),
         )
 
 
@@ -106,6 +126,34 @@ def _positive(config: pytest.Config, name: str, default: int) -> int:
     if value < 1:
         raise pytest.UsageError(f"{_option(name)} must be at least 1, got {value}")
     return int(value)
+
+
+def _cache_dir(config: pytest.Config) -> Path:
+    """Take a folder of the command line from there, and the rest from the rootdir."""
+    given = config.getoption("upskill_cache_dir")
+    if given is not None:
+        return Path(config.invocation_params.dir, given)
+    return Path(config.rootpath, _value(config, "cache_dir") or DEFAULT_CACHE)
+
+
+def _max_cost(config: pytest.Config) -> float | None:
+    value = _value(config, "max_cost")
+    if value is not None and not value > 0:
+        raise pytest.UsageError(f"--upskill-max-cost must be more than 0 dollars, got {value:g}")
+    return None if value is None else float(value)
+
+
+def _prices(config: pytest.Config) -> dict[str, OwnPrice]:
+    prices = {}
+    for line in config.getini("upskill_prices"):
+        match = _PRICE.fullmatch(line)
+        if match is None:
+            raise pytest.UsageError(
+                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT', dollars for a "
+                "million tokens, such as 'haiku = 0.10/0.50'"
+            )
+        prices[match["label"]] = OwnPrice(input=float(match["in"]), output=float(match["out"]))
+    return prices
 
 
 def _rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:

@@ -14,20 +14,22 @@ import pytest
 from pytest_upskill import CASE_FILE
 from pytest_upskill.answers import Key
 from pytest_upskill.fetch import Fetcher
-from pytest_upskill.fetching import find_hosts, start_fetching
+from pytest_upskill.fetching import prepare, start_fetching
 from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
 from pytest_upskill.items import TrialItem, refused, trials_of
 from pytest_upskill.load import load_skill
 from pytest_upskill.plan import Trial
+from pytest_upskill.report.spending import Spending
 from pytest_upskill.settings import SETTINGS
 
 
 class Controller:
     """Fetches for all workers, so that limits and budget are one and a crash re-sends nothing."""
 
-    def __init__(self, config: pytest.Config) -> None:
+    def __init__(self, config: pytest.Config, spending: Spending) -> None:
         self._config = config
+        self._spending = spending
         self._folder = Path(tempfile.mkdtemp(prefix="pytest-upskill-"))
         self._handover = Handover(self._folder)
         self._trials: dict[str, Trial] = {}
@@ -47,8 +49,10 @@ class Controller:
             return
         refused = self._handover.refused()
         self._trials = _trials(self._config, (nodeid for nodeid in ids if nodeid not in refused))
-        hosts = find_hosts(self._config, self._trials.values())
-        self._fetcher = start_fetching(self._config, self._trials, hosts)
+        prepared = prepare(self._config, self._trials)
+        self._spending.forecast = prepared.forecast
+        self._spending.announce()
+        self._fetcher = start_fetching(self._config, prepared)
         for nodeid, trial in self._trials.items():
             self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
 
