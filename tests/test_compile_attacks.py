@@ -62,7 +62,7 @@ def test_files_of_the_machine_do_not_reach_the_result(
 
 def test_a_warning_in_a_file_of_the_machine_does_not_hide_the_kernels(tmp_path: Path) -> None:
     header = tmp_path / "warns.h"
-    header.write_text(f"static int {SECRET}(void) {{ return 1; }}\n")
+    header.write_text(f"#warning {SECRET}\n")
 
     result = build(Compilers("limits"), "cuda", f'#include "{header}"\n__global__ void k() {{}}')
 

@@ -76,6 +76,21 @@ def test_a_level_that_does_not_work_is_refused_with_the_cure(
         Sandbox("bwrap")
 
 
+def test_a_program_that_cannot_be_started_is_told_in_one_line() -> None:
+    with (
+        workspace() as home,
+        pytest.raises(SandboxError, match=r"^cannot start /nowhere/cc: No such file or directory$"),
+    ):
+        Sandbox("off").run(["/nowhere/cc"], home)
+
+
+def test_off_keeps_the_wall_clock() -> None:
+    outcome = _shell("off", "sleep 93.2", limits=Limits(wall_s=0.3))
+
+    assert outcome.ended == "timeout"
+    assert _is_gone("93.2")
+
+
 @every_level
 def test_the_environment_is_built_from_nothing(
     level: Level, monkeypatch: pytest.MonkeyPatch
