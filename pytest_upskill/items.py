@@ -111,9 +111,9 @@ class TrialItem(pytest.Item):
     def runtest(self) -> None:
         """Fail where the skill was in context and too few runs passed."""
         assert self.result is not None
-        for run in self.result.runs:
-            if not run.passed:
-                self.add_report_section("call", ANSWER, quoted(run.completion.text))
+        missed = (run.completion.text for run in self.result.runs if not run.passed)
+        for text in dict.fromkeys(missed):
+            self.add_report_section("call", ANSWER, quoted(text))
         if self.trial.arm == "with_skill" and not self.result.passed:
             raise CaseFailed(failure(self.result))
 

@@ -41,15 +41,20 @@ def quoted(text: str) -> str:
 
 def failure(result: TrialResult) -> str:
     """Report a failed trial; the first line stands alone in any dashboard."""
-    missed = [(number, run) for number, run in enumerate(result.runs, 1) if not run.passed]
+    missed: dict[tuple[str, ...], list[int]] = {}
+    for number, run in enumerate(result.runs, 1):
+        if not run.passed:
+            missed.setdefault(tuple(_misses(run)), []).append(number)
+    first = next(iter(missed))
     if len(result.runs) == 1:
-        return "\n".join(_misses(missed[0][1]))
-    first = _misses(missed[0][1])[0]
+        return "\n".join(first)
     lines = [
-        f"{result.passes} of {len(result.runs)} runs passed, {result.min_pass_rate:.0%} must: {first}"
+        f"{result.passes} of {len(result.runs)} runs passed, {result.min_pass_rate:.0%} must: "
+        f"{first[0]}"
     ]
-    for number, run in missed:
-        lines += [f"run {number}:", *(f"  {line}" for line in _misses(run))]
+    for misses, numbers in missed.items():
+        lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
+        lines += [f"  {line}" for line in misses]
     return "\n".join(lines)
 
 
