@@ -62,8 +62,9 @@ def run_once(pytester: pytest.Pytester) -> Run:
 
 def _runner(pytester: pytest.Pytester, args: tuple[str, ...]) -> Run:
     def run(*more: str | os.PathLike[str]) -> pytest.RunResult:
-        # anyio's plugin comes with the SDKs and is not what is tested here.
-        return pytester.runpytest_inprocess("-p", "no:anyio", "-W", "error", *args, *more)
+        # Plugins of anyio, which comes with the SDKs, and hypothesis: slow, and not tested here.
+        others = ("-p", "no:anyio", "-p", "no:hypothesispytest")
+        return pytester.runpytest_inprocess(*others, "-W", "error", *args, *more)
 
     return run
 
