@@ -14,8 +14,8 @@ import pytest
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers
 from pytest_upskill.fetching import RESOURCES
+from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.grade import Answer, grade
-from pytest_upskill.load import SkillError, load_skill
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
 from pytest_upskill.report.text import ANSWER, failure, quoted, safe

@@ -15,10 +15,10 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.answers import Key
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import prepare, start_fetching
+from pytest_upskill.formats.load import load_skill
 from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
 from pytest_upskill.items import TrialItem, refused, trials_of
-from pytest_upskill.load import load_skill
 from pytest_upskill.plan import Trial
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.settings import SETTINGS

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks import JsonSchema
-from pytest_upskill.load import SkillError, load_skill
+from pytest_upskill.formats.load import SkillError, load_skill
 
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
 CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'

@@ -13,7 +13,7 @@ from unicodedata import normalize
 
 import yaml
 
-from pytest_upskill.problems import BadFile, Problem
+from pytest_upskill.formats.problems import BadFile, Problem
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024

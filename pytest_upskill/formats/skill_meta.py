@@ -8,8 +8,6 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pytest_upskill import casefile
-from pytest_upskill.case_ids import case_ids
 from pytest_upskill.checks import (
     Check,
     Compile,
@@ -20,8 +18,10 @@ from pytest_upskill.checks import (
     NotRegex,
     Regex,
 )
-from pytest_upskill.positions import Document, JsonPath, read_json
-from pytest_upskill.problems import BadFile, Problem
+from pytest_upskill.formats import skill_meta_entries as entries
+from pytest_upskill.formats.ids import case_ids
+from pytest_upskill.formats.positions import Document, JsonPath, read_json
+from pytest_upskill.formats.problems import BadFile, Problem
 from pytest_upskill.skill import Case, GateRule
 
 _TYPES = {
@@ -32,20 +32,20 @@ _TYPES = {
     "model_type": "an object",
     "string_type": "a string",
 }
-_OBJECTS: Mapping[str, type[casefile.Entry]] = {
-    "": casefile.CaseFile,
-    "cases": casefile.CaseEntry,
-    "compile": casefile.CompileEntry,
-    "context": casefile.Context,
-    "defaults": casefile.Defaults,
-    "expected": casefile.Expected,
-    "gate": casefile.Gate,
-    "tests": casefile.CaseEntry,
+_OBJECTS: Mapping[str, type[entries.Entry]] = {
+    "": entries.CaseFile,
+    "cases": entries.CaseEntry,
+    "compile": entries.CompileEntry,
+    "context": entries.Context,
+    "defaults": entries.Defaults,
+    "expected": entries.Expected,
+    "gate": entries.Gate,
+    "tests": entries.CaseEntry,
 }
 """What an object is, by the key that holds it."""
 
 
-def read_cases(text: str, *, read_schema: casefile.ReadSchema) -> tuple[tuple[Case, ...], GateRule]:
+def read_cases(text: str, *, read_schema: entries.ReadSchema) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a bare list of cases.
 
     Args:
@@ -61,7 +61,7 @@ def read_cases(text: str, *, read_schema: casefile.ReadSchema) -> tuple[tuple[Ca
     named = _named_entries(document.value)
     problems = list(_repeated_ids(document, named))
     try:
-        file = casefile.CaseFile.model_validate(value, context={"read_schema": read_schema})
+        file = entries.CaseFile.model_validate(value, context={"read_schema": read_schema})
     except ValidationError as error:
         for details in error.errors(include_url=False):
             loc = details["loc"][1:] if listed else details["loc"]
@@ -86,9 +86,9 @@ def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
         lists = []
     found = [
         ((*path, index), entry)
-        for path, entries in lists
-        if isinstance(entries, list)
-        for index, entry in enumerate(entries)
+        for path, listed in lists
+        if isinstance(listed, list)
+        for index, entry in enumerate(listed)
         if isinstance(entry, dict) and isinstance(entry.get("id") or entry.get("input"), str)
     ]
     ids = case_ids([entry for _, entry in found])
@@ -112,11 +112,11 @@ def _repeated_ids(
 
 
 def _case(
-    entry: casefile.CaseEntry,
+    entry: entries.CaseEntry,
     *,
     name: str,
     line: int,
-    file: casefile.CaseFile,
+    file: entries.CaseFile,
     order: Iterable[str],
 ) -> Case:
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
@@ -132,7 +132,7 @@ def _case(
     )
 
 
-def _checks(expected: casefile.Expected, key: str) -> list[Check | Compile]:
+def _checks(expected: entries.Expected, key: str) -> list[Check | Compile]:
     """Make the checks of one entry of ``expected``."""
     made: list[Check | Compile] = []
     match key:
@@ -174,11 +174,11 @@ def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Proble
         case "string_too_long":
             what = f"must have at most {context['max_length']} characters"
         case "greater_than_equal":
-            what = f"must be at least {context['ge']:g}, got {casefile.shown(value)}"
+            what = f"must be at least {context['ge']:g}, got {entries.shown(value)}"
         case "less_than_equal":
-            what = f"must be at most {context['le']:g}, got {casefile.shown(value)}"
+            what = f"must be at most {context['le']:g}, got {entries.shown(value)}"
         case _:
-            got = f"must be {_TYPES.get(kind)}, got {casefile.shown(value)}"
+            got = f"must be {_TYPES.get(kind)}, got {entries.shown(value)}"
             what = got if kind in _TYPES else details["msg"]
     return document.problem(path, what)
 
@@ -197,4 +197,4 @@ def _meant(path: JsonPath) -> str:
     *parents, word = (step for step in path if isinstance(step, str))
     fields = _OBJECTS[parents[-1] if parents else ""].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
-    return casefile.suggestion(str(word), known)
+    return entries.suggestion(str(word), known)

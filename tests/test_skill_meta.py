@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.cases import read_cases
 from pytest_upskill.checks import (
     Compile,
     Contains,
@@ -15,6 +14,7 @@ from pytest_upskill.checks import (
     NotRegex,
     Regex,
 )
+from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.skill import Case, GateRule
 
 LONG = "Write a CUDA kernel that adds two vectors of floats, please"

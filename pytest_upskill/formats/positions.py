@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any
 
-from pytest_upskill.problems import BadFile, Problem
+from pytest_upskill.formats.problems import BadFile, Problem
 
 JsonPath = tuple[str | int, ...]
 """Keys and indices that lead to a value."""

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.cases import read_cases
-from pytest_upskill.problems import BadFile
+from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.skill_meta import read_cases
 
 
 def no_schema(name: str) -> Any:

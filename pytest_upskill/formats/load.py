@@ -8,10 +8,10 @@ from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_upskill.cases import read_cases
-from pytest_upskill.frontmatter import read_skill_text
-from pytest_upskill.positions import read_json
-from pytest_upskill.problems import BadFile, Problem
+from pytest_upskill.formats.positions import read_json
+from pytest_upskill.formats.problems import BadFile, Problem
+from pytest_upskill.formats.skill_md import read_skill_text
+from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.skill import Skill
 
 MAX_BYTES = 1 << 20
