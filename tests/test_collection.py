@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback
+
+CASE = {"id": "budget", "input": QUESTION, "expected": {"contains": "37"}}
+META = "skills/billing/skill_meta.json"
+
+
+def collected(run: Run, *args: str) -> list[str]:
+    result = run("--upskill-models", "offline", "--collect-only", "-q", "skills", *args)
+    return [line for line in result.outlines if "::" in line]
+
+
+def rewrite(folder: Path, value: Any) -> None:
+    (folder / "skill_meta.json").write_text(json.dumps(value), "utf-8")
+
+
+def test_every_case_is_an_item_on_each_model_in_each_arm(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(CASE, CASE | {"id": "v1.2"})
+
+    ids = collected(run_once, "--upskill-models", "other=offline")
+
+    assert ids == [
+        f"{META}::{case}[{model}-{arm}]"
+        for case in ("budget", "v1.2")
+        for model in ("offline", "other")
+        for arm in ("with_skill", "without_skill")
+    ]
+
+
+def test_names_do_not_change_with_the_number_of_runs(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    assert collected(run_once) == collected(run_once, "--upskill-runs", "7")
+
+
+def test_a_case_without_an_id_is_named_after_its_input(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill({"input": "What is the budget?", "expected": {"contains": "37"}})
+
+    ids = collected(run_once)
+
+    assert ids[0] == f"{META}::what-is-the-budget[offline-with_skill]"
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        {"cases": [CASE]},
+        [CASE],
+        {
+            "metadata": {"name": "billing", "version": "1.0"},
+            "tests": [{"input": QUESTION, "context": None, "expected": {"contains": ["37"]}}],
+        },
+    ],
+    ids=["cases", "bare list", "upskill"],
+)
+def test_each_shape_of_the_case_file_runs(
+    run_once: Run, write_skill: WriteSkill, file: object
+) -> None:
+    rewrite(write_skill(), file)
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.assert_outcomes(passed=3)
+
+
+def test_a_case_runs_on_the_models_it_names_only(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill(CASE | {"models": ["other"]})
+
+    ids = collected(run_once, "--upskill-models", "other=offline")
+
+    assert [name.partition("[")[2] for name in ids] == ["other-with_skill]", "other-without_skill]"]
+
+
+def test_skills_are_collected_beside_ordinary_tests(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    write_skill(name="shipping")
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    result = run("--upskill-models", "offline")
+
+    result.assert_outcomes(passed=7)
+
+
+def test_every_problem_of_a_skill_is_one_line_with_its_place(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(CASE, {"id": "budget", "input": "", "expected": {"contians": "37"}})
+    (folder / "SKILL.md").unlink()
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    start = result.outlines.index(next(line for line in result.outlines if "no SKILL.md" in line))
+    lines = result.outlines[start : start + 4]
+    assert lines[0].startswith("skills/billing: no SKILL.md beside skill_meta.json")
+    assert [line.split(": ")[1] for line in lines[1:]] == [
+        "cases[1].id",
+        "cases[1].input",
+        "cases[1].expected.contians",
+    ]
+    assert all(line.startswith(f"{META}:1:") for line in lines[1:])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        (b'{"cases": [', ":1:12: *"),
+        (b'{"cases": []}', ":1:*: cases: must not be empty*"),
+        (b'{"cases": "\xff"}', ":1:12: byte 11 (0xff) is not UTF-8: save the file as UTF-8"),
+        (b" " * (5 << 20), ": is larger than 1 MiB: split it"),
+    ],
+    ids=["malformed", "no cases", "not UTF-8", "5 MB"],
+)
+def test_an_unreadable_case_file_is_a_collection_error_of_one_line(
+    run: Run, write_skill: WriteSkill, content: bytes, problem: str
+) -> None:
+    (write_skill() / "skill_meta.json").write_bytes(content)
+
+    result = run("--upskill-models", "offline", "skills")
+
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines([META + problem])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_bad_skill_keeps_the_others_from_being_paid_for(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+    rewrite(write_skill(name="shipping"), {"cases": []})
+
+    result = run_once("--upskill-models", f"some-model@{loopback.openai_url}", "skills")
+
+    result.assert_outcomes(errors=1)
+    assert loopback.requests == []
+
+
+def test_a_departure_from_the_skill_format_is_a_warning(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill()
+    text = (folder / "SKILL.md").read_text()
+    (folder / "SKILL.md").write_text(text.replace("name: billing", "name: bills"))
+
+    result = run_once("--upskill-models", "offline", "-W", "default", "skills")
+
+    result.assert_outcomes(passed=3, warnings=1)
+    result.stdout.fnmatch_lines(["*skills/billing/SKILL.md:2:7: name: *"])
+
+
+def test_a_failure_is_located_at_the_line_of_its_case(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    folder = write_skill()
+    text = json.dumps({"cases": [CASE, CASE | {"id": "red", "expected": {"contains": "38"}}]})
+    (folder / "skill_meta.json").write_text(text.replace("{", "\n{"))
+
+    run_once("--upskill-models", "offline", "skills", "-o", "junit_family=xunit1", "--junitxml=x")
+
+    xml = (pytester.path / "x").read_text()
+    # JUnit's lines count from 0, as pytest writes them.
+    assert 'name="red[offline-with_skill]" ' in xml
+    assert f'file="{META}" line="4"' in xml
