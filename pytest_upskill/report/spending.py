@@ -24,14 +24,18 @@ class Spending:
         self._ledger = ledger
 
     def pytest_report_collectionfinish(self) -> str | None:
-        """Say what will be asked for."""
-        return None if self.forecast is None else _plan(self.forecast)
+        """Say what will be asked for, unless that is nothing."""
+        # Unlike the header, pytest prints what this returns with -q too.
+        quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
+        if quiet or self.forecast is None or self.forecast.trials == 0:
+            return None
+        return _plan(self.forecast)
 
     def announce(self) -> None:
         """Say the same where the process that asks does not collect."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and self.forecast is not None and reporter.verbosity >= 0:
-            reporter.write_line(_plan(self.forecast))
+        if reporter is not None and (line := self.pytest_report_collectionfinish()) is not None:
+            reporter.write_line(line)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
