@@ -111,9 +111,6 @@ class TrialItem(pytest.Item):
     def runtest(self) -> None:
         """Fail where the skill was in context and too few runs passed."""
         assert self.result is not None
-        missed = (run.completion.text for run in self.result.runs if not run.passed)
-        for text in dict.fromkeys(missed):
-            self.add_report_section("call", ANSWER, quoted(text))
         if self.trial.arm == "with_skill" and not self.result.passed:
             raise CaseFailed(failure(self.result))
 
@@ -140,6 +137,12 @@ class TrialItem(pytest.Item):
         )
         return asdict(record) | {"passed": self.result.passed}
 
+    def missed_answers(self) -> list[tuple[str, str]]:
+        """Quote the answers that missed, each once, as sections of a report."""
+        runs = self.result.runs if self.result else ()
+        missed = dict.fromkeys(run.completion.text for run in runs if not run.passed)
+        return [(ANSWER, quoted(text)) for text in missed]
+
 
 class TrialReports:
     """Lets the report that settles a trial carry its result to wherever the run is summed up."""
@@ -153,6 +156,9 @@ class TrialReports:
         settles = report.when == "call" or (report.when == "setup" and report.failed)
         if settles and isinstance(item, TrialItem):
             report.upskill = item.record()  # type: ignore[attr-defined]  # pytest-xdist keeps it
+            if report.when == "call":
+                # Not through the item, which would pile them up where a trial is run again.
+                report.sections += item.missed_answers()
         return report
 
 

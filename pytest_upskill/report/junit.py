@@ -20,7 +20,7 @@ class JUnit:
     def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
         self._config = config
         self._ledger = ledger
-        self._failed: set[str] = set()
+        self._answers: dict[str, list[str]] = {}
 
     @property
     def _xml(self) -> LogXML | None:
@@ -31,14 +31,13 @@ class JUnit:
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Attach the answers of a failed trial as its ``system-out``, after the failure."""
         if report.when == "call" and report.failed:
-            self._failed.add(report.nodeid)
-        if report.when == "teardown" and report.nodeid in self._failed and self._xml is not None:
-            self._failed.discard(report.nodeid)
-            for name, text in report.sections:
-                if name == f"Captured {ANSWER} call":
-                    element = ET.Element("system-out")
-                    element.text = bin_xml_escape(text)
-                    self._xml.node_reporter(report).append(element)
+            found = [text for name, text in report.sections if name == ANSWER]
+            self._answers[report.nodeid] = found
+        if report.when == "teardown" and self._xml is not None:
+            for text in self._answers.pop(report.nodeid, ()):
+                element = ET.Element("system-out")
+                element.text = bin_xml_escape(text)
+                self._xml.node_reporter(report).append(element)
 
     # First: pytest's own writer closes the file in the same hook.
     @pytest.hookimpl(tryfirst=True)
