@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback
+
+META = "skills/billing/skill_meta.json"
+GREEN = {"id": "green", "input": QUESTION, "expected": {"contains": "37"}, "tags": ["money"]}
+RED = {"id": "red", "input": QUESTION, "expected": {"contains": "38"}}
+MODELS = ("--upskill-models", "offline,other=offline")
+SHUFFLE = """
+    def pytest_collection_modifyitems(items):
+        items.sort(key=lambda item: item.name[::-1])
+"""
+
+
+def ran(result: pytest.RunResult) -> list[str]:
+    return sorted(_ran(result))
+
+
+def _ran(result: pytest.RunResult) -> Iterator[str]:
+    """Name what ran, gates aside, from a run with -v."""
+    for line in result.outlines:
+        words = line.split()
+        name = next((word for word in words if word.startswith(f"{META}::")), "")
+        verdict = {"PASSED", "FAILED", "BASE", "ERROR"} & set(words)
+        if name and verdict and "::gate[" not in name and " - " not in line:
+            yield name.removeprefix(f"{META}::")
+
+
+@pytest.mark.parametrize(
+    ("args", "names"),
+    [
+        (("-k", "green and other"), ["green[other-with_skill]", "green[other-without_skill]"]),
+        (
+            ("-k", "money and with_skill"),
+            ["green[offline-with_skill]", "green[other-with_skill]"],
+        ),
+        (
+            ("-m", "upskill(case='red', arm='without_skill')"),
+            ["red[offline-without_skill]", "red[other-without_skill]"],
+        ),
+        (
+            ("-m", "upskill(skill='billing', model='other', arm='with_skill')"),
+            ["green[other-with_skill]", "red[other-with_skill]"],
+        ),
+    ],
+)
+def test_expressions_select_by_skill_case_model_arm_and_tag(
+    run_once: Run, write_skill: WriteSkill, args: tuple[str, ...], names: list[str]
+) -> None:
+    write_skill(GREEN, RED)
+
+    result = run_once(*MODELS, "-v", *args, "skills")
+
+    assert ran(result) == names
+
+
+@pytest.mark.parametrize(
+    ("name", "names"),
+    [
+        (
+            "green",
+            [
+                "green[offline-with_skill]",
+                "green[offline-without_skill]",
+                "green[other-with_skill]",
+                "green[other-without_skill]",
+            ],
+        ),
+        ("red[other-with_skill]", ["red[other-with_skill]"]),
+    ],
+)
+def test_a_node_id_selects_a_case_or_one_of_its_trials(
+    run: Run, write_skill: WriteSkill, name: str, names: list[str]
+) -> None:
+    write_skill(GREEN, RED)
+
+    result = run(*MODELS, "-v", f"{META}::{name}")
+
+    assert ran(result) == names
+
+
+@pytest.mark.parametrize("name", ["absent", "gate[offline]"])
+def test_a_name_that_is_no_trial_is_not_found(
+    run_once: Run, write_skill: WriteSkill, name: str
+) -> None:
+    write_skill()
+
+    result = run_once(*MODELS, f"{META}::{name}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: not found: *"])
+
+
+def test_last_failed_runs_what_failed_alone(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN, RED)
+    run("--upskill-models", "offline", "skills")
+
+    result = run("--upskill-models", "offline", "-v", "--lf", "skills")
+
+    assert ran(result) == ["red[offline-with_skill]"]
+
+
+def test_failed_first_runs_what_failed_before_the_rest(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN, RED)
+    run_once("--upskill-models", "offline", "skills")
+
+    result = run_once("--upskill-models", "offline", "-v", "--ff", "skills")
+
+    assert next(_ran(result)) == "red[offline-with_skill]"
+    assert len(ran(result)) == 4
+
+
+def test_after_a_red_gate_alone_last_failed_runs_everything(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN | {"expected": {"not_contains": "38"}})
+    run_once("--upskill-models", "offline", "--upskill-min-lift", "0.5", "skills")
+
+    result = run_once("--upskill-models", "offline", "-v", "--lf", "skills")
+
+    assert ran(result) == ["green[offline-with_skill]", "green[offline-without_skill]"]
+
+
+def test_the_first_failure_stops_a_run(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(RED, *({**GREEN, "id": f"green-{n}"} for n in range(20)))
+
+    result = run("--upskill-models", "offline", "-x", "-v", "skills")
+
+    assert result.ret != pytest.ExitCode.OK
+    assert result.parseoutcomes()["failed"] == 1
+    assert "red[offline-with_skill]" in ran(result)
+    assert len(ran(result)) < 40
+    result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+
+
+def test_a_run_that_may_stop_early_asks_for_little_that_it_does_not_look_at(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill(*({**RED, "id": f"red-{n}"} for n in range(20)))
+    models = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "2")
+
+    result = run(*models, "--maxfail", "2", "skills")
+
+    # A red trial and its baseline twice, a few on each worker, and four ahead of those.
+    assert 2 <= result.parseoutcomes()["failed"] <= 4
+    assert len(loopback.requests) < 20
+
+
+def test_collecting_only_asks_nothing(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", f"m@{loopback.openai_url}", "--co", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert loopback.requests == []
+    result.stdout.no_fnmatch_line("*trials*")
+
+
+def test_what_is_deselected_is_not_asked(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill(GREEN, RED)
+
+    run("--upskill-models", f"m@{loopback.openai_url}", "-k", "red and with_skill", "skills")
+
+    assert len(loopback.requests) == 1
+
+
+def test_what_a_conftest_skips_is_not_asked(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, loopback: Loopback
+) -> None:
+    write_skill(GREEN, RED)
+    pytester.makeconftest(
+        """
+        import pytest
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if item.get_closest_marker("upskill").kwargs["case"] == "red":
+                    item.add_marker(pytest.mark.skip(reason="not today"))
+        """
+    )
+
+    result = run("--upskill-models", f"m@{loopback.openai_url}", "-rs", "skills")
+
+    assert len(loopback.requests) == 2
+    assert "not today" in result.stdout.str()
+
+
+def test_items_may_run_in_any_order(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill(GREEN, RED)
+    pytester.makeconftest(SHUFFLE)
+
+    result = run("--upskill-models", "offline", "skills")
+
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(["  offline  0->50% *"])
+
+
+def test_a_trial_run_again_counts_once(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN, RED)
+
+    result = run("--upskill-models", "offline", "--reruns", "2", "-v", "skills")
+
+    outcomes = result.parseoutcomes()
+    assert (outcomes["passed"], outcomes["failed"], outcomes["rerun"]) == (4, 1, 2)
+    result.stdout.fnmatch_lines(["  offline  0->50% *"])
+    assert result.stdout.str().count("- answer -") == 1
