@@ -50,6 +50,8 @@ def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
         skill_digest=skill_digest,
         runs=tuple(runs),
         errors=tuple(errors),
+        question=trial.case.input,
+        line=trial.case.line,
     )
 
 

@@ -21,6 +21,8 @@ class RunResult:
 
     completion: Completion
     checks: tuple[CheckResult, ...]
+    cut: int = 0
+    """Characters at the end of the answer that a report left out."""
 
     @property
     def stopped(self) -> str | None:
@@ -53,6 +55,10 @@ class TrialResult:
     """The valid runs."""
     errors: tuple[str, ...] = ()
     """One line for each run that gave no usable reply: missing data, never a failure."""
+    question: str = ""
+    """What the case asks, without its files."""
+    line: int = 1
+    """Line of the case in its file, from 1."""
 
     @property
     def passes(self) -> int:
