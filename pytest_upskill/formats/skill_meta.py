@@ -8,17 +8,8 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from pytest_upskill.checks import (
-    Check,
-    Compile,
-    Contains,
-    ContainsAny,
-    JsonSchema,
-    NotContains,
-    NotRegex,
-    Regex,
-)
 from pytest_upskill.formats import skill_meta_entries as entries
+from pytest_upskill.formats.expected import checks_of
 from pytest_upskill.formats.ids import case_ids
 from pytest_upskill.formats.positions import Document, JsonPath, read_json
 from pytest_upskill.formats.problems import BadFile, Problem
@@ -123,38 +114,13 @@ def _case(
     return Case(
         id=name,
         input=entry.input,
-        checks=tuple(check for key in order for check in _checks(entry.expected, key)),
+        checks=tuple(check for key in order for check in checks_of(entry.expected, key)),
         files=(entry.context and entry.context.files) or {},
         min_pass_rate=rate,
         models=tuple(entry.models) if entry.models else None,
         tags=tuple(entry.tags or ()),
         line=line,
     )
-
-
-def _checks(expected: entries.Expected, key: str) -> list[Check | Compile]:
-    """Make the checks of one entry of ``expected``."""
-    made: list[Check | Compile] = []
-    match key:
-        case "contains":
-            made += [Contains(text=text) for text in expected.contains]
-        case "not_contains":
-            made += [NotContains(text=text) for text in expected.not_contains]
-        case "contains_any":
-            made += [ContainsAny(texts=tuple(expected.contains_any))]
-        case "regex":
-            made += [Regex(pattern=pattern) for pattern in expected.regex]
-        case "not_regex":
-            made += [NotRegex(pattern=pattern) for pattern in expected.not_regex]
-        case "json_schema":
-            made += [JsonSchema(schema=expected.json_schema)]
-        case _:
-            entry = expected.compile
-            assert entry is not None
-            flags = tuple(entry.flags)
-            language, arch, files = entry.language, entry.arch, entry.files
-            made += [Compile(language=language, arch=arch, flags=flags, files=files)]
-    return made
 
 
 def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Problem:

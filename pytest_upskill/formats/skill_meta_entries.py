@@ -20,6 +20,7 @@ from pydantic import (
 
 from pytest_upskill import compile_options
 from pytest_upskill.checks import compile_pattern
+from pytest_upskill.checks.paths import parse_path
 from pytest_upskill.languages import LANGUAGES, canonical
 
 MAX_ID = 100
@@ -58,6 +59,11 @@ def _check_pattern(value: str) -> str:
         raise ValueError(f"bad pattern: {error.msg}{at}") from None
     except (RecursionError, OverflowError) as error:
         raise ValueError(f"bad pattern: {error}") from None
+    return value
+
+
+def _check_path(value: str) -> str:
+    parse_path(value)
     return value
 
 
@@ -136,6 +142,7 @@ Patterns = Annotated[
     Field(min_length=1),
     BeforeValidator(_listed, json_schema_input_type=Text | list[Text]),
 ]
+Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -187,6 +194,12 @@ class Expected(Entry):
         BeforeValidator(_read_schema, json_schema_input_type=Text | dict[str, Any]),
     ] = {}
     """JSON Schema (2020-12) of the answer's JSON block, or its path, relative to this file."""
+    toml: Values = {}
+    """What must stand where in the answer's TOML: path such as `general.backends` to value."""
+    yaml: Values = {}
+    """What must stand where in the answer's YAML: path such as `jobs.test.steps[0]` to value."""
+    json_: Annotated[Values, Field(alias="json")] = {}
+    """What must stand where in the answer's JSON: path such as `items[0].'a.b'` to value."""
     compile: Annotated[
         CompileEntry | None,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),

@@ -1,0 +1,165 @@
+"""Paths into structured data: ``general.backends``, ``jobs."build.linux".steps[0].run``.
+
+A path is a row of steps. A key follows a dot, but for the first; one that holds a dot, a bracket,
+a quote or a blank stands in single or double quotes (a JSON string). An index stands in brackets
+and counts from 0, or from the end if it is negative.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from datetime import date, datetime, time
+from typing import Any
+
+Step = str | int
+"""A key or an index."""
+
+_STEP = re.compile(
+    r"""\[(?P<index>-?\d{1,9})\]
+    |(?P<dot>\.)?(?:(?P<bare>[^\s."'\[\]]+)|'(?P<literal>[^']+)'|(?P<string>"(?:[^"\\]|\\.)+"))""",
+    re.VERBOSE,
+)
+_MAX_SHOWN = 70
+_MAX_ITEMS = 8
+
+
+class NowhereError(Exception):
+    """A path that leads nowhere."""
+
+
+def parse_path(path: str) -> tuple[Step, ...]:
+    """Read a path.
+
+    Raises:
+        ValueError: It is none; one line with the position.
+    """
+    steps: list[Step] = []
+    at = 0
+    while at < len(path) or not steps:
+        match = _STEP.match(path, at)
+        if match is None or (match["index"] is None and bool(match["dot"]) is (at == 0)):
+            what = "bad path at character {}: write it as in general.backends or jobs[0].'a.b'"
+            raise ValueError(what.format(at + 1))
+        if match["index"] is not None:
+            steps.append(int(match["index"]))
+        else:
+            steps.append(match["bare"] or match["literal"] or _unquoted(match["string"], at))
+        at = match.end()
+    return tuple(steps)
+
+
+def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
+    """Return what stands at ``path``.
+
+    Args:
+        value: The whole data.
+        path: As `parse_path` reads it.
+        as_key: What else a key may be in the data, such as a number in YAML.
+
+    Raises:
+        NowhereError: Nothing does; one line tells how far the path leads.
+    """
+    walked = "the top level"
+    for step in parse_path(path):
+        if isinstance(step, int):
+            value = _item(value, step, walked)
+        else:
+            value = _entry(value, step, walked, as_key)
+        walked = _join(walked, step)
+    return value
+
+
+def same(found: Any, wanted: Any) -> bool:
+    """Tell whether data equals JSON: numbers as numbers, dates as ISO text, true never as 1."""
+    match wanted:
+        case dict():
+            return (
+                isinstance(found, dict)
+                and found.keys() == wanted.keys()
+                and all(same(found[key], value) for key, value in wanted.items())
+            )
+        case list():
+            return (
+                isinstance(found, list)
+                and len(found) == len(wanted)
+                and all(map(same, found, wanted))
+            )
+        case str() if isinstance(found, date | time):
+            return wanted in {found.isoformat(), str(found)}
+        case bool() | None:
+            return found is wanted
+        case _:
+            return not isinstance(found, bool) and bool(found == wanted)
+
+
+def shown(value: Any) -> str:
+    """Write a value for a message: its kind where that could be mistaken, never at length."""
+    match value:
+        case str():
+            return f"the text {_json(value)}"
+        case bool() | None:
+            return json.dumps(value)
+        case int() | float():
+            return f"the number {_json(value)}"
+        case datetime() | date() | time():
+            return f"the date or time {value.isoformat()}"
+        case _:
+            return _json(value)
+
+
+def _unquoted(string: str, at: int) -> str:
+    try:
+        return str(json.loads(string))
+    except ValueError:
+        raise ValueError(f"bad path at character {at + 1}: not a JSON string: {string}") from None
+
+
+def _item(value: Any, index: int, walked: str) -> Any:
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise NowhereError(f"{walked} is {shown(value)}, not a list")
+    if not -len(value) <= index < len(value):
+        count = f"{len(value)} item{'s' * (len(value) != 1)}"
+        raise NowhereError(f"no [{index}] in {walked}, which has {count}")
+    return value[index]
+
+
+def _entry(value: Any, key: str, walked: str, as_key: Callable[[str], Any]) -> Any:
+    if not isinstance(value, Mapping):
+        raise NowhereError(f"{walked} is {shown(value)}, not a table")
+    for candidate in (key, as_key(key)):
+        if candidate in value:
+            return value[candidate]
+    keys = ", ".join(map(str, list(value)[:_MAX_ITEMS])) + ", …" * (len(value) > _MAX_ITEMS)
+    raise NowhereError(f"no {key!r} in {walked}, which has {keys or 'no keys'}")
+
+
+def _join(walked: str, step: Step) -> str:
+    before = "" if walked == "the top level" else walked
+    if isinstance(step, int):
+        return f"{before}[{step}]"
+    return f"{before}.{step}".removeprefix(".")
+
+
+def _json(value: Any) -> str:
+    text = json.dumps(_outline(value, 4), default=str, ensure_ascii=False)
+    return text if len(text) <= _MAX_SHOWN else f"{text[: _MAX_SHOWN - 1]}…"
+
+
+def _outline(value: Any, depth: int) -> Any:
+    """Copy as much of a value as a message can show: aliases in YAML may make it endless."""
+    match value:
+        case str():
+            return value[:_MAX_SHOWN]
+        case dict() if depth:
+            entries = list(value.items())[:_MAX_ITEMS]
+            return {str(key)[:_MAX_SHOWN]: _outline(item, depth - 1) for key, item in entries}
+        case list() if depth:
+            return [_outline(item, depth - 1) for item in value[:_MAX_ITEMS]]
+        case dict() | list():
+            return "…"
+        case int():
+            return value if abs(value) < 10**_MAX_SHOWN else "a huge number"
+        case _:
+            return value

@@ -1,0 +1,87 @@
+"""Checks by regular expressions, which cannot hang."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import ClassVar
+
+from pytest_upskill.checks.limit import limited
+from pytest_upskill.checks.result import (
+    CheckError,
+    CheckResult,
+    excerpt,
+    failed,
+    line_column,
+    passed,
+    quoted,
+    summary,
+)
+
+MAX_TEXT = 1 << 20
+"""Characters of an answer that a pattern is searched in; what comes after does not count."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Regex:
+    """The pattern is found in the answer: Python's ``re``, flags inline."""
+
+    name: ClassVar[str] = "regex"
+
+    pattern: str
+
+    def check(self, text: str) -> CheckResult:
+        """Search for the pattern.
+
+        Raises:
+            CheckError: The search takes too long.
+        """
+        subject = f"{self.name} {quoted(self.pattern)}"
+        if limited(subject, _find, self.pattern, text, 0) is not None:
+            return passed(self.name, f" {quoted(self.pattern)}: found")
+        hint = ""
+        with suppress(CheckError):
+            if limited(subject, _find, self.pattern, text, re.IGNORECASE) is not None:
+                hint = "; (?i) would find it"
+        return failed(self.name, f" {quoted(self.pattern)}: not found in {summary(text)}{hint}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NotRegex:
+    """The pattern is not found in the answer: Python's ``re``, flags inline."""
+
+    name: ClassVar[str] = "not_regex"
+
+    pattern: str
+
+    def check(self, text: str) -> CheckResult:
+        """Search for the pattern.
+
+        Raises:
+            CheckError: The search takes too long.
+        """
+        start = limited(f"{self.name} {quoted(self.pattern)}", _find, self.pattern, text, 0)
+        if start is None:
+            return passed(self.name, f" {quoted(self.pattern)}: not found")
+        place = excerpt(text, *line_column(text, start))
+        return failed(self.name, f" {quoted(self.pattern)}: found in {place}")
+
+
+def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
+    """Compile a pattern, without Python's warnings of what later versions may read differently.
+
+    Raises:
+        re.error: It is no pattern.
+        RecursionError: It is nested too deeply.
+        OverflowError: It repeats too often.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return re.compile(pattern, flags)
+
+
+def _find(pattern: str, text: str, flags: int) -> int | None:
+    match = compile_pattern(pattern, flags).search(text, 0, MAX_TEXT)
+    return match.start() if match else None

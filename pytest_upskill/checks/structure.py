@@ -1,0 +1,86 @@
+"""Checks of an answer's structured data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from pytest_upskill.checks.limit import limited
+from pytest_upskill.checks.paths import NowhereError, follow, same, shown
+from pytest_upskill.checks.result import CheckError, CheckResult, cut, failed, passed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Holds:
+    """The answer's data has ``value`` at ``path``; of several files one must."""
+
+    name: Literal["json", "toml", "yaml"]
+    path: str
+    """As `pytest_upskill.checks.paths` defines it."""
+    value: Any
+    """JSON that must stand there, no more and no less; ``9`` and ``9.0`` are one number."""
+
+    def check(self, text: str) -> CheckResult:
+        """Look at what stands there.
+
+        Raises:
+            CheckError: Reading it takes too long.
+        """
+        try:
+            holds, what = limited(f"{self.name} {self.path}", _find, self, text)
+        except ValueError as error:
+            return failed(self.name, f" {self.path}: {error}")
+        return (passed if holds else failed)(self.name, f" {self.path}: {what}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JsonSchema:
+    """The answer's JSON is valid: its ``json`` block, or the whole answer."""
+
+    name: ClassVar[str] = "json_schema"
+
+    schema: Mapping[str, Any]
+    """Draft 2020-12, without references that lead out of it."""
+
+    def check(self, text: str) -> CheckResult:
+        """Validate the answer's JSON.
+
+        Raises:
+            CheckError: Validating takes too long.
+        """
+        # Slow to import: only the cases that need it pay for Markdown and schema libraries.
+        from pytest_upskill.checks.documents import read_documents
+        from pytest_upskill.schemas import departures
+
+        try:
+            value = read_documents("json", text)[-1].value
+        except ValueError as error:
+            return failed(self.name, f": {error}")
+        try:
+            found = limited(self.name, departures, self.schema, value)
+        except RecursionError:
+            raise CheckError(f"{self.name} refers to itself without end: mend the schema") from None
+        if not found:
+            return passed(self.name, ": valid")
+        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
+        detail = "\n".join(cut(departure, 500) for departure in found)
+        return failed(self.name, f": {cut(found[0], 160)}{more}", detail=detail)
+
+
+def _find(check: Holds, text: str) -> tuple[bool, str]:
+    """Tell whether one of the answer's documents holds the value, else what the last one holds."""
+    from pytest_upskill.checks.documents import read_documents
+    from pytest_upskill.checks.yaml_documents import as_yaml_key
+
+    what = ""
+    for document in read_documents(check.name, text):
+        try:
+            found = follow(document.value, check.path, as_yaml_key if check.name == "yaml" else str)
+        except NowhereError as error:
+            what = f"{error} ({document.place})"
+            continue
+        if same(found, check.value):
+            return True, f"is {shown(found)} ({document.place})"
+        what = f"is {shown(found)}, not {shown(check.value)} ({document.place})"
+    return False, what

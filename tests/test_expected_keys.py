@@ -1,0 +1,50 @@
+"""Keys of ``expected`` in a case file: what they make, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from fnmatch import fnmatch
+from typing import Any
+
+import pytest
+
+from pytest_upskill.checks import Check, Compile, Holds
+from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.skill_meta import read_cases
+
+
+def checks(expected: dict[str, Any]) -> tuple[Check | Compile, ...]:
+    text = json.dumps([{"id": "a", "input": "Why?", "expected": expected}])
+    (case,), _ = read_cases(text, read_schema=json.loads)
+    return case.checks
+
+
+def problem(expected: dict[str, Any]) -> str:
+    with pytest.raises(BadFile) as caught:
+        checks(expected)
+    (found,) = caught.value.problems
+    return f"{found.where}: {found.what}"
+
+
+def test_every_path_is_a_check_of_its_own() -> None:
+    made = checks({"toml": {"a.b": [1], "c": "x"}, "json": {"d[0]": None}, "yaml": {"e": True}})
+
+    assert made == (
+        Holds(name="toml", path="a.b", value=[1]),
+        Holds(name="toml", path="c", value="x"),
+        Holds(name="json", path="d[0]", value=None),
+        Holds(name="yaml", path="e", value=True),
+    )
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"toml": {}}, "[0].expected.toml: must not be empty"),
+        ({"yaml": ["a"]}, '[0].expected.yaml: must be an object, got ["a"]'),
+        ({"json": {"a..b": 1}}, '[0].expected.json["a..b"]: bad path at character 2: ...'),
+        ({"jsn": {"a": 1}}, "[0].expected.jsn: unknown key (did you mean 'json'?)"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_meant_is_refused(expected: dict[str, Any], message: str) -> None:
+    assert fnmatch(problem(expected), message.replace("[", "[[]").replace("...", "*"))
