@@ -42,7 +42,7 @@ def _undecidable(cell: Cell) -> str | None:
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran"
     if cell.missing:
-        return f"{cell.missing} runs have no usable reply"
+        return f"{cell.missing} {'run has' if cell.missing == 1 else 'runs have'} no usable reply"
     if cell.asymmetric:
         return f"the arms of {cell.asymmetric[0]!r} were sent different prompts"
     return None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Gate
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.table import table
 from pytest_upskill.settings import Settings
@@ -49,16 +50,16 @@ class Terminal:
             red = cell is not None and f"{cell.path}::gate[{cell.model}]" in failed
             green = cell is not None and not red and cell.verdict == "helps"
             terminalreporter.line(line, red=red, green=green)
-        for line in _notes(cells):
+        for line in _notes(cells, self._ledger.gates):
             terminalreporter.line(line)
 
 
-def _notes(cells: list[Cell]) -> list[str]:
-    """Say what the table cannot: what is missing, and what would bring a verdict."""
+def _notes(cells: list[Cell], gates: list[Gate]) -> list[str]:
+    """Say what the table cannot: why a gate is open, and what would bring a verdict."""
     notes = [
-        f"{cell.skill} on {cell.model}: {cell.missing} runs are missing (no usable reply)"
-        for cell in cells
-        if cell.missing
+        f"{gate.cell.skill} on {gate.cell.model}: {gate.text}"
+        for gate in gates
+        if gate.outcome == "skipped"
     ]
     needed = [
         runs
