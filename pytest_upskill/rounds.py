@@ -1,0 +1,87 @@
+"""Early stop: a cell goes ahead one whole round at a time, until its verdict is clear."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+
+from pytest_upskill.grade import Answer, grade
+from pytest_upskill.plan import Trial
+from pytest_upskill.stats import CaseCounts
+
+Clear = Callable[[Sequence[CaseCounts], int, int], bool]
+"""Tells, by counts, rounds done and rounds planned, whether a cell needs no further round."""
+
+
+class Rounds:
+    """Opens round after round of every cell; a round is each case in each arm once.
+
+    Lives on one event loop. Whoever asks for a run of a later round waits for the earlier ones, so
+    all runs of a round must be asked for before any of the next.
+
+    Args:
+        trials: Of all cells; those of one case file and model make a cell.
+        clear: When to stop.
+    """
+
+    def __init__(self, trials: Iterable[Trial], clear: Clear) -> None:
+        members: dict[tuple[str, str], list[Trial]] = {}
+        for trial in trials:
+            members.setdefault(_key(trial), []).append(trial)
+        self._cells = {key: _Cell(of, clear) for key, of in members.items()}
+
+    async def needed(self, trial: Trial, run: int) -> bool:
+        """Wait for the rounds before ``run``; tell whether they left the verdict open."""
+        cell = self._cells[_key(trial)]
+        await cell.decided[run].wait()
+        return run < cell.rounds
+
+    async def settle(self, trial: Trial, run: int, answer: Answer) -> None:
+        """Count an answer; the last of its round decides about the next."""
+        # Off the loop: a check may take a while, and other answers are coming in.
+        result = await asyncio.to_thread(grade, trial, [answer])
+        self._cells[_key(trial)].settle(trial, run, result.passes, len(result.runs))
+
+
+class _Cell:
+    """The rounds of one skill on one model."""
+
+    def __init__(self, trials: Sequence[Trial], clear: Clear) -> None:
+        self._cases = list(dict.fromkeys(trial.case.id for trial in trials))
+        self._clear = clear
+        self.rounds = trials[0].runs
+        """Rounds there will be, as far as is decided."""
+        self._waiting = [len(trials)] * self.rounds
+        self._passes = Counter[tuple[str, str]]()
+        self._runs = Counter[tuple[str, str]]()
+        self.decided = [asyncio.Event() for _ in self._waiting]
+        self.decided[0].set()
+
+    def settle(self, trial: Trial, run: int, passes: int, runs: int) -> None:
+        """Count an answer; after the last of a round, decide about the next."""
+        self._passes[trial.case.id, trial.arm] += passes
+        self._runs[trial.case.id, trial.arm] += runs
+        self._waiting[run] -= 1
+        done = run + 1
+        if self._waiting[run] or done == len(self._waiting):
+            return
+        if self._clear(self._counts(), done, len(self._waiting)):
+            self.rounds = done
+        for event in self.decided[done:] if self.rounds == done else [self.decided[done]]:
+            event.set()
+
+    def _counts(self) -> list[CaseCounts]:
+        return [
+            CaseCounts(
+                self._passes[case, "with_skill"],
+                self._runs[case, "with_skill"],
+                self._passes[case, "without_skill"],
+                self._runs[case, "without_skill"],
+            )
+            for case in self._cases
+        ]
+
+
+def _key(trial: Trial) -> tuple[str, str]:
+    return str(trial.skill.case_file), trial.model.label

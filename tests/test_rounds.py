@@ -1,0 +1,86 @@
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from pathlib import Path
+
+from pytest_upskill.checks import Contains
+from pytest_upskill.completion import Completion
+from pytest_upskill.grade import Answer
+from pytest_upskill.models import parse_model
+from pytest_upskill.plan import Trial, plan
+from pytest_upskill.rounds import Rounds
+from pytest_upskill.skill import Case, Skill
+from pytest_upskill.stats import CaseCounts
+
+
+def trials(*, cases: int = 2, runs: int = 3) -> list[Trial]:
+    skill = Skill(
+        name="billing",
+        text="Facts.",
+        case_file=Path("skills/billing/skill_meta.json"),
+        cases=tuple(
+            Case(id=f"case-{n}", input="Why?", checks=(Contains(text="because"),))
+            for n in range(cases)
+        ),
+    )
+    model = parse_model("offline")
+    return list(plan(skill, [model], runs=runs, min_pass_rate=1.0, max_tokens=100))
+
+
+def answer(text: str) -> Answer:
+    return Answer(completion=Completion(text=text, input_tokens=1, output_tokens=1))
+
+
+async def ask_all(rounds: Rounds, asked: Sequence[Trial], runs: int) -> list[tuple[str, int]]:
+    done: list[tuple[str, int]] = []
+
+    async def ask(trial: Trial, run: int) -> None:
+        if await rounds.needed(trial, run):
+            done.append((trial.name, run))
+            text = "because" if trial.arm == "with_skill" else "no idea"
+            await rounds.settle(trial, run, answer(text))
+
+    await asyncio.gather(*(ask(trial, run) for run in range(runs) for trial in asked))
+    return done
+
+
+def test_every_round_runs_while_the_verdict_is_open() -> None:
+    asked = trials()
+
+    done = asyncio.run(ask_all(Rounds(asked, lambda *_: False), asked, runs=3))
+
+    assert [run for _, run in done] == [0] * 4 + [1] * 4 + [2] * 4
+
+
+def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
+    asked = trials(runs=5)
+    looks: list[tuple[int, int]] = []
+
+    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int) -> bool:
+        looks.append((rounds, planned))
+        assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
+        return rounds == 2
+
+    done = asyncio.run(ask_all(Rounds(asked, clear), asked, runs=5))
+
+    assert [run for _, run in done] == [0] * 4 + [1] * 4
+    assert looks == [(1, 5), (2, 5)]
+
+
+def test_a_run_without_a_reply_counts_in_no_round() -> None:
+    asked = trials(cases=1, runs=2)
+    seen: list[CaseCounts] = []
+
+    def clear(counts: Sequence[CaseCounts], _: int, __: int) -> bool:
+        seen.extend(counts)
+        return True
+
+    async def ask() -> list[bool]:
+        rounds = Rounds(asked, clear)
+        for trial in asked:
+            await rounds.settle(trial, 0, Answer(completion=None, error="HTTP 500"))
+        return [await rounds.needed(trial, 1) for trial in asked]
+
+    assert asyncio.run(ask()) == [False, False]
+    assert seen == [CaseCounts(0, 0, 0, 0)]
