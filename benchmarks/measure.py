@@ -1,0 +1,121 @@
+"""Run a command or several in turn, and tell what each took."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from statistics import median
+from types import SimpleNamespace
+from typing import Any
+from urllib.request import urlopen
+
+from server import Weather
+
+HERE = Path(__file__).parent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cost:
+    """What a command took, the processes it waited for included."""
+
+    wall: float
+    """Seconds."""
+    cpu: float
+    """Seconds, user and system."""
+    megabytes: float
+    """Peak resident memory of the largest process."""
+    status: int
+    output: str
+
+
+class Backend:
+    """A running `server`."""
+
+    def __init__(self, port: int) -> None:
+        self.url = f"http://127.0.0.1:{port}"
+
+    def reset(self, weather: Weather) -> None:
+        """Set the weather and zero the counters."""
+        with urlopen(f"{self.url}/reset", json.dumps(asdict(weather)).encode()) as reply:
+            reply.read()
+
+    def stats(self) -> Any:
+        """Read the counters, an attribute each."""
+        with urlopen(f"{self.url}/stats") as reply:
+            return SimpleNamespace(**json.load(reply))
+
+
+@contextmanager
+def backend() -> Iterator[Backend]:
+    """Keep a server running in a process of its own."""
+    command = [sys.executable, str(HERE / "server.py"), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        try:
+            yield Backend(int(process.stdout.readline()))
+        finally:
+            process.kill()
+
+
+def cost(command: Sequence[str | Path], cwd: Path) -> Cost:
+    """Run ``command`` to its end.
+
+    Args:
+        command: Program and arguments.
+        cwd: Where.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    with tempfile.TemporaryFile("w+") as output:
+        started = time.perf_counter()
+        process = subprocess.Popen(
+            command, cwd=cwd, env=inherited, stdout=output, stderr=subprocess.STDOUT
+        )
+        _, status, usage = os.wait4(process.pid, 0)
+        wall = time.perf_counter() - started
+        process.returncode = os.waitstatus_to_exitcode(status)
+        output.seek(0)
+        return Cost(
+            wall=wall,
+            cpu=usage.ru_utime + usage.ru_stime,
+            megabytes=usage.ru_maxrss * 1024 / 1e6,
+            status=process.returncode,
+            output=output.read(),
+        )
+
+
+def interleaved(repeats: int, *jobs: Callable[[], Cost]) -> list[list[Cost]]:
+    """Run the jobs in turn, ``repeats`` times, so that all meet the same load."""
+    rounds = [[job() for job in jobs] for _ in range(repeats)]
+    return [list(costs) for costs in zip(*rounds, strict=True)]
+
+
+def wall(costs: Iterable[Cost]) -> float:
+    """Take the median of the seconds."""
+    return median(cost.wall for cost in costs)
+
+
+def cpu(costs: Iterable[Cost]) -> float:
+    """Take the median of the CPU seconds."""
+    return median(cost.cpu for cost in costs)
+
+
+def megabytes(costs: Iterable[Cost]) -> float:
+    """Take the median of the peaks."""
+    return median(cost.megabytes for cost in costs)
+
+
+def list_schedule(durations: Iterable[float], slots: int) -> float:
+    """Tell how long jobs take that start in order, each as soon as one of ``slots`` is free."""
+    free = [0.0] * slots
+    for duration in durations:
+        heapq.heapreplace(free, free[0] + duration)
+    return max(free)

@@ -1,0 +1,60 @@
+"""Measure what pytest-upskill costs beside what it waits for, against floors of the same run.
+
+    python benchmarks/speed.py             every row
+    python benchmarks/speed.py warm empty  some of them
+
+Needs the `openai`, `anthropic` and `xdist` extras; compiles need nvcc. Floors are measured in
+turn with what is measured, and every figure is a median. `docs/performance.md` has the method.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import sys
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+
+import fetching
+import local
+from measure import backend
+from workbench import Bench, Row
+
+ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
+    "fetch-120": fetching.fetch_120,
+    "fetch-1200": fetching.fetch_1200,
+    "lognormal": fetching.lognormal,
+    "xdist": fetching.xdist,
+    "faults": fetching.faults,
+    "warm": local.warm,
+    "empty": local.empty,
+    "growth": local.growth,
+    "compiles": local.compiles,
+}
+
+
+def main() -> None:
+    """Measure the rows that were asked for and print them as a table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("rows", nargs="*", metavar="ROW", help=f"{', '.join(ROWS)} (all)")
+    parser.add_argument("--repeats", type=int, default=5, help="runs of each figure (5)")
+    args = parser.parse_args()
+    if unknown := set(args.rows) - set(ROWS):
+        parser.error(f"no such row: {', '.join(sorted(unknown))}")
+    names = ("pytest", "pytest-xdist", "openai", "anthropic", "pydantic")
+    print(f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores,", end=" ")
+    print(", ".join(f"{name} {version(name)}" for name in names), end="\n\n")
+    print("| work | measured | floor | ratio | bar | met |\n|---|---|---|---|---|---|")
+    with backend() as running, tempfile.TemporaryDirectory(prefix="upskill-speed-") as folder:
+        bench = Bench(backend=running, folder=Path(folder), repeats=args.repeats)
+        for name in args.rows or ROWS:
+            for row in ROWS[name](bench):
+                print(f"| {' | '.join(row.cells())} |", flush=True)
+    print(f"\nload {os.getloadavg()[0]:.1f} at the end", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    main()
