@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import tomllib
+import venv
+from email import message_from_bytes
+from email.message import Message
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+
+CHECKOUT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Build as a release is built: the wheel from the source archive, that from the checkout."""
+    folder = tmp_path_factory.mktemp("dist")
+    _succeed(sys.executable, "-m", "build", "--no-isolation", "--outdir", folder, CHECKOUT)
+    (built,) = folder.glob("*.whl")
+    return built
+
+
+@pytest.fixture(scope="module")
+def metadata(wheel: Path) -> Message:
+    with ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
+        return message_from_bytes(archive.read(name))
+
+
+def test_the_wheel_holds_the_package_and_nothing_else(wheel: Path) -> None:
+    package = CHECKOUT / "pytest_upskill"
+    files = (path for path in package.rglob("*") if path.is_file() and path.suffix != ".pyc")
+    expected = {path.relative_to(CHECKOUT).as_posix() for path in files}
+
+    with ZipFile(wheel) as archive:
+        packed = {name for name in archive.namelist() if ".dist-info/" not in name}
+
+    assert packed == expected
+    assert "pytest_upskill/py.typed" in packed
+
+
+def test_the_wheel_brings_the_licence(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/licenses/LICENSE"))
+
+        assert archive.read(name) == (CHECKOUT / "LICENSE").read_bytes()
+
+
+def test_pytest_finds_the_plugin_by_its_entry_point(wheel: Path) -> None:
+    with ZipFile(wheel) as archive:
+        (name,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
+
+        assert archive.read(name).decode() == "[pytest11]\nupskill = pytest_upskill.plugin\n"
+
+
+def test_only_extras_bring_an_sdk_or_a_toolkit(metadata: Message) -> None:
+    required = metadata.get_all("Requires-Dist", [])
+    always = {line.split(">")[0] for line in required if "extra ==" not in line}
+
+    assert always == {"jsonschema", "markdown-it-py", "pydantic", "pytest", "pyyaml", "tenacity"}
+    extras = set(metadata.get_all("Provides-Extra", []))
+    assert extras == {"all", "anthropic", "cuda", "dev", "openai", "xdist"}
+
+
+def test_the_readme_is_the_page_of_the_package(metadata: Message) -> None:
+    payload = metadata.get_payload(decode=True)
+
+    assert isinstance(payload, bytes)
+    assert payload.decode().strip() == (CHECKOUT / "README.md").read_text("utf-8").strip()
+    assert metadata["Description-Content-Type"] == "text/markdown"
+
+
+def test_the_changelog_speaks_of_this_version() -> None:
+    project = tomllib.loads((CHECKOUT / "pyproject.toml").read_text("utf-8"))["project"]
+    changelog = (CHECKOUT / "CHANGELOG.md").read_text("utf-8")
+
+    assert f"\n## {project['version']}" in changelog
+
+
+def test_the_installed_wheel_runs_a_skill(wheel: Path, tmp_path: Path) -> None:
+    python = _environment(tmp_path / "venv")
+    install = ("install", "--quiet", "--no-deps", "--no-index", wheel)
+    _succeed(sys.executable, "-m", "pip", "--python", python, *install)
+    skill = CHECKOUT / "example_skills" / "git-commit-messages"
+    (tmp_path / "skills").mkdir()
+    (tmp_path / "skills" / skill.name).symlink_to(skill)
+
+    where = "import pytest_upskill; print(pytest_upskill.__file__)"
+    origin = _succeed(python, "-c", where, cwd=tmp_path)
+    run = (python, "-m", "pytest", "--upskill-models", "offline", "skills")
+    output = _succeed(*run, cwd=tmp_path)
+
+    assert Path(origin.strip()).is_relative_to(tmp_path / "venv")
+    assert "13 passed" in output
+
+
+def _environment(folder: Path) -> Path:
+    """Make an environment without this package, that sees what this one has installed."""
+    venv.create(folder, symlinks=True)
+    paths = sysconfig.get_paths(vars={"base": str(folder)})
+    Path(paths["purelib"], "dependencies.pth").write_text(sysconfig.get_paths()["purelib"] + "\n")
+    return Path(paths["scripts"], "python")
+
+
+def _succeed(*command: str | Path, cwd: Path | None = None) -> str:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    process = subprocess.run(
+        command, cwd=cwd, env=environment, text=True, capture_output=True, check=False
+    )
+    assert process.returncode == 0, process.stdout + process.stderr
+    return process.stdout

@@ -1,0 +1,72 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import WriteSkill
+
+REPORT_MODULES = """
+import json, sys
+
+def pytest_unconfigure():
+    with open("modules.json", "w") as file:
+        json.dump(sorted(sys.modules), file)
+"""
+
+
+def test_the_entry_point_imports_nothing_but_pytest() -> None:
+    script = (
+        "import sys, pytest; before = set(sys.modules);"
+        "import pytest_upskill.plugin; print(*sorted(set(sys.modules) - before))"
+    )
+
+    process = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert process.stdout.split() == ["pytest_upskill", "pytest_upskill.plugin"]
+
+
+def test_a_run_without_models_imports_and_writes_nothing(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    pytester.makeconftest(REPORT_MODULES)
+    pytester.makepyfile("def test_something() -> None: pass")
+    before = {path.name for path in pytester.path.iterdir()}
+
+    result = _run(pytester, ".")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*upskill:*")
+    imported = {"pytest_upskill", "pytest_upskill.plugin", "pytest_upskill.hookspecs"}
+    assert _modules(pytester, "pytest_upskill") == imported
+    written = {path.name for path in pytester.path.iterdir()} - before
+    assert written == {"modules.json", "stdout", "stderr"}
+
+
+def test_a_run_on_offline_imports_no_sdk_and_no_price_list(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    pytester.makeconftest(REPORT_MODULES)
+
+    result = _run(pytester, "--upskill-models", "offline", "skills")
+
+    result.assert_outcomes(passed=3)
+    assert _modules(pytester, "pytest_upskill.providers.offline")
+    assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
+
+
+def _run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
+    without = ("-p", "no:cacheprovider", "-p", "no:anyio")
+    return pytester.run(sys.executable, "-B", "-m", "pytest", *without, *args)
+
+
+def _modules(pytester: pytest.Pytester, *packages: str) -> set[str]:
+    loaded = json.loads(Path(pytester.path, "modules.json").read_text("utf-8"))
+    return {name for name in loaded if name.startswith(packages)}
