@@ -12,7 +12,7 @@ def suite(path: Path) -> ET.Element:
     return found
 
 
-def testcases(path: Path) -> dict[str, ET.Element]:
+def cases_of(path: Path) -> dict[str, ET.Element]:
     """Return the test cases by name; names must be unique in the run."""
     found = suite(path).findall("testcase")
     cases = {case.attrib["name"]: case for case in found}
