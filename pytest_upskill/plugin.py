@@ -31,6 +31,7 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
         "LEVEL",
         "What compilers run in: auto (default), bwrap, landlock, limits or off.",
     ),
+    ("json", str, "PATH", "Write everything as JSON."),
 )
 
 # By name: pytest takes the types themselves only since 9.2.

@@ -13,6 +13,7 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.prices import Budget, Prices
+from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
@@ -43,6 +44,7 @@ def start(config: pytest.Config) -> None:
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
     plugins.register(JUnit(config, ledger), "upskill-junit")
+    plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)
     plugins.register(spending, "upskill-spending")
     if config.getoption("dist", "no") == "no":

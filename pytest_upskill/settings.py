@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar, get_args
 
 import pytest
 
@@ -18,6 +18,10 @@ from pytest_upskill.sandbox import LEVELS, Level
 C = TypeVar("C", bound=str)
 
 _PRICE = re.compile(r"(?P<label>[^\s=]+)\s*=\s*(?P<in>\d*\.?\d+)\s*/\s*(?P<out>\d*\.?\d+)")
+
+ReportFormat = Literal["json"]
+REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
+"""Reports that options name a file for."""
 
 DEFAULT_CACHE = ".upskill/cache"
 
@@ -55,6 +59,8 @@ class Settings:
     prices: Mapping[str, OwnPrice]
     """The user's own prices, by label of the model."""
     dry_run: bool
+    reports: Mapping[ReportFormat, Path]
+    """Files to write at the end."""
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Settings:
@@ -77,10 +83,11 @@ class Settings:
             require_compilers=bool(_value(config, "require_compilers")),
             sandbox=_choice(config, "sandbox", LEVELS),
             cache_mode=_choice(config, "cache", MODES),
-            cache_dir=_cache_dir(config),
+            cache_dir=_path(config, "cache_dir") or config.rootpath / DEFAULT_CACHE,
             max_cost=_max_cost(config),
             prices=_prices(config),
             dry_run=bool(config.getoption("upskill_dry_run")),
+            reports={name: file for name in REPORTS if (file := _report(config, name))},
         )
 
 
@@ -128,12 +135,20 @@ def _positive(config: pytest.Config, name: str, default: int) -> int:
     return int(value)
 
 
-def _cache_dir(config: pytest.Config) -> Path:
-    """Take a folder of the command line from there, and the rest from the rootdir."""
-    given = config.getoption("upskill_cache_dir")
+def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
+    file = _path(config, name.replace("-", "_"))
+    if file is not None and file.is_dir():
+        raise pytest.UsageError(f"--upskill-{name}: {file} is a folder: write the name of a file")
+    return file
+
+
+def _path(config: pytest.Config, name: str) -> Path | None:
+    """Take what the command line names from where it was given, and the rest from the rootdir."""
+    given = config.getoption(f"upskill_{name}")
     if given is not None:
         return Path(config.invocation_params.dir, given)
-    return Path(config.rootpath, _value(config, "cache_dir") or DEFAULT_CACHE)
+    value = _value(config, name)
+    return Path(config.rootpath, value) if value else None
 
 
 def _max_cost(config: pytest.Config) -> float | None:

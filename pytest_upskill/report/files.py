@@ -1,0 +1,60 @@
+"""The report files of a session, and what GitHub Actions shows of it by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.fetching import RESOURCES
+from pytest_upskill.ledger import Ledger
+from pytest_upskill.report.document import Report, report_of
+from pytest_upskill.report.formats import render
+from pytest_upskill.settings import Settings
+
+_NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+
+
+class Files:
+    """Writes in the process that sums up, and says what it wrote."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
+        self._config = config
+        self._settings = settings
+        self._ledger = ledger
+        self._written: list[Path] = []
+        self._problems: list[str] = []
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Write what was asked for; a file that cannot be written makes the session red."""
+        idle = self._settings.dry_run or self._config.option.collectonly
+        if idle or exitstatus in _NOTHING_RAN:
+            return
+        for file, text in self._files():
+            try:
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.write_text(text, "utf-8")
+            except OSError as error:
+                self._problems.append(f"cannot write {file}: {error.strerror}")
+                session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+            else:
+                self._written.append(file)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the files."""
+        for problem in self._problems:
+            terminalreporter.line(problem, red=True)
+        if self._config.get_verbosity() >= 0:
+            for file in self._written:
+                terminalreporter.line(f"upskill report: {file}")
+
+    def _files(self) -> Iterator[tuple[Path, str]]:
+        if self._settings.reports:
+            report = self._report()
+            for wanted, file in self._settings.reports.items():
+                yield file, render(report, wanted)
+
+    def _report(self) -> Report:
+        compilers = self._config.stash[RESOURCES].compilers
+        return report_of(self._ledger.gates, self._settings, compilers, str(self._config.rootpath))

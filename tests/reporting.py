@@ -1,0 +1,117 @@
+"""Cells and reports, made up."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.completion import Completion
+from pytest_upskill.gate import Gate
+from pytest_upskill.plan import Arm
+from pytest_upskill.report.document import Report, Session
+from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.skill import GateRule
+
+PATH = "skills/billing/skill_meta.json"
+
+
+def run(
+    passed: bool = True,
+    text: str = "It is 37.",
+    tokens: int | None = 100,
+    message: str = "contains",
+) -> RunResult:
+    completion = Completion(
+        text=text,
+        input_tokens=tokens,
+        output_tokens=10,
+        latency_s=0.5,
+        cost_usd=0.001,
+        served_model="haiku-1",
+    )
+    return RunResult(
+        completion=completion,
+        checks=(CheckResult(name="contains", passed=passed, message=message),),
+    )
+
+
+def trial(
+    case: str,
+    arm: Arm,
+    runs: Sequence[RunResult],
+    *,
+    model: str = "haiku",
+    skill: str = "billing",
+    errors: tuple[str, ...] = (),
+    question: str = "How many?",
+    line: int = 1,
+) -> TrialResult:
+    return TrialResult(
+        skill=skill,
+        case=case,
+        model=model,
+        resolved=f"anthropic:{model}",
+        arm=arm,
+        min_pass_rate=1.0,
+        prompt_digest="1111",
+        skill_digest="2222" if arm == "with_skill" else "",
+        runs=tuple(runs),
+        errors=errors,
+        question=question,
+        line=line,
+    )
+
+
+def cell(*trials: TrialResult, path: str = PATH) -> Cell:
+    first = trials[0]
+    return Cell(
+        path=path,
+        skill=first.skill,
+        model=first.model,
+        resolved=first.resolved,
+        gate=GateRule(),
+        planned=len(trials),
+        trials=trials,
+    )
+
+
+def counted(
+    counts: Sequence[tuple[int, int]], of: int = 5, *, model: str = "haiku", skill: str = "billing"
+) -> Cell:
+    """Make a cell of cases that pass so often with and without the skill."""
+    trials: list[TrialResult] = []
+    for number, (with_, without) in enumerate(counts, 1):
+        for arm, passes, tokens in (("with_skill", with_, 900), ("without_skill", without, 400)):
+            runs = [run(index < passes, tokens=tokens) for index in range(of)]
+            trials.append(
+                trial(
+                    f"case-{number}",
+                    "with_skill" if arm == "with_skill" else "without_skill",
+                    runs,
+                    model=model,
+                    skill=skill,
+                    line=number,
+                )
+            )
+    return cell(*trials, path=f"skills/{skill}/skill_meta.json")
+
+
+def report(*cells: Cell) -> Report:
+    session = Session(
+        date=datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC),
+        versions={"pytest-upskill": "0.1.0", "pytest": "9.2.0", "python": "3.11.7"},
+        models={each.model: each.resolved for each in cells},
+        options={"runs": 5, "fail_on": ["hurts"]},
+        sandbox="bwrap",
+    )
+    gates = (
+        Gate(
+            cell=each,
+            outcome="failed" if each.verdict == "hurts" else "passed",
+            text=f"{each.skill} on {each.model}: the skill {each.verdict}",
+        )
+        for each in cells
+    )
+    return Report(sessions=(session,), gates=tuple(gates))
