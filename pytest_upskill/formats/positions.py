@@ -6,7 +6,7 @@ import json
 import re
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
@@ -94,8 +94,9 @@ def read_json(text: str) -> Document:
         places[path] = key_at, at
         # A key of the same object; one of an object that is itself a duplicate stands further up.
         if before and before[0] > places[path[:-1]][1]:
-            first = bisect_right(line_starts, before[0])
-            what = f"duplicate key (first in line {first}): remove one"
+            first, line = (bisect_right(line_starts, offset) for offset in (before[0], key_at))
+            other = f" (first in line {first})" if first != line else ""
+            what = f"duplicate key{other}: remove one"
             problems.append(document.problem(path, what, key=True))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
             line, column = document.line_column(at)
@@ -108,6 +109,33 @@ def read_json(text: str) -> Document:
     if problems:
         raise BadFile(problems)
     return document
+
+
+def read_json_lines(text: str) -> Document:
+    """Read a file of one JSON document a line as the list of them; blank lines do not count.
+
+    Raises:
+        BadFile: With every problem of every line.
+    """
+    lines = text.split("\n")
+    line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    places: dict[JsonPath, tuple[int, int]] = {(): (0, 0)}
+    values: list[Any] = []
+    problems: list[Problem] = []
+    for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
+        if not line.strip():
+            continue
+        try:
+            document = read_json(line)
+        except BadFile as error:
+            problems += [replace(problem, line=number) for problem in error.problems]
+            continue
+        for path, (key_at, at) in document.places.items():
+            places[(len(values), *path)] = key_at + start, at + start
+        values.append(document.value)
+    if problems:
+        raise BadFile(problems)
+    return Document(value=values, places=places, line_starts=line_starts)
 
 
 def _loads(text: str) -> Any:

@@ -14,6 +14,7 @@ from unicodedata import normalize
 import yaml
 
 from pytest_upskill.formats.problems import BadFile, Problem
+from pytest_upskill.formats.yaml_positions import compose
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
@@ -42,7 +43,6 @@ _CLAUDE_CODE = frozenset(
 )
 """Keys of https://code.claude.com/docs/en/skills beyond the specification."""
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # without libyaml, some ten times slower
 _Fields = Mapping[str, tuple[yaml.Node, yaml.Node]]
 """Key and value of every entry, by key."""
 
@@ -74,7 +74,8 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
         what = "a NUL character: save the file as UTF-8"
         raise BadFile([Problem(line=line, column=column, what=what)])
     warnings: list[Problem] = []
-    fields = _fields(_compose(_frontmatter(text)), warnings)
+    node = compose(_frontmatter(text), max_depth=_MAX_DEPTH, first_line=2)
+    fields = _fields(node, warnings)
     problems = [
         problem for key in ("name", "description") if (problem := _unfit(fields.get(key), key))
     ]
@@ -95,39 +96,6 @@ def _frontmatter(text: str) -> str:
             return "\n".join(lines[:index])
     what = "the frontmatter has no end: close it with a line '---'"
     raise BadFile([Problem(line=1, column=1, what=what)])
-
-
-def _compose(text: str) -> yaml.Node | None:
-    try:
-        depth = 0
-        for event in yaml.parse(text, Loader=_Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > _MAX_DEPTH:  # composing it could overflow libyaml's stack
-                what = f"nested over {_MAX_DEPTH} levels deep"
-                raise BadFile([_problem(event.start_mark, "", what)])
-        return yaml.compose(text, Loader=_Loader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = f"not YAML: {error.problem}{_hint(error, text)}"
-        raise BadFile([_problem(mark, "", what)]) from None
-    except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, text.find(chr(error.character))) + 2
-        what = f"not YAML: control character U+{error.character:04X}: remove it"
-        raise BadFile([Problem(line=line, column=1, what=what)]) from None
-
-
-def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
-    problem, mark = error.problem or "", error.problem_mark
-    if problem.startswith("mapping values are not allowed"):
-        return " (quote the value: it holds ': ')"
-    if "cannot start any token" in problem and mark:
-        character = text.split("\n")[mark.line][mark.column : mark.column + 1]
-        cure = (
-            "indent with spaces" if character == "\t" else f"quote the value: it has {character!r}"
-        )
-        return f" ({cure})"
-    return ""
 
 
 def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:

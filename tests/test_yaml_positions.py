@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_upskill.formats.positions import read_json
+from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.yaml_positions import read_yaml
+
+NO_COLON = "mapping values are not allowed in this context"
+TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)
+DATA = st.recursive(
+    st.none() | st.booleans() | st.integers() | TEXT,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(TEXT, inner, max_size=3),
+    max_leaves=10,
+)
+
+
+def problems(text: str) -> list[str]:
+    with pytest.raises(BadFile) as caught:
+        read_yaml(text)
+    return [problem.at("f") for problem in caught.value.problems]
+
+
+def test_a_document_is_what_json_would_make_of_it() -> None:
+    text = """\
+# Cases of a skill.
+- id: 1
+  prompt: |
+    Two
+    lines
+  when: 2026-11-21
+  flow: {yes: true, ratio: 0.5, none: ~}
+"""
+
+    assert read_yaml(text).value == [
+        {
+            "id": 1,
+            "prompt": "Two\nlines\n",
+            "when": "2026-11-21",
+            "flow": {"yes": True, "ratio": 0.5, "none": None},
+        }
+    ]
+
+
+def test_a_value_knows_its_line_and_a_problem_its_column() -> None:
+    document = read_yaml("evals:\n  - id: é\n    prompt: 3\n")
+
+    assert document.line(("evals", 0, "prompt")) == 3
+    problem = document.problem(("evals", 0, "prompt"), "must be text")
+    assert problem.at("f") == "f:3:13: evals[0].prompt: must be text"
+    problem = document.problem(("evals", 0, "prompt"), "unknown", key=True)
+    assert problem.at("f") == "f:3:5: evals[0].prompt: unknown"
+
+
+@settings(max_examples=60, deadline=None)
+@given(DATA)
+def test_what_json_can_hold_is_the_same_in_yaml(value: Any) -> None:
+    text = yaml.safe_dump(value, allow_unicode=True)
+
+    document = read_yaml(text)
+
+    assert document.value == value
+    assert document.places.keys() == read_json(json.dumps(value)).places.keys()
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "f:1:1: the file is empty"),
+        ("# nothing\n", "f:1:1: the file is empty"),
+        ("a: 1\nb: 2\na: 3\n", "f:3:1: a: duplicate key: remove one"),
+        ("a: b: c\n",
+         f"f:1:5: not YAML: {NO_COLON} (quote the value: it holds ': ')"),
+        ("a: 1\n--- \nb: 2\n", "f:2:1: not YAML: but found another document"),
+        ("a: \x07\n", "f:1:1: not YAML: control character U+0007: remove it"),
+        ("[" * 200, "f:1:101: nested over 100 levels deep"),
+        ("\n".join(["a: &a [1]"] + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in
+                                    zip("abcdefg", "bcdefgh", strict=True)]),
+         "f: holds over 100,000 values: split it"),
+    ],
+)  # fmt: skip
+def test_what_is_no_data_is_refused_in_one_line(text: str, problem: str) -> None:
+    assert problems(text) == [problem]
+
+
+LINES = st.lists(
+    st.sampled_from(
+        ["- id: 1", "  a: b", "\t", "a: [", "]", "{", "&a x", "*a", "|", "? a", "%YAML 1.1",
+         "!!int x", ": :", "\x85", "\u2028", "\x00", "- @", "1_0: 0x_", "<<: {a: 1}", "? [a]"]
+    ),
+    max_size=8,
+)  # fmt: skip
+
+
+@settings(max_examples=200, deadline=None)
+@given(LINES, st.text(max_size=10))
+def test_any_text_is_read_or_refused_line_by_line(lines: list[str], noise: str) -> None:
+    try:
+        document = read_yaml("\n".join([*lines, noise]))
+    except BadFile as error:
+        found = [problem.at("f") for problem in error.problems]
+        assert found
+        assert all(re.fullmatch(r"f(:\d+:\d+)?: [^\n]+", line) for line in found)
+    else:
+        assert all(document.line(path) >= 1 for path in document.places)
