@@ -42,6 +42,8 @@ class Spending:
         """Run nothing in a dry run."""
         return True if self._settings.dry_run else None
 
+    # Last: under the table of what was measured.
+    @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
