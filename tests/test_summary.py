@@ -1,0 +1,192 @@
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback, Reply
+
+GREEN = {"id": "green", "input": QUESTION, "expected": {"contains": "37"}}
+HALF = {
+    "id": "half-of-the-checks",
+    "input": QUESTION,
+    "expected": {"contains": ["37", "38"]},
+    "min_pass_rate": 0,
+}
+MODELS = ("--upskill-models", "offline,a-model-with-a-long-label=offline")
+
+
+def summary(result: pytest.RunResult) -> list[str]:
+    """Return the lines from the summary's headline to the next one."""
+    lines = [line for line in result.outlines if line]
+    headlines = [place for place, line in enumerate(lines) if line.startswith("==")]
+    start = next(place for place in headlines if "without -> with" in lines[place])
+    end = next(place for place in headlines if place > start)
+    return lines[start:end]
+
+
+def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN, HALF)
+    write_skill(GREEN, name="shipping")
+
+    result = run(*MODELS, "skills")
+
+    assert summary(result) == [
+        "=========================== skills: without -> with ============================",
+        "model      pass rate  lift [95 %]      verdict       checks        tokens",
+        "billing",
+        "  offline  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
+        "  a-mod..  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
+        "shipping",
+        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
+        "  a-mod..  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
+        "too few runs: --upskill-runs 8 would probably tell in some cells",
+    ]
+
+
+def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN, HALF)
+
+    result = run_once("--upskill-models", "offline", "-v", "--upskill-runs", "3", "skills")
+
+    assert summary(result)[1:] == [
+        "model              pass rate  lift [95 %]   verdict  checks        tokens",
+        "billing",
+        "  offline          0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->118 x2.00",
+        "    green          0/3->3/3   +100                   0.0->1.0/1.0  59->118 x2.00",
+        "    half-of-the..  0/3->0/3   +0                     0.0->1.0/2.0  59->118 x2.00",
+    ]
+
+
+def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "60")
+    write_skill(GREEN, HALF)
+
+    result = run_once(*MODELS, "skills")
+
+    assert summary(result)[1:-1] == [
+        "model                 pass rate  lift [95 %]    verdict",
+        "billing",
+        "  offline             0->50%     +50 [-56,+95]  too few runs",
+        "  a-model-with-a-l..  0->50%     +50 [-56,+95]  too few runs",
+    ]
+
+
+def test_a_wide_terminal_gets_whole_names(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "140")
+    write_skill(GREEN, HALF)
+
+    result = run_once(*MODELS, "skills")
+
+    names = ["  offline                  ", "  a-model-with-a-long-label"]
+    figures = "  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->118 x2.00"
+    assert summary(result)[3:-1] == [name + figures for name in names]
+
+
+@pytest.mark.parametrize("quiet", ["-q", "-qq"])
+def test_quiet_leaves_only_what_needs_action(run: Run, write_skill: WriteSkill, quiet: str) -> None:
+    write_skill(GREEN)
+
+    result = run("--upskill-models", "offline", "--upskill-min-lift", "1", quiet, "skills")
+
+    lines = [line for line in result.outlines if line and "bringing up nodes" not in line]
+    assert set(lines[0].split()[0]) == {".", "-"}
+    assert len(lines) == {"-q": 2, "-qq": 1}[quiet]
+
+
+def test_quiet_keeps_a_red_gate(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN, gate={"min_lift": 1}, body="Nothing.\n")
+
+    result = run_once("--upskill-models", "offline", "-q", "skills")
+
+    result.stdout.fnmatch_lines(["FAILED skills/billing/skill_meta.json::gate?offline? - *"])
+
+
+def test_misses_without_the_skill_leave_the_closing_line_green(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN)
+
+    result = run("--upskill-models", "offline", "--color=yes", "skills")
+
+    closing = result.outlines[-1]
+    assert "3 passed" in closing
+    assert set(re.findall(r"\x1b\[([0-9;]+)m", closing)) == {"32", "1", "0"}
+
+
+def test_a_red_cell_is_red_and_one_that_helps_is_green(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN, name="helps")
+    write_skill(GREEN, name="red", gate={"min_lift": 1}, body="Nothing.\n")
+
+    result = run_once("--upskill-models", "offline", "--upskill-runs", "8", "--color=yes", "skills")
+
+    colours = [line[:5] for line in result.outlines if "  offline" in line]
+    assert colours == ["\x1b[32m", "\x1b[31m"]
+
+
+def test_without_colour_there_are_no_escapes(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN)
+
+    result = run("--upskill-models", "offline", "--color=no", "skills")
+
+    assert "\x1b" not in result.stdout.str()
+
+
+def test_the_header_says_what_a_name_stands_for(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN)
+
+    result = run("--upskill-models", "small=offline", "--upskill-runs", "2", "skills")
+
+    result.stdout.fnmatch_lines(
+        [
+            "upskill: small (offline:offline); runs: 2",
+            "upskill: 2 trials, 4 answers: 0 recorded, 4 to ask for",
+        ]
+    )
+
+
+def test_figures_that_nobody_measured_are_not_made_up(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    loopback.answer = lambda _: Reply(text="37", usage=None)
+    write_skill(GREEN)
+
+    result = run("--upskill-models", f"m@{loopback.openai_url}", "skills")
+
+    result.stdout.fnmatch_lines(
+        [
+            "  m       100->100%  +0 [-88,+88]  too few runs  1.0->1.0/1.0  n/a->n/a",
+            "asked for 2 answers: cost n/a",
+        ]
+    )
+
+
+def test_a_cell_with_one_arm_has_no_lift(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill(GREEN)
+
+    result = run_once("--upskill-models", "offline", "-m", "upskill(arm='with_skill')", "skills")
+
+    assert summary(result)[3:] == [
+        "  offline  ?->100%    n/a          too few runs  ?->1.0/1.0  ?->118",
+        "billing on offline: no decision: 1 of 2 trials ran",
+    ]
+
+
+def test_runs_without_a_usable_reply_are_counted(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    loopback.replies.append(Reply(status=400, text="bad request"))
+    write_skill(GREEN)
+
+    result = run(
+        "--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "1", "skills"
+    )
+
+    result.stdout.fnmatch_lines(["billing on m: no decision: 1 run has no usable reply"])
