@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.checks import CheckError, CheckResult, Compile
@@ -16,8 +16,8 @@ class Answer:
     """One run's completion, with what compilers said of it; or why there is none."""
 
     completion: Completion | None
-    compiled: tuple[CheckResult, ...] = ()
-    """One result for each compile check of the case, in its order."""
+    compiled: tuple[tuple[CheckResult, ...], ...] = ()
+    """The results of each compile check of the case, in its order."""
     error: str = ""
     """Why the run is missing data: no usable reply, or a check that could not be decided."""
     unasked: str = ""
@@ -33,7 +33,7 @@ def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
             errors.append(answer.error)
             continue
         try:
-            checks = _check(trial, answer.completion.text, answer.compiled)
+            checks = tuple(_check(trial, answer.completion.text, answer.compiled))
         except CheckError as error:
             errors.append(str(error))
         else:
@@ -55,10 +55,13 @@ def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
     )
 
 
-def _check(trial: Trial, text: str, compiled: Sequence[CheckResult]) -> tuple[CheckResult, ...]:
+def _check(
+    trial: Trial, text: str, compiled: Sequence[tuple[CheckResult, ...]]
+) -> Iterator[CheckResult]:
     """Check a text, taking the compilers' results where they stand in the case."""
     done = iter(compiled)
-    return tuple(
-        next(done) if isinstance(check, Compile) else check.check(text)
-        for check in trial.case.checks
-    )
+    for check in trial.case.checks:
+        if isinstance(check, Compile):
+            yield from next(done)
+        else:
+            yield check.check(text)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import Check, Compile, Holds
+from pytest_upskill.checks import AtMost, Check, Compile, Holds, Instruction
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_meta import read_cases
 
@@ -37,12 +37,47 @@ def test_every_path_is_a_check_of_its_own() -> None:
     )
 
 
+def test_limits_and_instructions_belong_to_one_build() -> None:
+    made = checks(
+        {
+            "compile": {
+                "language": "cuda",
+                "host": True,
+                "max_spill_bytes": 0,
+                "max_registers": 64,
+                "ptx_contains": "wgmma",
+                "sass_contains": ["HGMMA", "UTMALDG"],
+            }
+        }
+    )
+
+    assert made == (
+        Compile(
+            language="cuda",
+            host=True,
+            requires=(
+                AtMost(name="max_registers", most=64),
+                AtMost(name="max_spill_bytes", most=0),
+                Instruction(name="ptx_contains", text="wgmma"),
+                Instruction(name="sass_contains", text="HGMMA"),
+                Instruction(name="sass_contains", text="UTMALDG"),
+            ),
+        ),
+    )
+
+
 @pytest.mark.parametrize(
     ("expected", "message"),
     [
         ({"toml": {}}, "[0].expected.toml: must not be empty"),
         ({"yaml": ["a"]}, '[0].expected.yaml: must be an object, got ["a"]'),
         ({"json": {"a..b": 1}}, '[0].expected.json["a..b"]: bad path at character 2: ...'),
+        ({"compile": {"language": "c", "max_registers": 9}},
+         "[0].expected.compile: 'max_registers' is for cuda only: remove it"),
+        ({"compile": {"language": "cuda", "max_registers": -1}},
+         "[0].expected.compile.max_registers: must be at least 1, got -1"),
+        ({"compile": {"language": "cuda", "max_registers": "9"}},
+         '[0].expected.compile.max_registers: must be a whole number, got "9"'),
         ({"jsn": {"a": 1}}, "[0].expected.jsn: unknown key (did you mean 'json'?)"),
     ],
 )  # fmt: skip

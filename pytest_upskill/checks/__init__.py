@@ -1,6 +1,6 @@
 """Checks: one assertion about an answer, and what came of it."""
 
-from pytest_upskill.checks.builds import Compile
+from pytest_upskill.checks.builds import AtMost, Compile, Instruction
 from pytest_upskill.checks.patterns import MAX_TEXT, NotRegex, Regex, compile_pattern
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 from pytest_upskill.checks.structure import Holds, JsonSchema
@@ -8,6 +8,7 @@ from pytest_upskill.checks.text import Contains, ContainsAny, NotContains
 
 __all__ = [
     "MAX_TEXT",
+    "AtMost",
     "Check",
     "CheckError",
     "CheckResult",
@@ -15,6 +16,7 @@ __all__ = [
     "Contains",
     "ContainsAny",
     "Holds",
+    "Instruction",
     "JsonSchema",
     "NotContains",
     "NotRegex",

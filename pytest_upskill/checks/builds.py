@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, Literal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AtMost:
+    """No kernel of the build may use more than ``most`` of something."""
+
+    name: Literal["max_registers", "max_spill_bytes", "max_shared_bytes"]
+    most: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Instruction:
+    """The build's PTX, or the SASS made of it, must hold ``text``."""
+
+    name: Literal["ptx_contains", "sass_contains"]
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,3 +37,7 @@ class Compile:
     """Extra compiler flags of the case's author, such as ``-std=c++20``."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Headers the case supplies: relative name to text."""
+    host: bool = False
+    """Whether the host's half of CUDA code must build too; that takes twice the time."""
+    requires: tuple[AtMost | Instruction, ...] = ()
+    """What else must be true of the device code; each has a result of its own."""

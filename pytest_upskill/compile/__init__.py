@@ -57,14 +57,17 @@ class Compilers:
         toolchain = self._toolchains.get(canonical(check.language) or "")
         if toolchain is None:
             return f"no compiler is known for language {check.language!r}"
-        return toolchain.missing()
+        return toolchain.missing(check)
 
-    def build(self, check: Compile, text: str) -> CheckResult:
+    def build(self, check: Compile, text: str) -> tuple[CheckResult, ...]:
         """Build the code of an answer.
 
         Args:
             check: What to build and how.
             text: The answer, whatever is in it.
+
+        Returns:
+            The check's own result, then one for each thing it requires.
 
         Raises:
             CannotCompile: The check stays undecided; the message is one line that says why.
@@ -77,17 +80,20 @@ class Compilers:
         found = blocks(text)
         units = choose(found, language)
         if not units:
-            return _result(False, f"compile {language}: no {language} block ({_seen(found)})")
+            message = f"compile {language}: no {language} block ({_seen(found)})"
+            return _result(False, message), *_unbuilt(check)
         headers = {block.name: block for block in found if _is_header_for(block, units)}
         sources = Sources(units=units, headers=tuple(headers.values()), files=check.files)
         toolchain = self._toolchains[language]
-        key = (language, check.arch, check.flags, units, sources.headers, *check.files.items())
+        options = (check.arch, check.flags, check.host, check.requires)
+        key = (language, options, units, sources.headers, *check.files.items())
         try:
             sandbox = self._confine()
             built = self._built.get(key, lambda: toolchain.build(sources, check, sandbox))
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
-        return _describe(language, units, built)
+        required = built.required if built.passed else _unbuilt(check)
+        return _describe(language, units, built), *required
 
     def close(self) -> None:
         """Kill the compilers that run: their checks stay undecided."""
@@ -107,6 +113,8 @@ def _bad_options(check: Compile) -> str | None:
     problems = [check_flags(language, check.flags), *map(check_file, check.files)]
     if check.arch is not None:
         problems.append(check_arch(check.arch))
+    if language != "cuda" and (check.host or check.requires):
+        problems.append(f"'host' and limits on device code are for cuda, not for {language}")
     return next(filter(None, problems), None)
 
 
@@ -130,6 +138,17 @@ def _describe(language: str, units: tuple[Block, ...], built: Built) -> CheckRes
 
 def _result(passed: bool, message: str, detail: str = "") -> CheckResult:
     return CheckResult(name=Compile.name, passed=passed, message=message, detail=detail)
+
+
+def _unbuilt(check: Compile) -> tuple[CheckResult, ...]:
+    return tuple(
+        CheckResult(
+            name=requirement.name,
+            passed=False,
+            message=f"{requirement.name}: the code does not build",
+        )
+        for requirement in check.requires
+    )
 
 
 def _cut(lines: Sequence[str]) -> str:

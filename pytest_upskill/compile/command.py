@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pytest_upskill.compile import diagnostics
 from pytest_upskill.compile.memo import Memo
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox import Limits, Sandbox
-from pytest_upskill.workspace import workspace
+from pytest_upskill.workspace import Workspace, workspace
 
 LIMITS = Limits()
 """For all files of an answer together, where it is of time; for each compiler where not."""
@@ -34,6 +35,8 @@ class Command:
     """Folders that the compiler and its parts are installed in."""
     headers: str = ""
     """Pattern of the names of headers that come with the compiler."""
+    keep: tuple[str, ...] = ()
+    """Suffixes of the files that the caller wants to look at, of those it leaves in ``tmp``."""
     path: tuple[Path, ...] = ()
     """Folders in which it looks for other programs, besides its own."""
 
@@ -58,6 +61,7 @@ class Command:
     def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
         deadline = time.monotonic() + LIMITS.wall_s
         said: list[str] = []
+        kept: list[bytes] = []
         with workspace() as home:
             try:
                 units = write_sources(home, sources, self.suffix)
@@ -79,7 +83,21 @@ class Command:
                     return Built(
                         passed=False, compiler=self.label, message=message, diagnostics=(*said,)
                     )
-        return Built(passed=True, compiler=self.label, message="builds", diagnostics=(*said,))
+                kept += self._kept(home)
+        return Built(
+            passed=True,
+            compiler=self.label,
+            message="builds",
+            diagnostics=(*said,),
+            kept=(*kept,),
+        )
+
+    def _kept(self, home: Workspace) -> Iterator[bytes]:
+        """Take the files to keep out of the way of the next unit."""
+        for file in sorted((home.root / "tmp").iterdir()):
+            if file.suffix in self.keep:
+                yield file.read_bytes()
+                file.unlink()
 
     def _known_folders(self, sandbox: Sandbox) -> tuple[str, ...] | None:
         """Tell where the only headers are that diagnostics may quote; None where all are public."""

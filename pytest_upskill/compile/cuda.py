@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath
 
-from pytest_upskill.checks import Compile
+from pytest_upskill.checks import AtMost, CheckResult, Compile, Instruction
 from pytest_upskill.compile.command import Command, Probes
+from pytest_upskill.compile.device import Function, hold, is_chatter, look_for, read_functions
 from pytest_upskill.compile.gnu import find_host_compiler
-from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of
+from pytest_upskill.compile.sass import Disassembler
+from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of, wheel_programs
 from pytest_upskill.sandbox import Sandbox
 
 DEFAULT_ARCH = "sm_90"
 SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 _VERSION = re.compile(r"release (\d+\.\d+)")
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
-_KERNEL = re.compile(r"ptxas info\s*: Compiling entry function '[^']+' for '\w+'")
-_CHATTER = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
+_CUBIN = "../tmp/built.cubin"
+_ELF = b"\x7fELF"
 
 
 class Cuda:
@@ -30,8 +31,9 @@ class Cuda:
 
     def __init__(self) -> None:
         self._probes = Probes()
+        self._disassembler = Disassembler()
 
-    def missing(self) -> str | None:
+    def missing(self, check: Compile) -> str | None:
         """See `Toolchain.missing`."""
         if self._nvcc is None:
             return (
@@ -40,11 +42,11 @@ class Cuda:
             )
         if self._host is None:
             return "nvcc needs a C++ compiler beside it: no g++ or clang++ on PATH"
-        return None
+        return self._disassembler.missing() if _wants(check, "sass_contains") else None
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
-        command = self._command(check.arch or DEFAULT_ARCH, check.flags)
+        command = self._command(check)
         if shadowed := self._shadowed(sources):
             return Built(
                 passed=False,
@@ -52,41 +54,68 @@ class Cuda:
                 message=f"file {shadowed!r} would stand in for the toolkit's own header",
             )
         built = command.build(sources, sandbox, self._probes)
-        said = tuple(line for line in built.diagnostics if not _CHATTER.match(line))
+        functions = read_functions(built.diagnostics)
+        said = tuple(line for line in built.diagnostics if not is_chatter(line))
+        kernels = sum(function.is_kernel for function in functions)
         if not built.passed:
             return replace(built, diagnostics=said)
-        kernels = sum(_KERNEL.fullmatch(line) is not None for line in built.diagnostics)
         if not kernels:
             message = (
                 "no kernel was compiled: none is marked __global__, "
                 "or only templates that nothing instantiates"
             )
-            return replace(built, passed=False, message=message, diagnostics=said)
+            return replace(built, passed=False, message=message, diagnostics=said, kept=())
         count = f"{kernels} kernel{'s' if kernels > 1 else ''}"
-        return replace(built, message=f"{built.message}, {count}", diagnostics=said)
+        return replace(
+            built,
+            message=f"{built.message}, {count}",
+            diagnostics=said,
+            kept=(),
+            required=tuple(self._require(check, functions, built.kept, sandbox)),
+        )
 
-    def _command(self, arch: str, flags: tuple[str, ...]) -> Command:
+    def _require(
+        self, check: Compile, functions: Sequence[Function], kept: Sequence[bytes], sandbox: Sandbox
+    ) -> Iterator[CheckResult]:
+        """Look at the device code."""
+        texts = [file.decode("utf-8", "replace") for file in kept if not file.startswith(_ELF)]
+        listings = {"ptx_contains": "\n".join(texts)}
+        if _wants(check, "sass_contains"):
+            cubins = [file for file in kept if file.startswith(_ELF)]
+            listing = "\n".join(self._disassembler.listing(cubin, sandbox) for cubin in cubins)
+            listings["sass_contains"] = listing
+        for requirement in check.requires:
+            if isinstance(requirement, AtMost):
+                yield hold(requirement, functions)
+            else:
+                yield look_for(requirement, listings[requirement.name])
+
+    def _command(self, check: Compile) -> Command:
         assert self._nvcc is not None
         assert self._host is not None
+        arch = check.arch or DEFAULT_ARCH
+        looks_inside = any(isinstance(each, Instruction) for each in check.requires)
         return Command(
             label=f"nvcc {self._version} for {arch}",
             program=self._nvcc,
             options=(
                 # Not -arch: with the letter of sm_90a it also builds PTX that cannot hold its code.
-                *("-cubin", "-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
+                *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
+                *(("-c", "-o", "../tmp/object") if check.host else ("-cubin", "-o", _CUBIN)),
                 *("-x", "cu", "-ccbin", str(self._host), "-Xptxas", "-v"),
                 # The PTX and its line table tell which line of the answer an error in it is from.
                 *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
                 *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
                 *("-Xcudafe", "--error_limit=20"),
                 # Not -I: the answer's files must not come before the toolkit's.
-                *("-Xcompiler", "-iquote,../src", "-I", "../include", "-o", "../tmp/cubin"),
-                *flags,
+                *("-Xcompiler", "-iquote,../src", "-I", "../include"),
+                *check.flags,
             ),
             suffix=".cu",
             smallest="__global__ void smallest() {}\n",
             homes=(self._toolkit, *homes_of([self._host])),
             headers=r"cuda.*|cooperative_groups.*|mma\.h",
+            keep=(".ptx", ".cubin") if looks_inside else (),
             path=(self._host.parent,),
         )
 
@@ -122,6 +151,10 @@ class Cuda:
         return None
 
 
+def _wants(check: Compile, name: str) -> bool:
+    return any(requirement.name == name for requirement in check.requires)
+
+
 def _places_of_nvcc() -> Iterator[Path]:
     if found := shutil.which("nvcc"):
         yield Path(found)
@@ -129,10 +162,7 @@ def _places_of_nvcc() -> Iterator[Path]:
         if folder := os.environ.get(variable):
             yield Path(folder, "bin", "nvcc")
     yield SYSTEM_NVCC
-    # The wheels put it into no folder of PATH.
-    if nvidia := importlib.util.find_spec("nvidia"):
-        for folder in nvidia.submodule_search_locations or ():
-            yield from sorted(Path(folder).glob("cu[0-9]*/bin/nvcc"), reverse=True)
+    yield from wheel_programs("nvcc")
 
 
 def _is_program(path: Path) -> bool:

@@ -60,7 +60,7 @@ class Gnu:
         self._language = language
         self._probes = Probes()
 
-    def missing(self) -> str | None:
+    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Toolchain.missing`."""
         if self._program:
             return None

@@ -37,7 +37,7 @@ class Python:
     def __init__(self) -> None:
         self._probes = Probes()
 
-    def missing(self) -> str | None:
+    def missing(self, check: Compile) -> str | None:  # noqa: ARG002 - the same for every check
         """See `Toolchain.missing`."""
         return None
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 from pytest_upskill.blocks import Block
-from pytest_upskill.checks import CheckError, Compile
+from pytest_upskill.checks import CheckError, CheckResult, Compile
 from pytest_upskill.sandbox import Sandbox
 from pytest_upskill.workspace import Workspace
 
@@ -42,13 +43,17 @@ class Built:
     """One line: the first error, or what was built."""
     diagnostics: tuple[str, ...] = ()
     """All that it printed, in the answer's own lines."""
+    kept: tuple[bytes, ...] = ()
+    """Files it made that the caller asked for."""
+    required: tuple[CheckResult, ...] = ()
+    """What came of the check's ``requires``."""
 
 
 class Toolchain(Protocol):
     """Builds one language; one per session, called from several threads."""
 
-    def missing(self) -> str | None:
-        """Tell in one line what this machine lacks to build at all, without running anything."""
+    def missing(self, check: Compile) -> str | None:
+        """Tell in one line what this machine lacks for ``check``, without running anything."""
         ...
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
@@ -119,6 +124,13 @@ def homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
         if (folder := path.parent.parent) not in {user, *user.parents}
     }
     return tuple(sorted(folders))
+
+
+def wheel_programs(name: str) -> Iterator[Path]:
+    """Find a program of NVIDIA's wheels, which put it into no folder of ``PATH``."""
+    if nvidia := importlib.util.find_spec("nvidia"):
+        for folder in nvidia.submodule_search_locations or ():
+            yield from sorted(Path(folder).glob(f"cu[0-9]*/bin/{name}"), reverse=True)
 
 
 def _in_place(block: Block) -> str:

@@ -3,19 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Literal
 
 from pytest_upskill.checks import (
+    AtMost,
     Check,
     Compile,
     Contains,
     ContainsAny,
     Holds,
+    Instruction,
     JsonSchema,
     NotContains,
     NotRegex,
     Regex,
 )
 from pytest_upskill.formats.skill_meta_entries import CompileEntry, Expected
+
+_LIMITS: tuple[Literal["max_registers", "max_spill_bytes", "max_shared_bytes"], ...] = (
+    "max_registers",
+    "max_spill_bytes",
+    "max_shared_bytes",
+)
+_INSTRUCTIONS: tuple[Literal["ptx_contains", "sass_contains"], ...] = (
+    "ptx_contains",
+    "sass_contains",
+)
 
 
 def checks_of(expected: Expected, key: str) -> Iterable[Check | Compile]:
@@ -25,8 +38,23 @@ def checks_of(expected: Expected, key: str) -> Iterable[Check | Compile]:
 
 def _compile(entry: CompileEntry | None) -> list[Compile]:
     assert entry is not None
-    flags = tuple(entry.flags)
-    return [Compile(language=entry.language, arch=entry.arch, flags=flags, files=entry.files)]
+    limits = (
+        AtMost(name=name, most=most)
+        for name in _LIMITS
+        if (most := getattr(entry, name)) is not None
+    )
+    instructions = (
+        Instruction(name=name, text=text) for name in _INSTRUCTIONS for text in getattr(entry, name)
+    )
+    check = Compile(
+        language=entry.language,
+        arch=entry.arch,
+        flags=tuple(entry.flags),
+        files=entry.files,
+        host=entry.host,
+        requires=(*limits, *instructions),
+    )
+    return [check]
 
 
 _MAKERS: Mapping[str, Callable[[Expected], Iterable[Check | Compile]]] = {

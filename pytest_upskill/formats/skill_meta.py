@@ -19,6 +19,7 @@ _TYPES = {
     "bool_type": "true or false",
     "dict_type": "an object",
     "float_type": "a number",
+    "int_type": "a whole number",
     "list_type": "a list",
     "model_type": "an object",
     "string_type": "a string",

@@ -163,11 +163,24 @@ class CompileEntry(Entry):
     """Extra compiler flags, such as `-std=c++20`."""
     files: dict[Annotated[str, AfterValidator(_check_file_name)], str] = {}
     """Headers that the answer's code may include: relative name to text."""
+    host: bool = False
+    """Whether the host's half of CUDA code must build too; it takes twice the time."""
+    max_registers: Annotated[int, Field(ge=1)] | None = None
+    """Registers that a thread of any kernel may use; toolkits differ by a few."""
+    max_spill_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Bytes of registers that any function may store and load elsewhere, together."""
+    max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Bytes of static shared memory that any kernel may use."""
+    ptx_contains: Texts = []
+    """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
+    sass_contains: Texts = []
+    """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
 
     @model_validator(mode="after")
     def _check_options(self) -> CompileEntry:
-        if self.arch is not None and self.language != "cuda":
-            raise ValueError("'arch' is for cuda only: remove it")
+        for name in sorted(self.model_fields_set - {"language", "flags", "files"}):
+            if self.language != "cuda":
+                raise ValueError(f"{name!r} is for cuda only: remove it")
         problem = compile_options.check_flags(self.language, tuple(self.flags))
         if self.arch is not None:
             problem = problem or compile_options.check_arch(self.arch)
