@@ -7,18 +7,32 @@ import os
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 
+from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.fetch import Fetcher
+from pytest_upskill.first_calls import FirstCalls
 from pytest_upskill.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
-from pytest_upskill.prices import Budget, Prices
+from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client
 from pytest_upskill.retry import RetryingClient, Slots
+
+_CHANGED = MappingProxyType(
+    {
+        "model": "the model",
+        "url": "its address",
+        "frame": "this plugin",
+        "skill": "SKILL.md",
+        "user": "the case",
+        "max_tokens": "--upskill-max-tokens",
+    }
+)
 
 Key = tuple[str, int]
 """Node id of a trial and index of the run."""
@@ -29,10 +43,14 @@ class Host:
     """An endpoint; the models behind it share its connections and its limit."""
 
     name: str
+    url: str
+    """Its address without credentials, empty where there is none."""
     open: Callable[[], Client]
     """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
     recorded: bool
-    """Whether its answers are kept: no model's own are not."""
+    """Whether its answers are kept: those of no real model are not."""
+    caches_prompts: bool = False
+    """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +70,7 @@ def fetch_answers(
     resources: Resources,
     concurrency: int,
     lookahead: int | None,
+    recording: str,
 ) -> Fetcher[Key, Answer]:
     """Start fetching every run of the trials, in their order.
 
@@ -61,8 +80,9 @@ def fetch_answers(
         resources: What else it takes.
         concurrency: Requests in flight at one host.
         lookahead: Runs that may start beyond those waited for; None for no limit.
+        recording: The command that records what a replay lacks.
     """
-    asker = _Asker(trials, hosts, resources, concurrency)
+    asker = _Asker(trials, hosts, resources, concurrency, recording)
     lanes: dict[Host, list[Key]] = {}
     for nodeid, trial in trials.items():
         lanes.setdefault(hosts[trial.model], []).extend((nodeid, run) for run in range(trial.runs))
@@ -85,6 +105,7 @@ class _Asker:
         hosts: Mapping[Model, Host],
         resources: Resources,
         concurrency: int,
+        recording: str,
     ) -> None:
         self._trials = trials
         self._hosts = hosts
@@ -93,7 +114,9 @@ class _Asker:
         self._prices = resources.prices
         self._budget = resources.budget
         self._concurrency = concurrency
+        self._recording = recording
         self._clients: dict[Host, asyncio.Task[Client]] = {}
+        self._first_calls = FirstCalls()
         self._threads = ThreadPoolExecutor(
             len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
         )
@@ -104,12 +127,16 @@ class _Asker:
         trial = self._trials[nodeid]
         asked = request(trial, run)
         host = self._hosts[trial.model]
-        completion = self._cache.load(asked) if host.recorded else None
+        subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
+        completion = self._cache.load(asked, host.url) if host.recorded else None
         if completion is not None:
             return await self._compile(trial, completion)
         if host.recorded and self._cache.mode == "replay":
-            return Answer(completion=None, error=self._no_recording(trial, run))
-        return await self._pay(trial, asked, host)
+            return Answer(completion=None, error=self._unrecorded(subject, asked, host))
+        answer = await self._pay(asked, host, subject)
+        if answer.completion is None:
+            return answer
+        return await self._compile(trial, answer.completion)
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections."""
@@ -119,41 +146,45 @@ class _Asker:
             if task.done() and not task.cancelled() and task.exception() is None:
                 await task.result().aclose()
 
-    async def _pay(self, trial: Trial, asked: Request, host: Host) -> Answer:
+    async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""
         most = self._prices.most(asked) if self._budget.limit is not None else None
-        if not self._budget.reserve(most):
+        if not await self._budget.reserve(most):
             reason = f"--upskill-max-cost: ${self._budget.limit:g} could be passed by asking this"
             return Answer(completion=None, unasked=reason)
         try:
-            client = await self._client(host)
-            completion = await client.complete(asked)
+            completion = await self._ask(asked, host)
         except ProviderError as error:
-            self._budget.settle(most, 0.0)
+            await self._budget.settle(most, 0.0)
             return Answer(completion=None, error=str(error))
-        completion = replace(completion, cost_usd=self._prices.cost(trial.model, completion))
-        self._budget.settle(most, completion.cost_usd)
+        if completion.cost_usd is None:
+            cost = self._prices.cost(asked.model, completion)
+            completion = replace(completion, cost_usd=cost)
+        await self._budget.settle(most, completion.cost_usd)
         if host.recorded:
-            self._cache.store(asked, completion, _subject(trial, asked.run))
-        return await self._compile(trial, completion)
+            self._cache.store(asked, host.url, completion, subject)
+        return Answer(completion=completion)
 
-    def _no_recording(self, trial: Trial, run: int) -> str:
-        subject = _subject(trial, run)
-        problem = "no recording of"
-        if self._cache.has_stale(subject):
-            problem = "the skill or the case has changed since the recording of"
-        return (
-            f"{problem} {subject}: record it with pytest --upskill-models {trial.model.label} "
-            f"--upskill-cache auto --upskill-cache-dir {self._cache.folder} "
-            f"{trial.skill.case_file.parent}"
+    async def _ask(self, asked: Request, host: Host) -> Completion:
+        client = await self._client(host)
+        if not host.caches_prompts:
+            return await client.complete(asked)
+        async with self._first_calls.turn(asked):
+            return await client.complete(asked)
+
+    def _unrecorded(self, subject: str, asked: Request, host: Host) -> str:
+        """Say what a replay lacks and how to record it."""
+        changed = ", ".join(
+            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, host.url)
         )
+        problem = f"stale recording ({changed} changed since)" if changed else "no recording"
+        return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
 
     async def _client(self, host: Host) -> Client:
         task = self._clients.get(host)
         if task is None:
             task = self._clients[host] = asyncio.create_task(self._open(host))
-        # Shielded: a run that is cancelled must not take the client away from the others.
-        return await asyncio.shield(task)
+        return await task
 
     async def _open(self, host: Host) -> Client:
         client = await asyncio.to_thread(host.open)
@@ -171,8 +202,3 @@ class _Asker:
             return Answer(completion=completion, compiled=tuple(await asyncio.gather(*builds)))
         except CannotCompile as error:
             return Answer(completion=completion, error=str(error))
-
-
-def _subject(trial: Trial, run: int) -> str:
-    """Name a run as a reader of the case file would."""
-    return f"{trial.skill.name}::{trial.name} run {run + 1}"

@@ -6,140 +6,187 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
-from urllib.parse import urlsplit
 
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.models import Model
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
-_FORMAT = 1
+_GITIGNORE = """\
+# Made by pytest-upskill. Recordings to commit belong into a folder of --upskill-cache-dir.
+*
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recording's file, in the order in which a reader needs it."""
+
+    format: Literal[1] = 1
+    subject: str
+    """Whose answer it is: skill, case, model, arm and run, in the words of the node id."""
+    recorded: str
+    """When, as ISO 8601."""
+    request: Mapping[str, Any]
+    """What was asked, the system prompt by its digests."""
+    completion: Mapping[str, Any]
+    """The completion without its text."""
+    text: tuple[str, ...]
+    """Its lines: a changed answer is a readable diff."""
+
+
+_RECORDING = TypeAdapter(Recording)
 _COMPLETION = TypeAdapter(Completion)
 
 
 class Cache:
-    """A folder of recordings, one JSON file for each completion.
+    """A folder of recordings, one JSON file for each completion, named by what was asked.
 
     Any number of processes may read and write it at a time: a file appears whole or not at all.
-    A file that cannot be read is ignored and named in ``problems``, and asked for again.
+    A file that is no recording is ignored, named in ``problems`` and asked for again.
+
+    The host is part of what is asked: the methods take its ``url``, without credentials.
 
     Args:
         folder: Made when first written to.
         mode: ``auto`` reads and writes, ``refresh`` only writes, ``replay`` only reads, ``off``
             does neither.
+        hidden: Whether git is to pass over the folder.
     """
 
-    def __init__(self, folder: Path, mode: Mode) -> None:
+    def __init__(self, folder: Path, mode: Mode, *, hidden: bool = False) -> None:
         self.folder = folder
         self.mode = mode
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
+        self._hidden = hidden
 
-    def load(self, request: Request) -> Completion | None:
+    def load(self, request: Request, url: str) -> Completion | None:
         """Find the recorded answer to ``request``."""
         if self.mode not in {"auto", "replay"}:
             return None
-        file = self._file(request)
+        asked = _asked(request, url)
+        file = self._file(asked)
         try:
-            recording = json.loads(file.read_bytes())
-            completion = recording["completion"] | {"replayed": True}
-            completion["text"] = "\n".join(completion["text"])
-            return _COMPLETION.validate_python(completion)
+            recording = _RECORDING.validate_json(file.read_bytes())
+            if recording.request == asked:
+                told = {"text": "\n".join(recording.text), "replayed": True}
+                return _COMPLETION.validate_python({**recording.completion, **told})
+            problem = "of another request"
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, LookupError, TypeError, ValidationError) as error:
-            self.problems[f"{file}: not a recording, ignored ({type(error).__name__})"] = None
-            return None
+        except OSError as error:
+            problem = str(error.strerror)
+        except ValidationError:
+            problem = "not a recording"
+        self.problems[f"{file}: ignored: {problem}"] = None
+        return None
 
-    def store(self, request: Request, completion: Completion, subject: str) -> None:
-        """Record an answer; where the disk refuses it, the run goes on without.
-
-        Args:
-            request: What was asked.
-            completion: The answer.
-            subject: Whose answer it is, for readers and ``stale``.
-        """
+    def store(self, request: Request, url: str, completion: Completion, subject: str) -> None:
+        """Record an answer; where the disk refuses it, the run goes on without."""
         if self.mode not in {"auto", "refresh"}:
             return
-        recording = {
-            "format": _FORMAT,
-            "subject": subject,
-            "recorded": datetime.now(UTC).isoformat(timespec="seconds"),
-            "request": _summary(request),
-            # Lines of their own: a changed answer is a readable diff.
-            "completion": asdict(completion) | {"text": completion.text.split("\n")},
-        }
+        asked = _asked(request, url)
+        recorded = asdict(completion)
+        del recorded["replayed"]
+        recording = Recording(
+            subject=subject,
+            recorded=datetime.now(UTC).isoformat(timespec="seconds"),
+            request=asked,
+            text=tuple(_lines(recorded.pop("text"))),
+            completion=recorded,
+        )
+        text = json.dumps(asdict(recording), indent=1, ensure_ascii=False) + "\n"
         try:
-            _write(self._file(request), json.dumps(recording, indent=1) + "\n")
+            self._hide()
+            _write(self._file(asked), text)
         except OSError as error:
             self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
 
-    def holds(self, request: Request) -> bool:
+    def holds(self, request: Request, url: str) -> bool:
         """Tell, without reading it, whether there is a recording that ``load`` would try."""
-        return self.mode in {"auto", "replay"} and self._file(request).exists()
+        if self.mode in {"auto", "replay"}:
+            with suppress(OSError):
+                return self._file(_asked(request, url)).exists()
+        return False
 
-    def has_stale(self, subject: str) -> bool:
-        """Tell whether something else was once recorded for ``subject``."""
-        return subject in self._subjects
+    def changes(self, subject: str, request: Request, url: str) -> list[str]:
+        """List what is not as it was when ``subject`` was recorded; nothing if it never was."""
+        now = _asked(request, url)
+        recorded = self._requests.get(subject, ())
+        differences = ([key for key in now if then.get(key) != now[key]] for then in recorded)
+        return min(differences, key=len, default=[])
+
+    def unused(self, requests: Mapping[Request, str]) -> list[tuple[Path, Recording]]:
+        """List the recordings of no run, however high its index, of ``requests``.
+
+        Args:
+            requests: With the URL that each goes to.
+        """
+        everything = list(self.recordings())
+        runs = {recording.request.get("run", 0) for _, recording in everything}
+        used = {
+            self._file({**_asked(request, url), "run": run})
+            for request, url in requests.items()
+            for run in runs
+        }
+        return [(file, recording) for file, recording in everything if file not in used]
+
+    def recordings(self) -> Iterator[tuple[Path, Recording]]:
+        """Read every recording of the folder; pass over other files."""
+        for file in sorted(self.folder.glob("??/*.json")):
+            with suppress(OSError, ValidationError):
+                yield file, _RECORDING.validate_json(file.read_bytes())
 
     @cached_property
-    def _subjects(self) -> frozenset[str]:
-        return frozenset(str(recording["subject"]) for _, recording in self.recordings())
+    def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:
+        """What was asked for each subject that was ever recorded."""
+        requests = defaultdict(list)
+        for _, recording in self.recordings():
+            requests[recording.subject].append(recording.request)
+        return requests
 
-    def recordings(self) -> Iterator[tuple[Path, dict[str, Any]]]:
-        """Read every recording of the folder, whoever it is for; pass over other files."""
-        for file in sorted(self.folder.glob("??/*.json")):
-            with suppress(OSError, ValueError):
-                recording = json.loads(file.read_bytes())
-                if isinstance(recording, dict) and "subject" in recording:
-                    yield file, recording
-
-    def _file(self, request: Request) -> Path:
-        name = hashlib.sha256(json.dumps(_identity(request)).encode()).hexdigest()
+    def _file(self, asked: Mapping[str, Any]) -> Path:
+        name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
         return self.folder / name[:2] / f"{name[2:34]}.json"
 
+    def _hide(self) -> None:
+        ignore = self.folder / ".gitignore"
+        if self._hidden and not ignore.exists():
+            _write(ignore, _GITIGNORE)
 
-def _identity(request: Request) -> dict[str, object]:
-    """Name everything that is sent and the run, but no key, time limit or label."""
+
+def _asked(request: Request, url: str) -> dict[str, Any]:
+    """Name everything that is sent, to whom, and the run; no key, time limit or label."""
     return {
-        "format": _FORMAT,
-        "model": _model(request.model),
-        "frame": request.frame,
-        "skill": request.skill,
-        "user": request.user,
+        "model": f"{request.model.provider}:{request.model.name}",
+        "url": url,
+        "frame": _digest(request.frame),
+        "skill": _digest(request.skill),
+        "user": _lines(request.user),
         "max_tokens": request.max_tokens,
         "run": request.run,
     }
 
 
-def _summary(request: Request) -> dict[str, object]:
-    """Say what was asked, for a reader; the system prompt by its digest."""
-    return {
-        "model": _model(request.model),
-        "system_sha256": hashlib.sha256(request.system.encode()).hexdigest(),
-        "user": request.user.split("\n"),
-        "max_tokens": request.max_tokens,
-        "run": request.run,
-    }
+def _digest(text: str) -> str:
+    """Digest a text; nothing stays nothing."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
 
 
-def _model(model: Model) -> str:
-    """Name a model with the whole address of its server, without credentials."""
-    if model.base_url is None:
-        return f"{model.provider}:{model.name}"
-    url = urlsplit(model.base_url)
-    bare = url._replace(netloc=url.netloc.rpartition("@")[2]).geturl()
-    return f"{model.provider}:{model.name}@{bare}"
+def _lines(text: str) -> list[str]:
+    """Split a text, without lone surrogates: they are not sent, and no file takes them."""
+    return text.encode("utf-8", "replace").decode().split("\n")
 
 
 def _write(file: Path, text: str) -> None:
@@ -151,5 +198,6 @@ def _write(file: Path, text: str) -> None:
             stream.write(text)
         Path(temporary).replace(file)
     except OSError:
-        Path(temporary).unlink(missing_ok=True)
+        with suppress(OSError):
+            Path(temporary).unlink()
         raise

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pytest
@@ -17,13 +19,15 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial
 from pytest_upskill.providers import Client, make_client, missing_sdk
-from pytest_upskill.providers.keys import KeyProblem, endpoints, missing_key
+from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.sandbox import SandboxError
 from pytest_upskill.settings import SETTINGS, Settings
 
 RESOURCES = pytest.StashKey[Resources]()
 """What this process answers trials with."""
 
+_USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
+_REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
 _BUILT_IN = ("anthropic", "openai", "offline")
 
 
@@ -44,17 +48,18 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
             key, a sandbox that does not work here. A line for each.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    hosts = _hosts(config, dict.fromkeys(trial.model for trial in trials.values()))
+    served = hosts(config, dict.fromkeys(trial.model for trial in trials.values()))
 
     def recorded(request: Request) -> bool:
-        return hosts[request.model].recorded and resources.cache.holds(request)
+        host = served[request.model]
+        return host.recorded and resources.cache.holds(request, host.url)
 
     ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices)
     if not settings.dry_run:
         problems = [*_problems(ahead, settings), *_sandbox_problems(trials.values(), resources)]
         if problems:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
-    return Prepared(trials=trials, hosts=hosts, forecast=ahead)
+    return Prepared(trials=trials, hosts=served, forecast=ahead)
 
 
 def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, Answer]:
@@ -67,48 +72,65 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         concurrency=concurrency,
         # A run that may stop early must not pay for much that it will not look at.
         lookahead=2 * concurrency if config.getoption("maxfail") else None,
+        recording=_recording(config.invocation_params.args),
     )
     config.add_cleanup(fetcher.stop)
     return fetcher
 
 
-def _hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
-    """Find out who serves each model: a plugin, or an endpoint that models may share."""
-    hosts: dict[Model, Host] = {}
+def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
+    """Find out who serves each model: a plugin, or an endpoint that models may share.
+
+    Raises:
+        pytest.UsageError: Keys cannot be told apart.
+    """
+    found: dict[Model, Host] = {}
     own: list[Model] = []
     for model in models:
         client = config.hook.pytest_upskill_make_client(model=model, config=config)
         if client is None:
             own.append(model)
         else:
-            # Under the name of a vendor's model a plugin's answers could pass for the vendor's.
-            recorded = model.provider not in _BUILT_IN
-            hosts[model] = Host(model.resolved, _given(client), recorded)
-    return hosts | _own_hosts(own, config.stash[SETTINGS])
+            found[model] = Host(
+                name=model.resolved,
+                url="",
+                open=_given(client),
+                # Under the name of a vendor's model its answers could pass for the vendor's.
+                recorded=model.provider not in _BUILT_IN,
+            )
+    return found | _own_hosts(own, config.stash[SETTINGS])
 
 
 def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]:
+    environ: Mapping[str, str] = os.environ
+    if settings.dry_run or settings.cache_mode == "replay":
+        # Nothing is sent: no key is needed, and none can be in the way.
+        environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
     try:
-        found = endpoints(models, os.environ)
+        found = endpoints(models, environ)
     except KeyProblem as error:
         raise pytest.UsageError(str(error)) from None
-    shared: dict[object, Host] = {}
-
-    def opener(model: Model) -> Callable[[], Client]:
-        def open_client() -> Client:
-            # Not expected: all of it was recorded, but a recording turned out to be unreadable.
-            for line in _model_problems(model):
-                raise ProviderError(line, fatal=True)
-            return make_client(
-                found[model], timeout=settings.timeout, concurrency=settings.concurrency
-            )
-
-        return open_client
-
+    shared: dict[Endpoint, Host] = {}
     for model, endpoint in found.items():
-        host = Host(model.resolved, opener(model), recorded=model.provider != "offline")
+        host = Host(
+            name=model.resolved,
+            url=endpoint.url,
+            open=_opener(model, endpoint, settings),
+            recorded=model.provider != "offline",
+            caches_prompts=endpoint.provider == "anthropic" and endpoint.own,
+        )
         shared.setdefault(endpoint, host)
     return {model: shared[endpoint] for model, endpoint in found.items()}
+
+
+def _opener(model: Model, endpoint: Endpoint, settings: Settings) -> Callable[[], Client]:
+    def open_client() -> Client:
+        # Not expected: all of it was recorded, but a recording turned out to be unreadable.
+        for line in _model_problems(model):
+            raise ProviderError(line, fatal=True)
+        return make_client(endpoint, timeout=settings.timeout, concurrency=settings.concurrency)
+
+    return open_client
 
 
 def _given(client: Client) -> Callable[[], Client]:
@@ -119,13 +141,14 @@ def _problems(ahead: Forecast, settings: Settings) -> list[str]:
     """Say what keeps requests from being sent."""
     if settings.cache_mode == "replay":
         return []
-    problems = [line for model in ahead.models for line in _model_problems(model)]
+    problems = [line for share in ahead.shares for line in _model_problems(share.model)]
     if settings.max_cost is not None:
         problems += [
-            f"--upskill-max-cost: no price is known for {model.resolved!r}: pip install "
-            f"genai-prices, or set upskill_prices = '{model.label} = IN/OUT' in dollars "
+            f"--upskill-max-cost: no price is known for {share.model.resolved!r}: pip install "
+            f"genai-prices, or set upskill_prices = '{share.model.label} = IN/OUT' in dollars "
             "for a million tokens"
-            for model in ahead.unpriced
+            for share in ahead.shares
+            if share.most_usd is None
         ]
     return problems
 
@@ -147,3 +170,10 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
         except SandboxError as error:
             return [f"--upskill-sandbox: {error}"]
     return []
+
+
+def _recording(args: Sequence[str]) -> str:
+    """Write the command that was given as the one that records."""
+    command = _USERINFO.sub("", shlex.join(["pytest", *args]))
+    command, replaced = _REPLAY.subn(r"\1auto", command)
+    return command if replaced else f"{command} --upskill-cache auto"

@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.completion import Request
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
-from pytest_upskill.prices import Prices
+from pytest_upskill.prices import Prices, most_input_tokens
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What is to be asked of one model."""
+
+    model: Model
+    requests: int
+    most_input_tokens: int
+    most_output_tokens: int
+    most_usd: float | None
+    """Bound in dollars; None where the price of the model is not known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,21 +31,18 @@ class Forecast:
     trials: int
     runs: int
     """Completions that the trials need."""
-    recorded: int
-    """Completions that the cache holds already."""
-    most_tokens: int
-    """Output limit of all that is to be sent."""
-    most_usd: float | None
-    """Bound in dollars; None where the price of a model is not known."""
-    models: tuple[Model, ...]
-    """Those that will be asked."""
-    unpriced: tuple[Model, ...]
-    """Those of them without a known price."""
+    shares: tuple[Share, ...]
+    """Those that are not recorded, by model."""
 
     @property
     def to_send(self) -> int:
         """Completions that must be asked for."""
-        return self.runs - self.recorded
+        return sum(share.requests for share in self.shares)
+
+    @property
+    def recorded(self) -> int:
+        """Completions that the cache holds already."""
+        return self.runs - self.to_send
 
 
 def forecast(
@@ -46,16 +56,26 @@ def forecast(
         prices: Of the models that will be asked.
     """
     trials = list(trials)
-    requests = [request(trial, run) for trial in trials for run in range(trial.runs)]
-    to_send = [each for each in requests if not recorded(each)]
-    costs = {each.model: prices.most(each) for each in to_send}
-    unpriced = tuple(model for model, cost in costs.items() if cost is None)
+    asks: dict[Model, list[tuple[Request, int]]] = defaultdict(list)
+    for trial in trials:
+        missing = sum(not recorded(request(trial, run)) for run in range(trial.runs))
+        if missing:
+            asks[trial.model].append((request(trial, run=0), missing))
     return Forecast(
         trials=len(trials),
-        runs=len(requests),
-        recorded=len(requests) - len(to_send),
-        most_tokens=sum(each.max_tokens for each in to_send),
-        most_usd=None if unpriced else sum(prices.most(each) or 0.0 for each in to_send),
-        models=tuple(costs),
-        unpriced=unpriced,
+        runs=sum(trial.runs for trial in trials),
+        shares=tuple(_share(model, of_model, prices) for model, of_model in asks.items()),
+    )
+
+
+def _share(model: Model, asks: Sequence[tuple[Request, int]], prices: Prices) -> Share:
+    """Sum up requests, each with how often it will be sent."""
+    usd = [(prices.most(asked), times) for asked, times in asks]
+    known = [most * times for most, times in usd if most is not None]
+    return Share(
+        model=model,
+        requests=sum(times for _, times in asks),
+        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in asks),
+        most_output_tokens=sum(times * asked.max_tokens for asked, times in asks),
+        most_usd=sum(known) if len(known) == len(usd) else None,
     )

@@ -1,4 +1,4 @@
-"""What completions cost: prices by genai-prices, or of the user's own; and a limit on the sum."""
+"""What completions cost, by genai-prices or by prices of the user's own."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ from importlib.util import find_spec
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.models import Model
 
+_TEMPLATE_TOKENS = 64
+"""What an API may wrap around a prompt: roles, separators."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPrice:
-    """A price the user set, in dollars for a million tokens."""
+    """A price the user set, in dollars for a million tokens, cached ones included."""
 
     input: float
     output: float
@@ -27,7 +30,7 @@ class Prices:
 
     def __init__(self, own: Mapping[str, OwnPrice]) -> None:
         self._own = own
-        # 0.2 s and more to import, so only where something is to be priced.
+        # 0.3 s to import, so only where something is to be priced.
         self._listed = find_spec("genai_prices") is not None
 
     def cost(self, model: Model, completion: Completion) -> float | None:
@@ -43,9 +46,10 @@ class Prices:
         )
 
     def most(self, request: Request) -> float | None:
-        """Bound the price of asking, in dollars: a token for two bytes sent, the whole answer."""
-        sent = len(request.system.encode()) + len(request.user.encode())
-        return self._price(request.model, (sent + 1) // 2, request.max_tokens)
+        """Bound the price of asking once, in dollars."""
+        sent = most_input_tokens(request)
+        # Writing a prompt to the vendor's cache is what costs more than sending it.
+        return self._price(request.model, sent, request.max_tokens, cache_write=sent)
 
     def _price(
         self,
@@ -73,39 +77,13 @@ class Prices:
             output_tokens=output_tokens,
         )
         try:
-            return float(
-                calc_price(usage, model_ref=model.name, provider_id=model.provider).total_price
-            )
-        except LookupError:
+            price = calc_price(usage, model_ref=model.name, provider_id=model.provider)
+        except (LookupError, ValueError):  # no such model; counts that contradict each other
             return None
+        return float(price.total_price)
 
 
-class Budget:
-    """A sum of dollars that must not be passed; requests reserve what they may cost at most.
-
-    Args:
-        limit: Dollars; None for no limit.
-    """
-
-    def __init__(self, limit: float | None) -> None:
-        self.limit = limit
-        self.spent = 0.0
-        self.refused = False
-        """Whether a request was not sent for the limit's sake."""
-        self._reserved = 0.0
-
-    def reserve(self, most: float | None) -> bool:
-        """Set ``most`` aside, unless spending all of it would pass the limit."""
-        if self.limit is None or most is None:
-            return True
-        if self.spent + self._reserved + most > self.limit:
-            self.refused = True
-            return False
-        self._reserved += most
-        return True
-
-    def settle(self, most: float | None, cost: float | None) -> None:
-        """Give back what was set aside and count what it came to."""
-        if self.limit is not None and most is not None:
-            self._reserved -= most
-        self.spent += cost or 0.0
+def most_input_tokens(request: Request) -> int:
+    """Bound the tokens of a prompt: no tokenizer makes more of a text than it has bytes."""
+    sent = request.system + request.user
+    return len(sent.encode("utf-8", "replace")) + _TEMPLATE_TOKENS

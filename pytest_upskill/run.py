@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.answers import Key, Resources
+from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.compile import Compilers
 from pytest_upskill.fetch import Fetcher
@@ -12,9 +13,10 @@ from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
 from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
-from pytest_upskill.prices import Budget, Prices
+from pytest_upskill.prices import Prices
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
+from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
 from pytest_upskill.settings import SETTINGS, Settings
@@ -29,7 +31,7 @@ def start(config: pytest.Config) -> None:
     """
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     config.stash[RESOURCES] = Resources(
-        cache=Cache(settings.cache_dir, settings.cache_mode),
+        cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
         compilers=Compilers(settings.sandbox),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
@@ -43,6 +45,7 @@ def start(config: pytest.Config) -> None:
     ledger = Ledger(config, settings)
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
+    plugins.register(Repeats(), "upskill-repeats")
     plugins.register(JUnit(config, ledger), "upskill-junit")
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)

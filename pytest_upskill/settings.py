@@ -54,6 +54,8 @@ class Settings:
     sandbox: Level
     cache_mode: Mode
     cache_dir: Path
+    cache_hidden: bool
+    """Whether git is to pass over it, as nobody chose the folder."""
     max_cost: float | None
     """Dollars that must not be passed; None for no limit."""
     prices: Mapping[str, OwnPrice]
@@ -83,7 +85,8 @@ class Settings:
             require_compilers=bool(_value(config, "require_compilers")),
             sandbox=_choice(config, "sandbox", LEVELS),
             cache_mode=_choice(config, "cache", MODES),
-            cache_dir=_path(config, "cache_dir") or config.rootpath / DEFAULT_CACHE,
+            cache_dir=_cache_dir(config),
+            cache_hidden=not _value(config, "cache_dir"),
             max_cost=_max_cost(config),
             prices=_prices(config),
             dry_run=bool(config.getoption("upskill_dry_run")),
@@ -149,6 +152,13 @@ def _path(config: pytest.Config, name: str) -> Path | None:
         return Path(config.invocation_params.dir, given)
     value = _value(config, name)
     return Path(config.rootpath, value) if value else None
+
+
+def _cache_dir(config: pytest.Config) -> Path:
+    folder = _path(config, "cache_dir") or config.rootpath / DEFAULT_CACHE
+    if folder.exists() and not folder.is_dir():
+        raise pytest.UsageError(f"--upskill-cache-dir: {folder} is not a folder: name another")
+    return folder
 
 
 def _max_cost(config: pytest.Config) -> float | None:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
+
 import pytest
 
 from pytest_upskill.fetching import RESOURCES
-from pytest_upskill.forecast import Forecast
+from pytest_upskill.forecast import Forecast, Share
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.results import RunResult
 from pytest_upskill.settings import Settings
@@ -23,19 +26,20 @@ class Spending:
         self._settings = settings
         self._ledger = ledger
 
-    def pytest_report_collectionfinish(self) -> str | None:
+    def pytest_report_collectionfinish(self) -> list[str]:
         """Say what will be asked for, unless that is nothing."""
         # Unlike the header, pytest prints what this returns with -q too.
         quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
         if quiet or self.forecast is None or self.forecast.trials == 0:
-            return None
-        return _plan(self.forecast)
+            return []
+        return _plan(self.forecast, by_model=self._settings.dry_run)
 
     def announce(self) -> None:
         """Say the same where the process that asks does not collect."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and (line := self.pytest_report_collectionfinish()) is not None:
-            reporter.write_line(line)
+        if reporter is not None:
+            for line in self.pytest_report_collectionfinish():
+                reporter.write_line(line)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
@@ -61,31 +65,59 @@ class Spending:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell CI by the exit code where the budget kept something from being measured."""
         budget = self._config.stash[RESOURCES].budget
-        if budget.refused and session.exitstatus == pytest.ExitCode.OK:
+        if budget.stopped and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = NOT_MEASURED
 
 
-def _plan(ahead: Forecast) -> str:
-    """Say how much there is to do: ``90 trials: 90 answers, 40 recorded, 50 to ask for, …``."""
-    plan = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
-    plan += f"{ahead.to_send} to ask for"
-    if ahead.to_send == 0 or all(model.provider == "offline" for model in ahead.models):
-        return plan
-    most = "n/a" if ahead.most_usd is None else f"${ahead.most_usd:.2f}"
-    return f"{plan}, at most {ahead.most_tokens:,} output tokens and {most}"
+def _plan(ahead: Forecast, *, by_model: bool) -> list[str]:
+    """Say how much there is to do: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
+    paid = [share for share in ahead.shares if share.model.provider != "offline"]
+    line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
+    line += f"{ahead.to_send} to ask for{_most(paid)}"
+    if not by_model or len(paid) < 2:  # noqa: PLR2004  one would only repeat the sum
+        return [line]
+    return [
+        line,
+        *(f"  {each.model.label}: {each.requests} to ask for{_most([each])}" for each in paid),
+    ]
+
+
+def _most(shares: Iterable[Share]) -> str:
+    """Bound what models will be sent and paid."""
+    shares = list(shares)
+    if not shares:
+        return ""
+    sent = sum(share.most_input_tokens for share in shares)
+    told = sum(share.most_output_tokens for share in shares)
+    usd = [share.most_usd for share in shares]
+    known = [each for each in usd if each is not None]
+    cost = _usd(math.ceil(sum(known) * 1e4) / 1e4) if len(known) == len(usd) else "cost n/a"
+    return f", at most {sent:,} tokens in, {told:,} out, {cost}"
 
 
 def _spent(runs: list[RunResult]) -> str:
     """Say what was paid in this run and what the replayed answers had cost."""
     asked = [run for run in runs if not run.completion.replayed]
     replayed = [run for run in runs if run.completion.replayed]
-    line = f"asked for {len(asked)} answers: {_dollars(asked)}"
-    return (
-        f"{line}; replayed {len(replayed)}, recorded at {_dollars(replayed)}" if replayed else line
-    )
+    retried = sum(run.completion.attempts > 1 for run in asked)
+    parts = []
+    if asked:
+        parts.append(f"asked for {len(asked)} answers: {_cost(asked)}")
+    if replayed:
+        parts.append(f"replayed {len(replayed)} answers, recorded at {_cost(replayed)}")
+    if retried:
+        parts.append(f"{retried} requests were retried")
+    return "; ".join(parts)
 
 
-def _dollars(runs: list[RunResult]) -> str:
+def _cost(runs: list[RunResult]) -> str:
     costs = [run.completion.cost_usd for run in runs]
     known = [cost for cost in costs if cost is not None]
-    return f"${sum(known):.4f}" if len(known) == len(costs) else "cost n/a"
+    if not known:
+        return "cost n/a"
+    unknown = len(costs) - len(known)
+    return _usd(sum(known)) + (f" and n/a for {unknown}" if unknown else "")
+
+
+def _usd(dollars: float) -> str:
+    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
