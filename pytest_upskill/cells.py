@@ -6,11 +6,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import fmean
+from typing import Literal
 
 from pytest_upskill import stats
-from pytest_upskill.plan import Arm
+from pytest_upskill.plan import ARMS, Arm
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.skill import GateRule
+
+CellVerdict = stats.Verdict | Literal["missing data"]
 
 Pair = tuple[TrialResult, TrialResult]
 """One case with and without the skill, each with a valid run."""
@@ -31,6 +34,8 @@ class ArmFigures:
     """Mean number of checks in a run."""
     tokens: float | None
     """Mean tokens of a run, prompt and answer; None where a server did not count."""
+    cost_usd: float | None
+    """Mean dollars of a run; None where a price is not known."""
     latency_s: float
     """Mean seconds of a run."""
 
@@ -58,16 +63,17 @@ class Cell:
         return sum(len(trial.errors) for trial in self.trials)
 
     @cached_property
+    def missing_data(self) -> str | None:
+        """Why the missing runs forbid a verdict, None where it stands."""
+        if not self.missing:
+            return None
+        planned = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
+        return stats.too_many_missing(self.counts, planned)
+
+    @cached_property
     def pairs(self) -> list[Pair]:
         """The cases that have valid runs in both arms."""
-        arms: dict[Arm, dict[str, TrialResult]] = {"with_skill": {}, "without_skill": {}}
-        for trial in self.trials:
-            if trial.runs:
-                arms[trial.arm][trial.case] = trial
-        without = arms["without_skill"]
-        return [
-            (trial, without[case]) for case, trial in arms["with_skill"].items() if case in without
-        ]
+        return [pair for pair in self._pairs if all(trial.runs for trial in pair)]
 
     @cached_property
     def asymmetric(self) -> list[str]:
@@ -86,10 +92,10 @@ class Cell:
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:
-        """Passes and valid runs of both arms, a case at a time."""
+        """Passes and valid runs of both arms, a case at a time; none in an arm that is missing."""
         return [
             stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
-            for one, other in self.pairs
+            for one, other in self._pairs
         ]
 
     @cached_property
@@ -103,14 +109,46 @@ class Cell:
         return stats.lift_interval(self.counts)
 
     @cached_property
-    def verdict(self) -> stats.Verdict:
+    def verdict(self) -> CellVerdict:
         """What the runs say of the skill."""
-        return stats.verdict(self.counts)
+        return "missing data" if self.missing_data else stats.verdict(self.counts)
+
+    @cached_property
+    def runs_needed(self) -> int | None:
+        """How many runs of each trial would probably tell; None where that many did, or unknown."""
+        return stats.runs_needed(self.counts) if self.verdict == "too few runs" else None
 
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:
         """How many times the tokens a run takes with the skill."""
-        return stats.token_ratio([(_tokens(one), _tokens(other)) for one, other in self.pairs])
+        return stats.token_ratio(self._token_pairs)
+
+    @cached_property
+    def total_token_ratio(self) -> float | None:
+        """How many times the tokens the whole cell takes with the skill: what the bill sees."""
+        return stats.total_token_ratio(self._token_pairs)
+
+    @cached_property
+    def pays_for_itself(self) -> bool:
+        """Whether a pass takes fewer tokens with the skill."""
+        return stats.pays_for_itself(
+            tokens_with=sum(sum(with_) for with_, _ in self._token_pairs),
+            passes_with=sum(one.passes for one, _ in self.pairs),
+            tokens_without=sum(sum(without) for _, without in self._token_pairs),
+            passes_without=sum(other.passes for _, other in self.pairs),
+        )
+
+    @cached_property
+    def _pairs(self) -> list[Pair]:
+        """The cases that were tried in both arms, with or without a usable reply."""
+        with_, without = (
+            {trial.case: trial for trial in self.trials if trial.arm == arm} for arm in ARMS
+        )
+        return [(trial, without[case]) for case, trial in with_.items() if case in without]
+
+    @property
+    def _token_pairs(self) -> list[tuple[list[float], list[float]]]:
+        return [(_tokens(one), _tokens(other)) for one, other in self.pairs]
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
         """Sum up the cases that both arms ran, or all of this arm where none pairs up."""
@@ -129,7 +167,9 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
     def average(of: Callable[[RunResult], float]) -> float:
         return fmean(fmean(of(run) for run in runs) for runs in valid)
 
-    counted = all(run.completion.tokens is not None for runs in valid for run in runs)
+    completions = [run.completion for runs in valid for run in runs]
+    counted = all(completion.tokens is not None for completion in completions)
+    priced = all(completion.cost_usd is not None for completion in completions)
     return ArmFigures(
         runs=sum(map(len, valid)),
         passes=sum(run.passed for runs in valid for run in runs),
@@ -137,6 +177,7 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         checks_passed=average(lambda run: sum(check.passed for check in run.checks)),
         checks=average(lambda run: len(run.checks)),
         tokens=average(lambda run: run.completion.tokens or 0) if counted else None,
+        cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,
         latency_s=average(lambda run: run.completion.latency_s),
     )
 

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_upskill.cells import Cell
+from pytest_upskill.cells import Cell, CellVerdict
 from pytest_upskill.report.text import cell_sentence, points
 from pytest_upskill.settings import Settings
+
+_SAID: Mapping[CellVerdict, str] = {
+    "hurts": "the skill hurts",
+    "no effect": "the skill has no effect",
+    "too few runs": "too few runs to tell",
+}
+"""Verdicts that a cell can fail on."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,8 +48,8 @@ def decide(cell: Cell, settings: Settings) -> Gate:
 def _undecidable(cell: Cell) -> str | None:
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran"
-    if cell.missing:
-        return f"{cell.missing} {'run has' if cell.missing == 1 else 'runs have'} no usable reply"
+    if cell.missing_data:
+        return f"missing data: {cell.missing_data}"
     if cell.asymmetric:
         return f"the arms of {cell.asymmetric[0]!r} were sent different prompts"
     return None
@@ -56,8 +63,8 @@ def _problems(cell: Cell, settings: Settings) -> Iterator[str]:
     least = _either(cell.gate.min_lift, settings.gate_min_lift)
     if cell.lift is not None and least is not None and cell.lift < least:
         yield f"lift is under {points(least)} points"
-    if cell.verdict in settings.fail_on:
-        yield f"the skill {cell.verdict}"
+    if cell.verdict.replace(" ", "-") in settings.fail_on:
+        yield _SAID[cell.verdict]
 
 
 def _either(of_file: float | None, of_options: float | None) -> float | None:

@@ -96,7 +96,7 @@ class TrialItem(pytest.Item):
         self.extra_keyword_matches |= {skill, case, model, trial.arm, *trial.case.tags}
 
     def setup(self) -> None:
-        """Wait for the answers and grade them; a run without one is an error, not a failure."""
+        """Wait for the answers and grade them; without those that decide it is an error."""
         if self.blocked:
             pytest.fail(self.blocked, pytrace=False)
         answers = self.config.stash[ANSWERS].of(self)
@@ -105,7 +105,7 @@ class TrialItem(pytest.Item):
                 raise pytest.skip.Exception(answer.unasked, _use_item_location=True)
         self.result = grade(self.trial, answers)
         self.user_properties[:] = trial_properties(self.result)
-        if self.result.errors:
+        if not self.result.settled:
             pytest.fail(safe("\n".join(dict.fromkeys(self.result.errors))), pytrace=False)
 
     def runtest(self) -> None:

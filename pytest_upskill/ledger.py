@@ -15,6 +15,9 @@ from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
 
+NOT_MEASURED = 75
+"""Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
+
 _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 
@@ -30,12 +33,30 @@ class Ledger:
         self.cells: list[Cell] = []
         """In the order of case files and chosen models."""
         self._records: dict[str, Any] = {}
+        self.not_measured = False
+        """Whether the run ends as not measured: nothing is red but what misses data."""
+        self._unmeasured = 0
+        """Reports that are red only because runs are missing."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep a trial's result; of a trial that is run again the last attempt counts."""
         record = getattr(report, "upskill", None)
         if record is not None:
             self._records[report.nodeid] = record
+            self._unmeasured += report.failed and report.when == "setup"
+
+    # First: what comes later prints the status.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """Tell CI by the exit code that nothing is red but what could not be measured."""
+        missing = self._unmeasured or any(cell.missing_data for cell in self.cells)
+        # A replay asks nobody: what is missing there was not recorded, and that is red.
+        if self._settings.cache_mode == "replay" or not missing:
+            return
+        ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        if ended and session.testsfailed == self._unmeasured:
+            self.not_measured = True
+            session.exitstatus = NOT_MEASURED
 
     # Last, so innermost: the gates come before the terminal closes its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)

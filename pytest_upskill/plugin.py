@@ -19,6 +19,12 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
         "Share of a case's runs that must pass (default 1.0), and of a skill's cases on a model.",
     ),
     ("min-lift", float, "LIFT", "Fail a skill that lifts a model by less; 0.2 is 20 points."),
+    (
+        "fail-on",
+        str,
+        "WORDS",
+        "Fail on any of hurts, regression, no-effect, too-few-runs (default: the first two).",
+    ),
     ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
     ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
     ("timeout", int, "SECONDS", "Limit of one request (default 120)."),

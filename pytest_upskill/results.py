@@ -68,8 +68,22 @@ class TrialResult:
     @property
     def passed(self) -> bool:
         """Whether enough of the valid runs passed."""
+        return bool(self.runs) and self._enough(self.passes, len(self.runs))
+
+    @property
+    def settled(self) -> bool:
+        """Whether ``passed`` would be the same, whatever the missing runs had brought."""
+        missing = len(self.errors)
+        planned = len(self.runs) + missing
+        best, worst = (
+            self._enough(self.passes + missing, planned),
+            self._enough(self.passes, planned),
+        )
+        return bool(self.runs) and best == worst
+
+    def _enough(self, passes: int, runs: int) -> bool:
         # Exact at the border: 0.1 + 0.2 must not fail a case.
-        return bool(self.runs) and self.passes >= self.min_pass_rate * len(self.runs) - 1e-9
+        return passes >= self.min_pass_rate * runs - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,9 @@ ReportFormat = Literal["json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 """Reports that options name a file for."""
 
+FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs"]
+FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
+
 DEFAULT_CACHE = ".upskill/cache"
 
 SETTINGS = pytest.StashKey["Settings"]()
@@ -42,8 +45,8 @@ class Settings:
     """Pass rate with the skill under which a cell is red; None for no such threshold."""
     gate_min_lift: float | None
     """Lift under which a cell is red; None for no such threshold."""
-    fail_on: frozenset[str]
-    """Verdicts that make a cell red."""
+    fail_on: frozenset[FailOn]
+    """What makes a cell red."""
     concurrency: int
     """Requests in flight at one host."""
     max_tokens: int
@@ -78,7 +81,7 @@ class Settings:
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
             gate_min_pass_rate=min_pass_rate,
             gate_min_lift=_rate(config, "min_lift", low=-1.0),
-            fail_on=frozenset({"hurts"}),
+            fail_on=_fail_on(config),
             concurrency=_positive(config, "concurrency", 20),
             max_tokens=_positive(config, "max_tokens", 8192),
             timeout=float(_positive(config, "timeout", 120)),
@@ -136,6 +139,19 @@ def _positive(config: pytest.Config, name: str, default: int) -> int:
     if value < 1:
         raise pytest.UsageError(f"{_option(name)} must be at least 1, got {value}")
     return int(value)
+
+
+def _fail_on(config: pytest.Config) -> frozenset[FailOn]:
+    given = _value(config, "fail_on")
+    if given is None:
+        return frozenset({"hurts", "regression"})
+    words = [word.strip() for word in given.split(",") if word.strip()]
+    for word in words:
+        if word not in FAIL_ON:
+            raise pytest.UsageError(
+                f"--upskill-fail-on: no such word {word!r}: write any of {', '.join(FAIL_ON)}"
+            )
+    return frozenset(known for known in FAIL_ON if known in words)
 
 
 def _report(config: pytest.Config, name: ReportFormat) -> Path | None:

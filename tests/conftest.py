@@ -15,6 +15,7 @@ import pytest
 # such as PyYAML's do not survive a second import.
 import pytest_upskill.run  # noqa: F401
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
+from tests.scripted import script as script  # noqa: PLC0414  a fixture
 
 Run = Callable[..., pytest.RunResult]
 WriteSkill = Callable[..., Path]

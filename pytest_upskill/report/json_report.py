@@ -9,10 +9,10 @@ from typing import Any, Final, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.cells import ArmFigures, Cell
+from pytest_upskill.cells import ArmFigures, Cell, CellVerdict
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.stats import TokenRatio, Verdict
+from pytest_upskill.stats import TokenRatio
 
 FORMAT: Final = 1
 
@@ -34,7 +34,7 @@ class Lift:
 class Figures:
     """What a cell's trials amount to; made anew when a report is read."""
 
-    verdict: Verdict
+    verdict: CellVerdict
     lift: Lift | None
     token_ratio: TokenRatio | None
     with_skill: ArmFigures | None

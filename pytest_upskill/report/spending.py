@@ -9,12 +9,9 @@ import pytest
 
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.forecast import Forecast, Share
-from pytest_upskill.ledger import Ledger
+from pytest_upskill.ledger import NOT_MEASURED, Ledger
 from pytest_upskill.results import RunResult
 from pytest_upskill.settings import Settings
-
-NOT_MEASURED = 75
-"""Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
 
 
 class Spending:

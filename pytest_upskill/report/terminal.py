@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.cells import Cell
-from pytest_upskill.gate import Gate
-from pytest_upskill.ledger import Ledger
+from pytest_upskill.ledger import NOT_MEASURED, Ledger
+from pytest_upskill.report.notes import notes
 from pytest_upskill.report.table import table
 from pytest_upskill.settings import Settings
-from pytest_upskill.stats import runs_needed
 
 
 class Terminal:
@@ -50,25 +48,10 @@ class Terminal:
             red = cell is not None and f"{cell.path}::gate[{cell.model}]" in failed
             green = cell is not None and not red and cell.verdict == "helps"
             terminalreporter.line(line, red=red, green=green)
-        for line in _notes(cells, self._ledger.gates):
+        for line in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
             terminalreporter.line(line)
-
-
-def _notes(cells: list[Cell], gates: list[Gate]) -> list[str]:
-    """Say what the table cannot: why a gate is open, and what would bring a verdict."""
-    notes = [
-        f"{gate.cell.skill} on {gate.cell.model}: {gate.text}"
-        for gate in gates
-        if gate.outcome == "skipped"
-    ]
-    needed = [
-        runs
-        for cell in cells
-        if cell.verdict == "too few runs" and (runs := runs_needed(cell.counts)) is not None
-    ]
-    if needed:
-        notes.append(
-            f"too few runs: --upskill-runs {min(needed)} would probably tell in "
-            f"{'one cell' if len(needed) == 1 else 'some cells'}"
-        )
-    return notes
+        if self._ledger.not_measured:
+            terminalreporter.line(
+                f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured",
+                yellow=True,
+            )

@@ -46,12 +46,11 @@ def failure(result: TrialResult) -> str:
         if not run.passed:
             missed.setdefault(tuple(_misses(run)), []).append(number)
     first = next(iter(missed))
-    if len(result.runs) == 1:
+    if len(result.runs) == 1 and not result.errors:
         return "\n".join(first)
-    lines = [
-        f"{result.passes} of {len(result.runs)} runs passed, {result.min_pass_rate:.0%} must: "
-        f"{first[0]}"
-    ]
+    missing = f" ({len(result.errors)} missing)" if result.errors else ""
+    passed = f"{result.passes} of {len(result.runs)} runs passed{missing}"
+    lines = [f"{passed}, {result.min_pass_rate:.0%} must: {first[0]}"]
     for misses, numbers in missed.items():
         lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
         lines += [f"  {line}" for line in misses]
@@ -64,8 +63,9 @@ def cell_sentence(cell: Cell) -> str:
     if one is None or other is None or cell.lift is None or cell.interval is None:
         return "no case ran in both arms"
     low, high = cell.interval
+    needed = f", about {cell.runs_needed} would tell" if cell.runs_needed else ""
     return (
-        f"{cell.verdict}: passed {other.pass_rate:.0%} without, {one.pass_rate:.0%} with, "
+        f"{cell.verdict}{needed}: passed {other.pass_rate:.0%} without, {one.pass_rate:.0%} with, "
         f"lift {points(cell.lift)} points [{points(low)}, {points(high)}]"
     )
 

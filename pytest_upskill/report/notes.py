@@ -1,0 +1,69 @@
+"""Lines below the table: what its columns cannot say of a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_upskill import stats
+from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Gate
+from pytest_upskill.report.text import points
+
+
+def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
+    """Write what stands beside the verdicts.
+
+    Args:
+        gates: What was decided about each cell.
+        verbose: Whether to give the secondary figures too.
+    """
+    for gate in gates:
+        name = f"{gate.cell.skill} on {gate.cell.model}"
+        yield from (f"{name}: {note}" for note in _remarks(gate))
+        if verbose:
+            yield from (f"{name}: {note}" for note in _figures(gate.cell))
+
+
+def _remarks(gate: Gate) -> Iterator[str]:
+    cell = gate.cell
+    if gate.outcome == "skipped":
+        yield gate.text
+    elif cell.missing:
+        yield f"{_are(cell.missing)} missing (no usable reply); the verdict stands without"
+    if stats.mixed(cell.counts):
+        yield "mixed: clearly helps some cases and clearly hurts others"
+
+
+def _are(runs: int) -> str:
+    return "1 run is" if runs == 1 else f"{runs} runs are"
+
+
+def _figures(cell: Cell) -> Iterator[str]:
+    if cell.token_ratio is not None:
+        yield _tokens(cell, cell.token_ratio)
+    interval = stats.population_interval(cell.counts)
+    if interval is not None and cell.lift is not None:
+        low, high = interval
+        yield (
+            f"on new prompts like these: lift {points(cell.lift)} points "
+            f"[{points(low)}, {points(high)}]"
+        )
+
+
+def _tokens(cell: Cell, ratio: stats.TokenRatio) -> str:
+    """Say what the skill costs: ``tokens x1.32 [1.10, 1.58]; pays for itself if ...``."""
+    text = f"tokens x{ratio.ratio:.2f}"
+    if ratio.low is not None and ratio.high is not None:
+        text += f" [{ratio.low:.2f}, {ratio.high:.2f}]"
+    one, other = cell.with_skill, cell.without_skill
+    if one is None or other is None or cell.total_token_ratio is None:
+        return text
+    if one.tokens is None or other.tokens is None:
+        return f"{text} where the server counted"
+    if one.cost_usd and other.cost_usd:
+        text += f", ${other.cost_usd:.4f} -> ${one.cost_usd:.4f} a run"
+    return (
+        f"{text}; pays for itself if it passes over {cell.total_token_ratio:.2f} times as often: "
+        f"{other.pass_rate:.0%} -> {one.pass_rate:.0%}, "
+        f"so it {'does' if cell.pays_for_itself else 'does not'}"
+    )

@@ -1,0 +1,68 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Run
+from tests.scripted import Script
+
+HURTS = {"one": "----- +++++", "two": "----- +++++"}
+NO_EFFECT = {f"case{number}": "+++++ +++++" for number in range(6)}
+TOO_FEW = {"one": "++--- +----"}
+
+
+@pytest.mark.parametrize(
+    ("cases", "words", "red"),
+    [
+        (HURTS, None, "the skill hurts"),
+        (HURTS, "no-effect,too-few-runs", None),
+        (HURTS, "", None),
+        (NO_EFFECT, None, None),
+        (NO_EFFECT, "hurts, no-effect", "the skill has no effect"),
+        (TOO_FEW, None, None),
+        (TOO_FEW, "too-few-runs", "too few runs to tell"),
+    ],
+)
+def test_a_cell_is_red_for_the_verdicts_chosen(
+    script: Script,
+    run_once: Run,
+    cases: dict[str, str],
+    words: str | None,
+    red: str | None,
+) -> None:
+    args = script(**cases)
+    options = () if words is None else (f"--upskill-fail-on={words}",)
+
+    result = run_once(*args, "--upskill-min-pass-rate=0", *options)
+
+    assert result.ret == (pytest.ExitCode.TESTS_FAILED if red else pytest.ExitCode.OK)
+    if red:
+        result.stdout.fnmatch_lines([f"csv on haiku: {red} (*)"])
+
+
+def test_the_ini_file_chooses_too(script: Script, run_once: Run, pytester: pytest.Pytester) -> None:
+    args = script(**TOO_FEW)
+    pytester.makeini("[pytest]\nupskill_fail_on = too-few-runs")
+
+    result = run_once(*args, "--upskill-min-pass-rate=0")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_an_unknown_word_is_one_line(script: Script, run_once: Run) -> None:
+    args = script(**TOO_FEW)
+
+    result = run_once(*args, "--upskill-fail-on=hurt")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert result.stderr.lines[0] == (
+        "ERROR: --upskill-fail-on: no such word 'hurt': "
+        "write any of hurts, regression, no-effect, too-few-runs"
+    )
+
+
+def test_too_few_runs_come_with_how_many_would_do(script: Script, run_once: Run) -> None:
+    args = script(**TOO_FEW)
+
+    result = run_once(*args, "--upskill-min-pass-rate=0")
+
+    result.stdout.fnmatch_lines(["  haiku * +20 * too few runs: ~92 *"])

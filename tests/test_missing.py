@@ -1,0 +1,88 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.ledger import NOT_MEASURED
+from tests import junit
+from tests.conftest import Run
+from tests.scripted import Script
+
+
+def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_its_own(
+    script: Script, run: Run, pytester: pytest.Pytester
+) -> None:
+    args = script(one="+++!! -----", two="++++! -----")
+
+    result = run(*args, "--junitxml=junit.xml", "-rs")
+
+    assert result.ret == NOT_MEASURED
+    result.assert_outcomes(passed=2, errors=2, skipped=1)
+    why = "missing data: 3 of 10 runs with the skill are missing, more than 20 %"
+    result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
+    result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
+    result.stdout.fnmatch_lines(["exit code 75: nothing has failed, but not all was measured"])
+    gate = junit.cases_of(pytester.path / "junit.xml")["gate[haiku]"]
+    assert junit.properties(gate)["upskill.verdict"] == "missing data"
+
+
+def test_few_missing_runs_leave_the_verdict_and_are_shown(script: Script, run_once: Run) -> None:
+    args = script(one="+++++++++! ----------", two="++++++++++ ----------")
+
+    result = run_once(*args)
+
+    assert result.ret == NOT_MEASURED
+    result.assert_outcomes(passed=4, errors=1)
+    result.stdout.fnmatch_lines(
+        [
+            "  haiku * +100 * helps *",
+            "csv on haiku: 1 run is missing (no usable reply); the verdict stands without",
+        ]
+    )
+
+
+def test_missing_runs_that_could_turn_the_verdict_forbid_it(script: Script, run_once: Run) -> None:
+    args = script(one="+++-! -----", two="----! -----")
+
+    result = run_once(*args, "--upskill-min-pass-rate=0")
+
+    assert result.ret == NOT_MEASURED
+    result.assert_outcomes(passed=4, skipped=1)
+    result.stdout.fnmatch_lines(
+        ["csv on haiku: no decision: missing data: the missing runs could turn the verdict 'helps'"]
+    )
+
+
+def test_a_failed_case_is_red_whatever_else_is_missing(script: Script, run_once: Run) -> None:
+    args = script(one="+++++ -----", two="++++! -----", three="+++-+ -----")
+
+    result = run_once(*args)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=5, failed=1, errors=1)
+
+
+def test_a_case_that_no_missing_run_could_save_has_failed(script: Script, run_once: Run) -> None:
+    args = script(one="++-+! -----", two="+++++ -----")
+
+    result = run_once(*args)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(["3 of 4 runs passed (1 missing), 100% must: contains 'right'*"])
+
+
+def test_a_failed_gate_is_red_whatever_is_missing(script: Script, run_once: Run) -> None:
+    args = script(one="----- +++++", two="----- +++++", three="----! +++++")
+
+    result = run_once(*args, "--upskill-min-pass-rate=0")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=6, failed=1)
+
+
+def test_a_replay_that_lacks_a_recording_is_red(script: Script, run_once: Run) -> None:
+    args = script(one="+ -")
+
+    result = run_once(*args, "--upskill-cache=replay")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
