@@ -116,6 +116,7 @@ class _Asker:
         self._concurrency = concurrency
         self._recording = recording
         self._clients: dict[Host, asyncio.Task[Client]] = {}
+        self._answers: dict[tuple[Host, Request], asyncio.Task[Answer]] = {}
         self._first_calls = FirstCalls()
         self._threads = ThreadPoolExecutor(
             len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
@@ -125,15 +126,8 @@ class _Asker:
         """Get one run's answer; what keeps it from coming is told, not raised."""
         nodeid, run = key
         trial = self._trials[nodeid]
-        asked = request(trial, run)
-        host = self._hosts[trial.model]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
-        completion = self._cache.load(asked, host.url) if host.recorded else None
-        if completion is not None:
-            return await self._compile(trial, completion)
-        if host.recorded and self._cache.mode == "replay":
-            return Answer(completion=None, error=self._unrecorded(subject, asked, host))
-        answer = await self._pay(asked, host, subject)
+        answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
         if answer.completion is None:
             return answer
         return await self._compile(trial, answer.completion)
@@ -145,6 +139,27 @@ class _Asker:
         for task in self._clients.values():
             if task.done() and not task.cancelled() and task.exception() is None:
                 await task.result().aclose()
+
+    async def _once(self, asked: Request, host: Host, subject: str) -> Answer:
+        """Get what was or will be answered to ``asked``, whoever else asks the same."""
+        if not host.recorded or self._cache.mode == "off":
+            return await self._pay(asked, host, subject)
+        # Two labels of one model, or two skills without their blocks, ask the same.
+        same = host, replace(asked, model=replace(asked.model, label=""))
+        task = self._answers.get(same)
+        if task is None:
+            task = asyncio.create_task(self._recall(asked, host, subject))
+            self._answers[same] = task
+        return await task
+
+    async def _recall(self, asked: Request, host: Host, subject: str) -> Answer:
+        """Replay a recording, or ask where that is allowed."""
+        completion = self._cache.load(asked, host.url)
+        if completion is not None:
+            return Answer(completion=completion)
+        if self._cache.mode == "replay":
+            return Answer(completion=None, error=self._unrecorded(subject, asked, host))
+        return await self._pay(asked, host, subject)
 
     async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""

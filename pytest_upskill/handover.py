@@ -32,6 +32,11 @@ class Handover:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._open = folder / "open"
+
+    def start(self) -> None:
+        """Tell whoever waits that something will come."""
+        self._open.touch()
 
     def give(self, nodeid: str, answers: Sequence[Answer]) -> None:
         """Put a trial's answers where a worker waits for them."""
@@ -45,14 +50,15 @@ class Handover:
         """
         file = self._folder / _name(nodeid)
         while not file.exists():
-            if (self._folder / "stopped").exists():
+            if not self._open.exists():
                 raise StoppedError
             time.sleep(_POLL_S)
         return _ANSWERS.validate_json(file.read_bytes())
 
     def stop(self) -> None:
         """Tell whoever waits that nothing more will come."""
-        self._write("stopped", "")
+        # Deleting works on a full disk too.
+        self._open.unlink(missing_ok=True)
 
     def refuse(self, nodeids: Iterable[str]) -> None:
         """Say which trials will not be run, so that nobody pays for them."""

@@ -68,6 +68,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         action="store_true",
         help="Say what would be asked and what it would cost at most, and ask nothing.",
     )
+    group.addoption(
+        "--upskill-cache-prune",
+        action="store_true",
+        help="Delete recordings that no trial refers to, and run nothing; with "
+        "--upskill-dry-run, list them.",
+    )
     parser.addini("upskill_prices", "Own prices, 'label = IN/OUT'.", type="linelist", default=[])
     group.addoption(
         "--upskill-require-compilers",
@@ -92,8 +98,8 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Keep a dry run in one process: there is nothing to distribute."""
-    if config.getoption("upskill_dry_run"):
+    """Keep in one process what runs no trial: there is nothing to distribute."""
+    if config.getoption("upskill_dry_run") or config.getoption("upskill_cache_prune"):
         config.option.numprocesses = None
         config.option.dist = "no"
         config.option.tx = []

@@ -14,6 +14,7 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.prices import Prices
+from pytest_upskill.prune import Prune
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
 from pytest_upskill.report.repeats import Repeats
@@ -50,7 +51,9 @@ def start(config: pytest.Config) -> None:
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)
     plugins.register(spending, "upskill-spending")
-    if config.getoption("dist", "no") == "no":
+    if settings.prune:
+        plugins.register(Prune(config, settings), "upskill-prune")
+    elif config.getoption("dist", "no") == "no":
         own = config.stash[ANSWERS] = OwnAnswers(config, spending)
         plugins.register(own, "upskill-answers")
     else:

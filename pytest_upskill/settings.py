@@ -64,6 +64,8 @@ class Settings:
     prices: Mapping[str, OwnPrice]
     """The user's own prices, by label of the model."""
     dry_run: bool
+    prune: bool
+    """Whether to delete unused recordings instead of running."""
     reports: Mapping[ReportFormat, Path]
     """Files to write at the end."""
 
@@ -93,6 +95,7 @@ class Settings:
             max_cost=_max_cost(config),
             prices=_prices(config),
             dry_run=bool(config.getoption("upskill_dry_run")),
+            prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
         )
 

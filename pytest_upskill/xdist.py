@@ -32,6 +32,7 @@ class Controller:
         self._spending = spending
         self._folder = Path(tempfile.mkdtemp(prefix="pytest-upskill-"))
         self._handover = Handover(self._folder)
+        self._handover.start()
         self._trials: dict[str, Trial] = {}
         self._fetcher: Fetcher[Key, Answer] | None = None
         config.add_cleanup(self._close)
@@ -66,8 +67,12 @@ class Controller:
         """Give a trial's answers as soon as the last of its runs is in."""
 
         def done(_: Future[Answer]) -> None:
-            if all(future.done() for future in futures) and not futures[0].cancelled():
+            if not all(future.done() for future in futures) or futures[0].cancelled():
+                return
+            try:
                 self._handover.give(nodeid, [_answer(future) for future in futures])
+            except OSError:  # a full disk: workers must not wait for what cannot reach them
+                self._handover.stop()
 
         for future in futures:
             future.add_done_callback(done)
@@ -94,7 +99,10 @@ class HandedAnswers:
         try:
             return self._handover.take(item.nodeid)
         except StoppedError:
-            pytest.fail("the run was stopped before this trial had its answers", pytrace=False)
+            pytest.fail(
+                "the run was stopped, or the disk is full, before this trial had its answers",
+                pytrace=False,
+            )
 
 
 def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
