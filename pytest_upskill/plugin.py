@@ -38,6 +38,7 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
         "What compilers run in: auto (default), bwrap, landlock, limits or off.",
     ),
     ("json", str, "PATH", "Write everything as JSON."),
+    ("md", str, "PATH", "Write a summary as Markdown, such as for a pull request's comment."),
 )
 
 # By name: pytest takes the types themselves only since 9.2.

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.ledger import Ledger
+from pytest_upskill.report.actions import listening, tell_actions
 from pytest_upskill.report.document import Report, report_of
-from pytest_upskill.report.formats import render
+from pytest_upskill.report.formats import write
 from pytest_upskill.settings import Settings
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -29,17 +30,19 @@ class Files:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write what was asked for; a file that cannot be written makes the session red."""
         idle = self._settings.dry_run or self._config.option.collectonly
-        if idle or exitstatus in _NOTHING_RAN:
+        unread = not self._settings.reports and not listening(os.environ)
+        if idle or unread or exitstatus in _NOTHING_RAN:
             return
-        for file, text in self._files():
+        report = self._report()
+        for wanted, file in self._settings.reports.items():
             try:
-                file.parent.mkdir(parents=True, exist_ok=True)
-                file.write_text(text, "utf-8")
+                write(report, wanted, file)
             except OSError as error:
                 self._problems.append(f"cannot write {file}: {error.strerror}")
                 session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
             else:
                 self._written.append(file)
+        self._problems += tell_actions(report, os.environ)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name the files."""
@@ -48,12 +51,6 @@ class Files:
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 terminalreporter.line(f"upskill report: {file}")
-
-    def _files(self) -> Iterator[tuple[Path, str]]:
-        if self._settings.reports:
-            report = self._report()
-            for wanted, file in self._settings.reports.items():
-                yield file, render(report, wanted)
 
     def _report(self) -> Report:
         compilers = self._config.stash[RESOURCES].compilers

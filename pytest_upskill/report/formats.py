@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import assert_never
 
 from pytest_upskill.report.document import Report
 from pytest_upskill.settings import ReportFormat
+
+
+def write(report: Report, wanted: ReportFormat, file: Path) -> None:
+    """Write a report to a file, in folders that are made where they are missing.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(render(report, wanted), "utf-8")
 
 
 def render(report: Report, wanted: ReportFormat) -> str:
@@ -15,5 +26,9 @@ def render(report: Report, wanted: ReportFormat) -> str:
             from pytest_upskill.report.json_report import write_json
 
             return write_json(report)
+        case "md":
+            from pytest_upskill.report.markdown import write_markdown
+
+            return write_markdown(report)
         case _:
             assert_never(wanted)

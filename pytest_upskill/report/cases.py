@@ -1,0 +1,98 @@
+"""The cases of a cell, one line each: what both arms did, and what that tells."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_upskill.cells import ArmFigures, Cell, figures
+from pytest_upskill.results import TrialResult
+from pytest_upskill.stats import CaseCounts, Interval, lift_interval
+
+Standing = Literal["worse", "incomplete", "never passes", "better", "same", "always passes"]
+"""What a case tells. Passed or missed by every run of both arms, it cannot tell of the skill."""
+
+_ORDER: tuple[Standing, ...] = (
+    "worse",
+    "incomplete",
+    "never passes",
+    "same",
+    "better",
+    "always passes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """One case of a cell in both arms."""
+
+    case: str
+    line: int
+    """Line of the case in its file, from 1."""
+    question: str
+    with_skill: TrialResult | None
+    without_skill: TrialResult | None
+
+    @property
+    def trials(self) -> list[TrialResult]:
+        """Those of both arms that ran."""
+        return [trial for trial in (self.with_skill, self.without_skill) if trial is not None]
+
+    @property
+    def counts(self) -> CaseCounts:
+        """Passes and valid runs of both arms."""
+        one, other = self.with_skill, self.without_skill
+        return CaseCounts(
+            one.passes if one else 0,
+            len(one.runs) if one else 0,
+            other.passes if other else 0,
+            len(other.runs) if other else 0,
+        )
+
+    @property
+    def difference(self) -> float | None:
+        """Pass rate with the skill minus without, None unless both arms have valid runs."""
+        one, other = arm_figures(self.with_skill), arm_figures(self.without_skill)
+        return one.pass_rate - other.pass_rate if one and other else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The difference's 95 % interval."""
+        return lift_interval([self.counts])
+
+    @property
+    def standing(self) -> Standing:
+        """What the case tells."""
+        if self.difference is None:
+            return "incomplete"
+        if self.difference:
+            return "better" if self.difference > 0 else "worse"
+        passes = self.counts.passes_with
+        if passes == 0:
+            return "never passes"
+        return "always passes" if passes == self.counts.runs_with else "same"
+
+
+def case_lines(cell: Cell) -> list[CaseLine]:
+    """List the cases of a cell, those that call for a look first."""
+    cases: dict[str, dict[str, TrialResult]] = {}
+    for trial in cell.trials:
+        cases.setdefault(trial.case, {})[trial.arm] = trial
+    lines = []
+    for case, arms in cases.items():
+        first = next(iter(arms.values()))
+        lines.append(
+            CaseLine(
+                case=case,
+                line=first.line,
+                question=first.question,
+                with_skill=arms.get("with_skill"),
+                without_skill=arms.get("without_skill"),
+            )
+        )
+    return sorted(lines, key=lambda case: (_ORDER.index(case.standing), case.difference or 0.0))
+
+
+def arm_figures(trial: TrialResult | None) -> ArmFigures | None:
+    """Sum up one trial, None without a valid run."""
+    return figures([trial.runs]) if trial and trial.runs else None

@@ -1,0 +1,117 @@
+"""What Markdown and HTML say alike of cells and reports, in few words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import fmean
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Gate
+from pytest_upskill.report.document import Report, dollars, runs_of
+from pytest_upskill.report.text import points
+from pytest_upskill.stats import Verdict
+
+VERDICTS: tuple[Verdict, ...] = ("hurts", "too few runs", "no effect", "helps")
+"""The one that calls for a look first."""
+
+ICONS = {"hurts": "\u274c", "too few runs": "\u2754", "no effect": "\u2796", "helps": "\u2705"}
+
+
+def headline(report: Report) -> str:
+    """Say in one line what came out: ``2 of 6 gates failed: 4 help, 1 no effect, 1 hurts``."""
+    gates = report.gates
+    if not gates:
+        return "No trial ran"
+    counts = Counter(gate.cell.verdict for gate in gates)
+    failed = sum(gate.outcome == "failed" for gate in gates)
+    undecided = sum(gate.outcome == "skipped" for gate in gates)
+    if len(gates) == 1:
+        (gate,) = gates
+        first = f"{gate.cell.skill} on {gate.cell.model}: {gate.cell.verdict}"
+        return f"{first}, {_outcome(gate)}"
+    verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
+    outcome = f"{failed} of {len(gates)} gates failed" if failed else _passed(len(gates), undecided)
+    return f"{outcome} ({verdicts})"
+
+
+def scope(report: Report) -> str:
+    """Say what the numbers are about."""
+    cells = report.cells
+    cases = len({(cell.path, trial.case) for cell in cells for trial in cell.trials})
+    repeats = sorted({len(t.runs) + len(t.errors) for cell in cells for t in cell.trials})
+    runs = "-".join(dict.fromkeys((str(repeats[0]), str(repeats[-1])))) if repeats else "0"
+    return (
+        f"Measured on these {cases} cases, {runs} runs of each in each arm: intervals say how the "
+        "same cases would do if run again, not how other prompts would."
+    )
+
+
+def matrix_text(cell: Cell) -> str:
+    """Sum a cell up: both pass rates, the lift with its interval, the ratio of tokens."""
+    rates = [
+        "?" if arm is None else f"{100 * arm.pass_rate:.0f}"
+        for arm in (cell.without_skill, cell.with_skill)
+    ]
+    parts = [f"{rates[0]} \u2192 {rates[1]} %"]
+    if cell.lift is not None and cell.interval is not None:
+        low, high = cell.interval
+        parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
+    if cell.token_ratio is not None:
+        parts.append(f"\u00d7{cell.token_ratio.ratio:.2g} tok")
+    return "  ".join(parts)
+
+
+def costs(report: Report) -> list[tuple[str, str]]:
+    """Name what the answers cost, in dollars and tokens."""
+    runs = list(runs_of(report.cells))
+    asked = [run for run in runs if not run.completion.replayed]
+    replayed = [run for run in runs if run.completion.replayed]
+    tokens = [run.completion.tokens for run in runs]
+    known = [count for count in tokens if count is not None]
+    return [
+        ("asked for", f"{len(asked)} answers, {money(dollars(asked))}"),
+        ("replayed", f"{len(replayed)} answers, recorded at {money(dollars(replayed))}"),
+        ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
+        ("missing runs", str(sum(cell.missing for cell in report.cells))),
+    ]
+
+
+def money(amount: float | None) -> str:
+    """Write dollars."""
+    return "cost n/a" if amount is None else f"${amount:.4f}"
+
+
+def overall_verdict(cells: Sequence[Cell]) -> str:
+    """Name the verdict that calls for a look first."""
+    return min((cell.verdict for cell in cells), key=VERDICTS.index, default="too few runs")
+
+
+def mean_lift(cells: Sequence[Cell]) -> float | None:
+    """Average the lift over the cells that have one."""
+    lifts = [cell.lift for cell in cells if cell.lift is not None]
+    return fmean(lifts) if lifts else None
+
+
+def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]]]]:
+    """Arrange the gates by skill and model.
+
+    Returns:
+        The models, and each skill with its gate on each of them; None where it did not run.
+    """
+    models = list(dict.fromkeys(cell.model for cell in report.cells))
+    rows: dict[str, dict[str, Gate]] = {}
+    for gate in report.gates:
+        rows.setdefault(gate.cell.path, {})[gate.cell.model] = gate
+    return models, [
+        (next(iter(gates.values())).cell.skill, [gates.get(model) for model in models])
+        for gates in rows.values()
+    ]
+
+
+def _outcome(gate: Gate) -> str:
+    return {"passed": "gate passed", "failed": "gate failed", "skipped": gate.text}[gate.outcome]
+
+
+def _passed(gates: int, undecided: int) -> str:
+    return f"{gates - undecided} of {gates} gates passed" if undecided else f"{gates} gates passed"

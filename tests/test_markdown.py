@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from pytest_upskill.report.markdown import COMMENT_LIMIT, MARKER, code, write_markdown
+from tests.conftest import Run, WriteSkill
+from tests.reporting import cell, counted, report, run, trial
+
+HOSTILE = (
+    "</details><script>alert(1)</script><img src=//evil.example/x>\n"
+    "@octocat closes #1 [link](https://evil.example) ![](//evil.example/x)\n"
+    "``` \n# not a heading\n~~~~\n`````` \n| a | b |\n\x1b[31mred\u202ecod\n<!-- pytest-upskill -->"
+)
+OWN_HTML = re.compile(r"</?details>|<summary><code>[^<]*</code></summary>|<br>|" + MARKER)
+
+
+def tokens(markdown: str) -> list[Token]:
+    parsed = MarkdownIt("commonmark").enable("table").parse(markdown)
+    return [each for token in parsed for each in (token, *(token.children or ()))]
+
+
+def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
+    page = write_markdown(report(counted([(5, 0), (4, 1)]), counted([(0, 5)], model="opus")))
+
+    lines = page.splitlines()
+    assert lines[0] == MARKER
+    assert lines[1] == "### ❌ 1 of 2 gates failed (helps 1, hurts 1)"
+    assert lines[3].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
+
+
+def test_the_matrix_holds_each_skill_on_each_model() -> None:
+    page = write_markdown(
+        report(
+            counted([(5, 0), (5, 1)]),
+            counted([(4, 5), (0, 5)], model="opus"),
+            counted([(5, 0), (5, 1)], skill="csv"),
+        )
+    )
+
+    assert "| skill | `haiku` | `opus` |" in page
+    helps = "✅ helps<br>10 → 100 %  +90 [+54, +98]  \N{MULTIPLICATION SIGN}2.2 tok"
+    assert f"| `billing` | {helps} | ❌ hurts<br>" in page
+    assert page.count("**gate failed**") == 1
+    assert f"| `csv` | {helps} | \N{EN DASH} |" in page
+
+
+def test_cases_that_got_worse_come_before_the_details() -> None:
+    page = write_markdown(report(counted([(5, 0), (5, 0), (1, 5)])))
+
+    before, _ = page.split("<details>", 1)
+    assert "#### Cases that got worse with the skill" in before
+    assert "| `billing::case-3` | `haiku` | 5/5 | 1/5 | -80 |" in before
+    assert "billing::case-1" not in before
+
+
+def test_a_gate_without_a_decision_is_no_passed_gate() -> None:
+    gates = report(counted([(5, 0)])).gates
+    whole = report(counted([(5, 0)]), counted([(5, 0)], model="opus"))
+    undecided = type(gates[0])(cell=gates[0].cell, outcome="skipped", text="no decision: 1 of 2")
+
+    page = write_markdown(type(whole)(sessions=whole.sessions, gates=(undecided, whole.gates[1])))
+
+    assert "1 of 2 gates passed" in page
+    assert "- `billing on haiku`: `no decision: 1 of 2`" in page
+
+
+def test_why_a_case_missed_is_folded_with_its_answer() -> None:
+    missed = run(passed=False, text="I do not know.", message="contains: '37' is not in the answer")
+    page = write_markdown(
+        report(
+            cell(trial("a", "with_skill", [run(), missed]), trial("a", "without_skill", [run()]))
+        )
+    )
+
+    assert "<summary><code>billing::a on haiku, with_skill: 1/2 passed</code></summary>" in page
+    assert "MISS contains: &#x27;37&#x27;" not in page
+    assert "MISS contains: '37' is not in the answer" in page
+    assert "I do not know." in page
+
+
+def test_hostile_text_stays_text_wherever_it_comes_from() -> None:
+    missed = run(passed=False, text=HOSTILE, message=HOSTILE)
+    page = write_markdown(
+        report(
+            cell(
+                trial(HOSTILE, "with_skill", [missed], skill=HOSTILE, model=HOSTILE),
+                trial(HOSTILE, "without_skill", [], skill=HOSTILE, errors=(HOSTILE,)),
+            )
+        )
+    )
+
+    found = tokens(page)
+    html = "".join(token.content for token in found if token.type in {"html_block", "html_inline"})
+    prose = "".join(token.content for token in found if token.type == "text")
+    assert not {"link_open", "image"} & {token.type for token in found}
+    assert not OWN_HTML.sub("", html).strip()
+    assert page.count("<details>") == html.count("<details>") == html.count("</details>")
+    assert "octocat" not in prose
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+
+
+@pytest.mark.parametrize("text", ["", "`", "a`b", "```", " ", "a|b", "x\ny", "\\", "a\\|b"])
+def test_inline_code_shows_what_it_was_given(text: str) -> None:
+    (token,) = (each for each in tokens(f"x {code(text)} x") if each.type == "code_inline")
+
+    assert token.content.strip() == text.replace("\n", " ").strip()
+
+
+def test_a_page_of_any_size_fits_into_a_comment() -> None:
+    missed = run(passed=False, text="語" * 10_000, message="m" * 200)
+    trials = [trial(f"case-{number}", "with_skill", [missed] * 2) for number in range(500)]
+
+    page = write_markdown(report(cell(*trials), counted([(5, 5)] * 500, model="opus")))
+
+    assert COMMENT_LIMIT / 2 < len(page.encode()) <= COMMENT_LIMIT
+    assert "parts left out for size" in page
+    assert page.count("<details>") == page.count("</details>")
+    assert "cost, versions, how to read this" in page
+
+
+def test_a_run_writes_the_page_and_the_summary_of_its_job(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill()
+    summary, outputs = pytester.path / "summary.md", pytester.path / "outputs"
+    summary.write_text("# Before\n", "utf-8")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(outputs))
+
+    run("--upskill-models", "offline", "--upskill-md", "page.md", "--upskill-runs=5", "skills")
+
+    page = (pytester.path / "page.md").read_text("utf-8")
+    assert page.startswith(f"{MARKER}\n### ✅ `billing on offline: helps, gate passed`\n")
+    assert summary.read_text("utf-8") == f"# Before\n{page}"
+    assert outputs.read_text("utf-8") == "verdict=helps\nlift=1.0000\nregressed=[]\n"
+
+
+def test_the_outputs_name_what_failed_on_one_line(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_skill(gate={"min_lift": 0.5}, body="Nothing about money.\n")
+    monkeypatch.setenv("GITHUB_OUTPUT", str(pytester.path / "outputs"))
+
+    run_once("--upskill-models", "offline", "skills")
+
+    text = (pytester.path / "outputs").read_text("utf-8")
+    assert 'regressed=["billing on offline"]\n' in text
+
+
+def test_a_summary_that_is_nearly_full_is_not_overfilled(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_skill()
+    summary = pytester.path / "summary.md"
+    summary.write_bytes(b"x" * 899_900)
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
+
+    run_once("--upskill-models", "offline", "skills")
+
+    assert summary.stat().st_size <= 900_000
+
+
+def test_a_summary_that_cannot_be_written_fails_nothing(
+    run_once: Run, write_skill: WriteSkill, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill()
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "missing" / "summary.md"))
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["cannot write GITHUB_STEP_SUMMARY: No such file or directory"])
