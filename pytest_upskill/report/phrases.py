@@ -3,19 +3,30 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from pytest_upskill.cells import Cell
+from pytest_upskill.cells import Cell, CellVerdict
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.text import points
-from pytest_upskill.stats import Verdict
 
-VERDICTS: tuple[Verdict, ...] = ("hurts", "too few runs", "no effect", "helps")
+VERDICTS: tuple[CellVerdict, ...] = (
+    "hurts",
+    "missing data",
+    "too few runs",
+    "no effect",
+    "helps",
+)
 """The one that calls for a look first."""
 
-ICONS = {"hurts": "\u274c", "too few runs": "\u2754", "no effect": "\u2796", "helps": "\u2705"}
+ICONS: Mapping[CellVerdict, str] = {
+    "hurts": "\u274c",
+    "missing data": "\u26a0\ufe0f",
+    "too few runs": "\u2754",
+    "no effect": "\u2796",
+    "helps": "\u2705",
+}
 
 
 def headline(report: Report) -> str:
