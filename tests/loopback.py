@@ -81,9 +81,7 @@ class Loopback:
         self._open = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
-        self._server = ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
-        self._server.daemon_threads = True
-        self._server.block_on_close = False
+        self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.loopback = self  # type: ignore[attr-defined]
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
@@ -127,6 +125,13 @@ def loopback() -> Iterator[Loopback]:
     server = Loopback()
     yield server
     server.close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    block_on_close = False
+    # The default of 5 resets connections that come all at once.
+    request_queue_size = 128
 
 
 class _Handler(BaseHTTPRequestHandler):

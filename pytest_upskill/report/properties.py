@@ -12,7 +12,7 @@ Properties = list[tuple[str, str]]
 
 
 def trial_properties(result: TrialResult) -> Properties:
-    """List what a trial measured; checks, tokens and seconds are means of a valid run."""
+    """List what a trial measured; checks, tokens, dollars and seconds are means of a valid run."""
     runs = result.runs
     return [
         ("upskill.skill", result.skill),
@@ -27,7 +27,10 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.checks", _checks(runs)),
         ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
         ("upskill.tokens.out", _mean(runs, lambda run: run.completion.output_tokens, ".0f")),
+        ("upskill.cost_usd", _mean(runs, lambda run: run.completion.cost_usd, ".6f")),
         ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s, ".3f")),
+        ("upskill.attempts", str(sum(run.completion.attempts for run in runs))),
+        ("upskill.replayed", str(sum(run.completion.replayed for run in runs))),
         ("upskill.digest.prompt", result.prompt_digest),
         ("upskill.digest.skill", result.skill_digest),
     ]

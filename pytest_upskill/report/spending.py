@@ -63,6 +63,7 @@ class Spending:
         """Tell CI by the exit code where the budget kept something from being measured."""
         budget = self._config.stash[RESOURCES].budget
         if budget.stopped and session.exitstatus == pytest.ExitCode.OK:
+            self._ledger.not_measured = True
             session.exitstatus = NOT_MEASURED
 
 
