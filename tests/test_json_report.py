@@ -109,11 +109,14 @@ def test_a_report_tells_no_secret_and_no_folder_of_the_machine(
     url = loopback.openai_url.replace("//", "//user:sk-very-secret@")
 
     run_once(
-        f"--upskill-models=m=openai:some@{url}", "--upskill-cache=replay", "--upskill-json=r.json"
+        f"--upskill-models=m=openai:some@{url}",
+        "--upskill-cache=replay",
+        f"--upskill-cache-dir={pytester.path}/recordings",
+        "--upskill-json=r.json",
     )
 
     text = (pytester.path / "r.json").read_text("utf-8")
-    assert "no recording of" in text
+    assert "no recording in recordings" in text
     assert "sk-very-secret" not in text
     assert str(pytester.path) not in text
 
