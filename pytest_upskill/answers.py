@@ -51,6 +51,8 @@ class Host:
     """Whether its answers are kept: those of no real model are not."""
     caches_prompts: bool = False
     """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
+    given: bool = False
+    """Whether a plugin's hook made its client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

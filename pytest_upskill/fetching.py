@@ -56,7 +56,10 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
 
     ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices)
     if not settings.dry_run:
-        problems = [*_problems(ahead, settings), *_sandbox_problems(trials.values(), resources)]
+        problems = [
+            *_problems(ahead, served, settings),
+            *_sandbox_problems(trials.values(), resources),
+        ]
         if problems:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
     return Prepared(trials=trials, hosts=served, forecast=ahead)
@@ -97,6 +100,7 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
                 open=_given(client),
                 # Under the name of a vendor's model its answers could pass for the vendor's.
                 recorded=model.provider not in _BUILT_IN,
+                given=True,
             )
     return found | _own_hosts(own, config.stash[SETTINGS])
 
@@ -137,11 +141,12 @@ def _given(client: Client) -> Callable[[], Client]:
     return lambda: client
 
 
-def _problems(ahead: Forecast, settings: Settings) -> list[str]:
+def _problems(ahead: Forecast, served: Mapping[Model, Host], settings: Settings) -> list[str]:
     """Say what keeps requests from being sent."""
     if settings.cache_mode == "replay":
         return []
-    problems = [line for share in ahead.shares for line in _model_problems(share.model)]
+    own = (share.model for share in ahead.shares if not served[share.model].given)
+    problems = [line for model in own for line in _model_problems(model)]
     if settings.max_cost is not None:
         problems += [
             f"--upskill-max-cost: no price is known for {share.model.resolved!r}: pip install "
