@@ -54,7 +54,11 @@ class Spending:
         runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
         if any(run.completion.served_model != "offline" for run in runs):
             terminalreporter.line(_spent(runs))
-        for problem in config.stash[RESOURCES].cache.problems:
+        resources = config.stash[RESOURCES]
+        if resources.budget.stopped:
+            line = f"--upskill-max-cost: stopped before ${resources.budget.limit:g} could be passed"
+            terminalreporter.line(line, yellow=True)
+        for problem in resources.cache.problems:
             terminalreporter.line(f"cache: {problem}", yellow=True)
 
     # First: what comes later prints the status.
