@@ -11,17 +11,19 @@ from typing import Any, Protocol
 
 import pytest
 
+from pytest_upskill import CASE_FILE
 from pytest_upskill.checks import Compile
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.compile import Compilers
 from pytest_upskill.fetching import RESOURCES
-from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.load import SkillError, load_skill, skill_folder
 from pytest_upskill.grade import Answer, grade
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
 from pytest_upskill.report.text import ANSWER, failure, quoted, safe
 from pytest_upskill.results import TrialRecord, TrialResult
 from pytest_upskill.settings import SETTINGS, Settings
-from pytest_upskill.skill import Skill
+from pytest_upskill.skill import Case, Skill
 
 
 class Answers(Protocol):
@@ -40,7 +42,7 @@ class CaseFailed(Exception):  # noqa: N818  a verdict about the answer, not an e
 
 
 class SkillFile(pytest.File):
-    """A ``skill_meta.json`` with the ``SKILL.md`` beside it."""
+    """A file of cases with the ``SKILL.md`` that they are for."""
 
     def collect(self) -> Iterator[TrialItem]:
         """Make an item of every trial."""
@@ -60,9 +62,14 @@ class SkillFile(pytest.File):
 
     def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
         compilers = self.config.stash[RESOURCES].compilers
+        unasked = {case.id: _unasked(case) for case in skill.cases}
         blocked = {case.id: _missing(case.checks, compilers) for case in skill.cases}
         trials = list(trials_of(skill, settings))
-        planned = Counter(trial.model for trial in trials if not blocked[trial.case.id])
+        planned = Counter(
+            trial.model
+            for trial in trials
+            if not unasked[trial.case.id] and not blocked[trial.case.id]
+        )
         for index, trial in enumerate(trials):
             item = TrialItem.from_parent(
                 self,
@@ -74,7 +81,9 @@ class SkillFile(pytest.File):
                 planned=planned[trial.model],
                 blocked=blocked[trial.case.id],
             )
-            if item.blocked and not settings.require_compilers:
+            if reason := unasked[trial.case.id]:
+                item.add_marker(pytest.mark.skip(reason=reason))
+            elif item.blocked and not settings.require_compilers:
                 item.add_marker(pytest.mark.skip(reason=item.blocked))
             yield item
 
@@ -162,6 +171,11 @@ class TrialReports:
         return report
 
 
+def has_skill(case_file: Path) -> bool:
+    """Tell whether a file is about a skill: ``evals.json`` is what others call other things."""
+    return case_file.name == CASE_FILE or (skill_folder(case_file) / "SKILL.md").exists()
+
+
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
     """Select the trials that will need answers, by node id; what will be skipped spends nothing."""
     return {item.nodeid: item.trial for item in _trial_items(items) if not _skipped(item)}
@@ -194,6 +208,13 @@ def _trial_items(items: Iterable[pytest.Item]) -> Iterator[TrialItem]:
 
 def _skipped(item: TrialItem) -> bool:
     return item.blocked is not None or item.get_closest_marker("skip") is not None
+
+
+def _unasked(case: Case) -> str | None:
+    """Say why a case is nothing to ask a model."""
+    if case.skip is None and all(isinstance(check, Judge) for check in case.checks):
+        return "only a judge can tell whether its statements hold, and there is none"
+    return case.skip
 
 
 def _missing(checks: Iterable[object], compilers: Compilers) -> str | None:

@@ -7,7 +7,7 @@ from typing import Literal
 
 import pytest
 
-from pytest_upskill import CASE_FILE
+from pytest_upskill import CASE_FILES
 
 _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("base-url", str, "URL", "OpenAI-compatible server for models of no known provider."),
@@ -120,12 +120,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect case files, where models are chosen or the file itself was asked for."""
-    if file_path.name != CASE_FILE:
+    if file_path.name not in CASE_FILES:
         return None
-    if not (_models_chosen(parent.config) or parent.session.isinitpath(file_path)):
+    asked_for = parent.session.isinitpath(file_path)
+    if not (asked_for or _models_chosen(parent.config)):
         return None
-    from pytest_upskill.items import SkillFile
+    from pytest_upskill.items import SkillFile, has_skill
 
+    if not (asked_for or has_skill(file_path)):
+        return None
     return SkillFile.from_parent(parent, path=file_path)
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_upskill.checks import Check, Compile
+from pytest_upskill.checks.judge import Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,7 +17,7 @@ class Case:
     id: str
     """Unique in its file and stable: the ``id`` given, else made of the input, never a position."""
     input: str
-    checks: tuple[Check | Compile, ...]
+    checks: tuple[Check | Compile | Judge, ...]
     """In the order of the file; every one must hold."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Name to text, appended to the prompt of every arm alike."""
@@ -27,6 +28,8 @@ class Case:
     tags: tuple[str, ...] = ()
     line: int = 1
     """Line of the case in its file, from 1."""
+    skip: str | None = None
+    """Why nobody is asked: what the case needs and one answer to one question has not."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill import CASE_FILE
+from pytest_upskill import CASE_FILES
 from pytest_upskill.answers import Key
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import prepare, start_fetching
@@ -112,7 +112,7 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
     trials = {}
     for nodeid in nodeids:
         path, _, name = nodeid.partition("::")
-        if Path(path).name != CASE_FILE:
+        if Path(path).name not in CASE_FILES:
             continue
         if path not in files:
             skill = load_skill(config.rootpath / path, shown=path)

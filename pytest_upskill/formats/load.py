@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
+from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill.formats.bundle import read_bundle
+from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.positions import read_json
 from pytest_upskill.formats.problems import BadFile, Problem
-from pytest_upskill.formats.skill_md import read_skill_text
+from pytest_upskill.formats.skill_files import read_files
+from pytest_upskill.formats.skill_md import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
-from pytest_upskill.skill import Skill
+from pytest_upskill.skill import Case, GateRule, Skill
 
 MAX_BYTES = 1 << 20
 """Size of a file beyond which it is refused."""
@@ -23,39 +28,63 @@ class SkillError(Exception):
 
 
 def load_skill(case_file: Path, *, shown: str | None = None) -> Skill:
-    """Read a ``skill_meta.json`` and the ``SKILL.md`` beside it.
+    """Read a case file and the ``SKILL.md`` that it belongs to.
 
     Args:
-        case_file: The file with the cases.
+        case_file: A ``skill_meta.json``, or an ``evals.json`` or its like.
         shown: How messages write its path, such as relative to pytest's root; as given if None.
 
     Raises:
         SkillError: With every problem of both files.
     """
+    folder = skill_folder(case_file).absolute()
     shown_file = PurePath(shown or case_file)
-    shown_text = shown_file.with_name("SKILL.md")
-    folder = case_file.absolute().parent
-    text_file = folder / "SKILL.md"
+    above = ".." if folder != case_file.absolute().parent else ""
+    shown_text = PurePath(os.path.normpath(shown_file.parent / above / "SKILL.md"))
     lines: list[str] = []
-    if text_file.exists():
+    text = SkillText(name=folder.name, text="", body_at=0, warnings=())
+    if (folder / "SKILL.md").exists():
         with _noting(lines, shown_text):
-            text = read_skill_text(_text(text_file), folder=folder.name)
+            text = read_skill_text(_text(folder / "SKILL.md"), folder=folder.name)
     else:
         cure = "(a skill is a folder with a SKILL.md)"
         lines.append(f"{shown_file.parent}: no SKILL.md beside {case_file.name} {cure}")
     with _noting(lines, shown_file):
-        read_schema = partial(_read_schema, folder)
-        cases, gate = read_cases(_text(case_file), read_schema=read_schema)
+        cases, gate, unread = _cases(case_file, folder, {text.name, folder.name})
     if lines:
         raise SkillError("\n".join(lines))
+    bundle = read_bundle(folder, text.text, body_at=text.body_at)
     return Skill(
         name=text.name,
-        text=text.text,
+        text=text.text.rstrip() + bundle.text if bundle.text else text.text,
         case_file=case_file,
         cases=cases,
         gate=gate,
-        warnings=tuple(warning.at(str(shown_text)) for warning in text.warnings),
+        warnings=(
+            *(warning.at(str(shown_text)) for warning in (*text.warnings, *bundle.warnings)),
+            *(warning.at(str(shown_file)) for warning in unread),
+        ),
     )
+
+
+def skill_folder(case_file: Path) -> Path:
+    """Tell the folder of the skill that a case file belongs to: its own, or that of ``evals/``."""
+    folder = case_file.parent
+    of_evals = case_file.name in EVALS_FILES and folder.name == "evals"
+    return folder.parent if of_evals and not (folder / "SKILL.md").exists() else folder
+
+
+def _cases(
+    case_file: Path, folder: Path, skills: Collection[str]
+) -> tuple[tuple[Case, ...], GateRule, Sequence[Problem]]:
+    """Read a case file by the reader that its name asks for: cases, gate and warnings."""
+    text = _text(case_file)
+    if case_file.name == CASE_FILE:
+        cases, gate = read_cases(text, read_schema=partial(_read_schema, folder))
+        return cases, gate, ()
+    read = partial(read_files, folder, beside=case_file.absolute().parent)
+    evals = read_evals(text, suffix=case_file.suffix, skills=skills, read_files=read)
+    return evals.cases, GateRule(), evals.warnings
 
 
 @contextmanager

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+MAX_SHOWN = 40
+"""Characters of a wrong value that a message shows."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
@@ -34,3 +38,9 @@ class BadFile(Exception):  # noqa: N818  as in "bad file": what is wrong is in t
     def __init__(self, problems: Iterable[Problem]) -> None:
         self.problems = tuple(sorted(problems))
         super().__init__("\n".join(problem.what for problem in self.problems))
+
+
+def shown(value: object) -> str:
+    """Write a wrong value as it stands in the file, shortened."""
+    text = json.dumps(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"

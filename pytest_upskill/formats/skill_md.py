@@ -54,6 +54,8 @@ class SkillText:
     name: str
     text: str
     """The whole file, frontmatter included, its line breaks as ``\\n``."""
+    body_at: int
+    """Offset of the line that closes the frontmatter."""
     warnings: tuple[Problem, ...]
     """Departures from the specification."""
 
@@ -74,7 +76,8 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
         what = "a NUL character: save the file as UTF-8"
         raise BadFile([Problem(line=line, column=column, what=what)])
     warnings: list[Problem] = []
-    node = compose(_frontmatter(text), max_depth=_MAX_DEPTH, first_line=2)
+    frontmatter = _frontmatter(text)
+    node = compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
     fields = _fields(node, warnings)
     problems = [
         problem for key in ("name", "description") if (problem := _unfit(fields.get(key), key))
@@ -83,7 +86,8 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
         raise BadFile(problems)
     name = _text(fields["name"][1])
     warnings += _departures(fields, folder)
-    return SkillText(name=name, text=text, warnings=tuple(sorted(warnings)))
+    body_at = text.index("\n") + 1 + len(frontmatter)
+    return SkillText(name=name, text=text, body_at=body_at, warnings=tuple(sorted(warnings)))
 
 
 def _frontmatter(text: str) -> str:

@@ -12,7 +12,7 @@ from pytest_upskill.formats import skill_meta_entries as entries
 from pytest_upskill.formats.expected import checks_of
 from pytest_upskill.formats.ids import case_ids
 from pytest_upskill.formats.positions import Document, JsonPath, read_json
-from pytest_upskill.formats.problems import BadFile, Problem
+from pytest_upskill.formats.problems import BadFile, Problem, shown
 from pytest_upskill.skill import Case, GateRule
 
 _TYPES = {
@@ -141,11 +141,11 @@ def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Proble
         case "string_too_long":
             what = f"must have at most {context['max_length']} characters"
         case "greater_than_equal":
-            what = f"must be at least {context['ge']:g}, got {entries.shown(value)}"
+            what = f"must be at least {context['ge']:g}, got {shown(value)}"
         case "less_than_equal":
-            what = f"must be at most {context['le']:g}, got {entries.shown(value)}"
+            what = f"must be at most {context['le']:g}, got {shown(value)}"
         case _:
-            got = f"must be {_TYPES.get(kind)}, got {entries.shown(value)}"
+            got = f"must be {_TYPES.get(kind)}, got {shown(value)}"
             what = got if kind in _TYPES else details["msg"]
     return document.problem(path, what)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -21,13 +20,9 @@ from pydantic import (
 from pytest_upskill import compile_options
 from pytest_upskill.checks import compile_pattern
 from pytest_upskill.checks.paths import parse_path
+from pytest_upskill.formats.ids import MAX_ID
+from pytest_upskill.formats.problems import shown
 from pytest_upskill.languages import LANGUAGES, canonical
-
-MAX_ID = 100
-"""Characters of a case's id."""
-
-MAX_SHOWN = 40
-"""Characters of a wrong value that a message shows."""
 
 ReadSchema = Callable[[str], Any]
 """Reads the JSON file that a ``json_schema`` names; raises ValueError with one line."""
@@ -118,12 +113,6 @@ def suggestion(word: str, known: tuple[str, ...]) -> str:
     if close := get_close_matches(word, known, n=1):
         return f" (did you mean {close[0]!r}?)"
     return f" (known: {', '.join(sorted(known))})"
-
-
-def shown(value: object) -> str:
-    """Write a value as it stands in the file, shortened."""
-    text = json.dumps(value)
-    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"
 
 
 def _wrong(value: object, wanted: str) -> ValueError:

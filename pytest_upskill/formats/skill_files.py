@@ -1,0 +1,87 @@
+"""Text files of a skill's folder, which nothing outside of it gets into."""
+
+from __future__ import annotations
+
+from pathlib import Path, PurePosixPath
+
+MAX_FILE_BYTES = 128 << 10
+"""Size of one file that a model may be given."""
+
+MAX_TOTAL_BYTES = 256 << 10
+"""Size of all files together that a model may be given with a case, or with a skill."""
+
+
+MAX_FILES = 100
+"""Files of a folder that a model may be given."""
+
+
+class OutsideError(ValueError):
+    """A path that leads out of the skill's folder."""
+
+
+class Unreadable(Exception):  # noqa: N818  a reason to leave a file out, not an error of the code
+    """A file that no model can be given; the message says why."""
+
+
+class BinaryError(Unreadable):
+    """A file that is no text."""
+
+
+def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
+    """Read the file that a case names, or all files of a folder.
+
+    Args:
+        root: The skill's folder.
+        name: A path relative to it.
+        beside: Folder of the case file, where what the skill's folder has not is looked for.
+
+    Returns:
+        Name to text, in the order of the names.
+
+    Raises:
+        OutsideError: A path leads out of the skill's folder.
+        Unreadable: A file is missing, no text, or too large.
+    """
+    path = root / name
+    if not path.exists() and (beside / name).exists():
+        path = beside / name
+    if not path.is_dir():
+        return {name: read_file(root, path, shown=name)}
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise OutsideError(f"{name!r} leads out of the skill's folder: move it inside")
+    inner = {
+        (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
+        for file in sorted(path.rglob("*"))
+        if not file.is_dir()
+    }
+    if len(inner) > MAX_FILES:
+        raise Unreadable(f"{name!r} holds over {MAX_FILES} files")
+    return {shown: read_file(root, file, shown=shown) for shown, file in inner.items()}
+
+
+def read_file(root: Path, path: Path, *, shown: str) -> str:
+    """Read one text file.
+
+    Raises:
+        OutsideError: It is not in ``root``.
+        BinaryError: It is no text.
+        Unreadable: It is missing or too large.
+    """
+    if not path.resolve().is_relative_to(root.resolve()):
+        raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
+    if not path.is_file():
+        raise Unreadable(f"{shown!r} is not in the skill's folder")
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
+    if len(content) > MAX_FILE_BYTES:
+        raise Unreadable(f"{shown!r} is larger than {MAX_FILE_BYTES >> 10} KiB")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" in text:
+        raise BinaryError(f"{shown!r} is no UTF-8 text, and only text can be sent along")
+    return text.replace("\r\n", "\n")
