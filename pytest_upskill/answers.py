@@ -11,7 +11,7 @@ from types import MappingProxyType
 
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
-from pytest_upskill.checks import Compile
+from pytest_upskill.checks import Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.fetch import Fetcher
@@ -211,9 +211,9 @@ class _Asker:
         """Let compilers, beside further requests, look at the code in the answer."""
         loop = asyncio.get_running_loop()
         builds = [
-            loop.run_in_executor(self._threads, self._compilers.build, check, completion.text)
+            loop.run_in_executor(self._threads, self._compilers.decide, check, completion.text)
             for check in trial.case.checks
-            if isinstance(check, Compile)
+            if isinstance(check, Sandboxed)
         ]
         try:
             return Answer(completion=completion, compiled=tuple(await asyncio.gather(*builds)))

@@ -51,6 +51,11 @@ class Block:
     """False where the answer ends before the fence does: it was probably cut."""
 
     @property
+    def kind(self) -> str:
+        """The language, else the suffix of the file that it says to be."""
+        return self.language or (self.name or "").rpartition(".")[2].lower()
+
+    @property
     def is_header(self) -> bool:
         """Whether it is a file that others include."""
         return (
@@ -66,14 +71,18 @@ def blocks(text: str) -> tuple[Block, ...]:
     return tuple(_block(token, lines) for token in _COMMONMARK.parse(text) if token.type == "fence")
 
 
-def choose(found: tuple[Block, ...], language: str) -> tuple[Block, ...]:
-    """Choose the blocks of ``language`` to build: its named files, else its longest block.
+def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
+    """Choose the blocks of a language to build: its named files, else its longest block.
 
     Of blocks with one name the last counts: an answer that corrects itself means the correction.
     With two or more named files all of them are built, otherwise the longest block (of equals,
     the last). Headers are built only where there is nothing else.
+
+    Args:
+        found: The answer's blocks.
+        names: What labels and suffixes call the language; one for those that `languages` knows.
     """
-    filled = [block for block in found if block.language == language and block.code.strip()]
+    filled = [block for block in found if block.kind in names and block.code.strip()]
     units = [block for block in filled if not block.is_header] or filled
     named = {block.name: block for block in units if block.name}
     if len(named) > 1:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import pytest
 
 from pytest_upskill.answers import Host, Key, Resources, fetch_answers
-from pytest_upskill.checks import Compile
+from pytest_upskill.checks import Sandboxed
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast
@@ -169,7 +169,7 @@ def _model_problems(model: Model) -> list[str]:
 
 
 def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
-    if any(isinstance(check, Compile) for trial in trials for check in trial.case.checks):
+    if any(isinstance(check, Sandboxed) for trial in trials for check in trial.case.checks):
         try:
             _ = resources.compilers.level
         except SandboxError as error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.checks import CheckError, CheckResult, Compile
+from pytest_upskill.checks import CheckError, CheckResult, Sandboxed
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.completion import Completion
 from pytest_upskill.plan import Trial, arm_digests, request
@@ -18,7 +18,7 @@ class Answer:
 
     completion: Completion | None
     compiled: tuple[tuple[CheckResult, ...], ...] = ()
-    """The results of each compile check of the case, in its order."""
+    """The results of each check of the case that a program decides, in its order."""
     error: str = ""
     """Why the run is missing data: no usable reply, or a check that could not be decided."""
     unasked: str = ""
@@ -62,7 +62,7 @@ def _check(
     """Check a text, taking the compilers' results where they stand in the case."""
     done = iter(compiled)
     for check in trial.case.checks:
-        if isinstance(check, Compile):
+        if isinstance(check, Sandboxed):
             yield from next(done)
         elif not isinstance(check, Judge):  # without a judge a statement neither holds nor fails
             yield check.check(text)

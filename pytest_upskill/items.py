@@ -12,7 +12,7 @@ from typing import Any, Protocol
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.checks import Compile
+from pytest_upskill.checks import Sandboxed
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.compile import Compilers
 from pytest_upskill.fetching import RESOURCES
@@ -219,5 +219,5 @@ def _unasked(case: Case) -> str | None:
 
 def _missing(checks: Iterable[object], compilers: Compilers) -> str | None:
     """Say which compiler a case would need and this machine has not."""
-    missing = (compilers.missing(check) for check in checks if isinstance(check, Compile))
+    missing = (compilers.missing(check) for check in checks if isinstance(check, Sandboxed))
     return next((reason for reason in missing if reason is not None), None)

@@ -29,5 +29,5 @@ def build(
     check = Compile(language=language, arch=arch, flags=flags, files=files or {})
     reason = compilers.missing(check)
     assert reason is None, f"this test needs a real compiler: {reason}"
-    (result,) = compilers.build(check, fenced(language, code))
+    (result,) = compilers.decide(check, fenced(language, code))
     return result

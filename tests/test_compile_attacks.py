@@ -143,7 +143,7 @@ def test_a_file_name_never_leaves_the_workspace(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     block = f"```c title={name}\nint x;\n```\n"
 
-    (result,) = compilers.build(
+    (result,) = compilers.decide(
         Compile(language="c"), block + f"```c title=b.c\nint {'y' * 30};\n```"
     )
 
@@ -156,7 +156,7 @@ def test_a_file_name_never_leaves_the_workspace(
 def test_file_names_that_clash_fail_the_answer(first: str, second: str) -> None:
     answer = f"```c title={first}\nint x;\n```\n```c title={second}\nint y;\n```\n"
 
-    (result,) = Compilers().build(Compile(language="c"), answer)
+    (result,) = Compilers().decide(Compile(language="c"), answer)
 
     assert not result.passed
     assert "file names clash" in result.message
@@ -168,7 +168,7 @@ def test_file_names_that_clash_fail_the_answer(first: str, second: str) -> None:
     ids=["surrogate", "nul", "both in code", "5 MB of code", "5 MB of ticks"],
 )  # fmt: skip
 def test_every_text_is_decided(text: str) -> None:
-    (result,) = Compilers().build(Compile(language="c"), text)
+    (result,) = Compilers().decide(Compile(language="c"), text)
 
     assert result.message.startswith("compile c: ")
     (result.message + result.detail).encode()

@@ -106,7 +106,7 @@ def test_a_file_that_would_replace_a_header_of_the_toolkit_fails(
 ) -> None:
     answer = f"```cuda\n{KERNEL}\n```\n```cpp title={name}\n#define __global__\n```\n"
 
-    (result,) = compilers.build(Compile(language="cuda"), answer)
+    (result,) = compilers.decide(Compile(language="cuda"), answer)
 
     assert not result.passed
     assert f"file '{name}' would stand in for the toolkit's own header" in result.message
@@ -120,7 +120,7 @@ def test_several_files_are_built_with_their_headers(compilers: Compilers) -> Non
         "```cpp title=binding.cpp\n#include <torch/extension.h>\n```\n"
     )
 
-    (result,) = compilers.build(Compile(language="cuda"), answer)
+    (result,) = compilers.decide(Compile(language="cuda"), answer)
 
     assert result.passed
     assert "builds, 2 kernels (src/a.cu, src/b.cu; " in result.message

@@ -45,7 +45,7 @@ def build(
     compilers: Compilers, code: str, *requires: AtMost | Instruction, arch: str = "sm_90"
 ) -> tuple[CheckResult, ...]:
     check = Compile(language="cuda", arch=arch, requires=requires)
-    return compilers.build(check, fenced("cuda", code))
+    return compilers.decide(check, fenced("cuda", code))
 
 
 def test_figures_of_ptxas_are_held_against_limits(compilers: Compilers) -> None:
@@ -78,7 +78,7 @@ def test_spills_are_seen(compilers: Compilers) -> None:
         requires=(AtMost(name="max_spill_bytes", most=0),),
     )
 
-    _, spills = compilers.build(check, fenced("cuda", code))
+    _, spills = compilers.decide(check, fenced("cuda", code))
 
     assert not spills.passed
 
@@ -135,7 +135,7 @@ def test_without_a_disassembler_the_check_cannot_be_decided(
 
 def test_what_does_not_build_meets_no_requirement(compilers: Compilers) -> None:
     results = build(compilers, "__global__ void k() { x; }", AtMost(name="max_registers", most=9))
-    nothing = compilers.build(
+    nothing = compilers.decide(
         Compile(language="cuda", requires=(AtMost(name="max_registers", most=9),)), "Sorry."
     )
 
@@ -144,9 +144,9 @@ def test_what_does_not_build_meets_no_requirement(compilers: Compilers) -> None:
 
 
 def test_the_host_half_is_built_where_the_case_wants_it(compilers: Compilers) -> None:
-    (device,) = compilers.build(Compile(language="cuda"), fenced("cuda", HOST_ERROR))
-    (both,) = compilers.build(Compile(language="cuda", host=True), fenced("cuda", HOST_ERROR))
-    (sound,) = compilers.build(Compile(language="cuda", host=True), fenced("cuda", SHARED))
+    (device,) = compilers.decide(Compile(language="cuda"), fenced("cuda", HOST_ERROR))
+    (both,) = compilers.decide(Compile(language="cuda", host=True), fenced("cuda", HOST_ERROR))
+    (sound,) = compilers.decide(Compile(language="cuda", host=True), fenced("cuda", SHARED))
 
     assert device.passed
     assert not both.passed
@@ -156,4 +156,4 @@ def test_the_host_half_is_built_where_the_case_wants_it(compilers: Compilers) ->
 
 def test_device_code_is_cuda_only(compilers: Compilers) -> None:
     with pytest.raises(CannotCompile, match="for cuda, not for c"):
-        compilers.build(Compile(language="c", host=True), fenced("c", "int x;"))
+        compilers.decide(Compile(language="c", host=True), fenced("c", "int x;"))

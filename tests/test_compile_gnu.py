@@ -37,7 +37,7 @@ def test_valid_code_passes_and_the_compiler_is_named(
 
 
 def test_an_alias_means_its_language(compilers: Compilers) -> None:
-    (result,) = compilers.build(Compile(language="C++"), fenced("cxx", "class A {};"))
+    (result,) = compilers.decide(Compile(language="C++"), fenced("cxx", "class A {};"))
 
     assert result.passed
     assert result.message.startswith("compile cpp: builds")
@@ -79,8 +79,8 @@ def test_several_files_are_built_with_their_headers(compilers: Compilers) -> Non
         "```c title=lib/a.h\n#define SIZE 4\n```\n"
     )
 
-    (failed,) = compilers.build(Compile(language="c"), answer)
-    (passed,) = compilers.build(Compile(language="c"), answer.replace("wrong", "SIZE"))
+    (failed,) = compilers.decide(Compile(language="c"), answer)
+    (passed,) = compilers.decide(Compile(language="c"), answer.replace("wrong", "SIZE"))
 
     assert "src/b.c (answer line 7): error: " in failed.message
     assert passed.passed
@@ -94,7 +94,7 @@ def test_headers_of_the_case_are_found_and_stand_before_the_answers(compilers: C
     )
     files = {"lib/size.h": "#define OUTER 1\n", "size.h": "#define INNER 2\n"}
 
-    (result,) = compilers.build(Compile(language="c", files=files), answer)
+    (result,) = compilers.decide(Compile(language="c", files=files), answer)
 
     assert result.passed
 
@@ -110,7 +110,7 @@ def test_flags_of_the_case_count(compilers: Compilers) -> None:
 
 
 def test_a_block_that_is_cut_says_so(compilers: Compilers) -> None:
-    (result,) = compilers.build(Compile(language="c"), "```c\nint f(void) {\n  return 1;\n")
+    (result,) = compilers.decide(Compile(language="c"), "```c\nint f(void) {\n  return 1;\n")
 
     assert not result.passed
     assert "its fence is never closed: the answer looks cut" in result.message
@@ -126,7 +126,7 @@ def test_a_block_that_is_cut_says_so(compilers: Compilers) -> None:
 def test_an_answer_without_a_block_says_what_was_there(
     compilers: Compilers, answer: str, found: str
 ) -> None:
-    (result,) = compilers.build(Compile(language="c"), answer)
+    (result,) = compilers.decide(Compile(language="c"), answer)
 
     assert not result.passed
     assert result.message == f"compile c: no c block ({found})"

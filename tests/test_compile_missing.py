@@ -47,7 +47,7 @@ def test_a_machine_without_the_compiler_says_so(language: str, reason: str) -> N
     assert missing is not None
     assert "\n" not in missing
     with pytest.raises(CannotCompile, match=reason):
-        compilers.build(check, fenced(language, "x"))
+        compilers.decide(check, fenced(language, "x"))
 
 
 @pytest.mark.usefixtures("bare")
@@ -97,11 +97,11 @@ def test_a_compiler_that_builds_nothing_leaves_the_check_undecided(bare: Path, s
     _program(bare, "gcc", script)
 
     with pytest.raises(CannotCompile, match="cannot build even an empty program here"):
-        Compilers("limits").build(Compile(language="c"), fenced("c", "int x;"))
+        Compilers("limits").decide(Compile(language="c"), fenced("c", "int x;"))
 
 
 def test_a_sandbox_that_does_not_work_leaves_the_check_undecided(bare: Path) -> None:
     _program(bare, "gcc", "exit 0")
 
     with pytest.raises(CannotCompile, match="sandbox level 'bwrap' does not work"):
-        Compilers("bwrap").build(Compile(language="c"), fenced("c", "int x;"))
+        Compilers("bwrap").decide(Compile(language="c"), fenced("c", "int x;"))

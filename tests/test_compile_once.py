@@ -71,7 +71,7 @@ def test_closing_ends_a_build_undecided() -> None:
     slow = fenced("cpp", SLOW)
 
     with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(compilers.build, Compile(language="cpp"), slow)
+        future = pool.submit(compilers.decide, Compile(language="cpp"), slow)
         time.sleep(0.5)
         compilers.close()
         with pytest.raises(CannotCompile, match="the session ended"):
@@ -83,7 +83,7 @@ def test_a_closed_session_builds_nothing(runs: list[str]) -> None:
     compilers.close()
 
     with pytest.raises(CannotCompile, match="the session has ended"):
-        compilers.build(Compile(language="c"), fenced("c", "int x;"))
+        compilers.decide(Compile(language="c"), fenced("c", "int x;"))
     assert runs == []
 
 

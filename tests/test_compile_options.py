@@ -90,4 +90,4 @@ def test_a_file_of_the_case_has_a_plain_relative_name(name: str, fine: bool) -> 
 )
 def test_bad_options_leave_the_check_undecided(check: Compile) -> None:
     with pytest.raises(CannotCompile, match=r"is not allowed|bad (arch|file name)|no nvcc"):
-        Compilers().build(check, "```c\nint x;\n```")
+        Compilers().decide(check, "```c\nint x;\n```")

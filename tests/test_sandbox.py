@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import signal
 import socket
 import sys
 import tempfile
@@ -14,7 +15,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill import landlock
 from pytest_upskill.sandbox import (
     Level,
     Limits,
@@ -44,23 +44,20 @@ def _shell(level: Level, script: str, *arguments: str, limits: Limits | None = N
         return Sandbox(level).run(program, home, limits=limits or Limits(wall_s=20))
 
 
-def _runs(marker: str) -> bool:
+def _running(marker: str) -> list[int]:
+    found = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             if marker.encode() in process.read_bytes():
-                return True
-    return False
-
-
-def _landlock_holds_tcp(level: Level) -> bool:
-    return level == "landlock" and landlock.abi() >= 4
+                found.append(int(process.parent.name))
+    return found
 
 
 def _is_gone(marker: str) -> bool:
     deadline = time.monotonic() + 10
-    while _runs(marker) and time.monotonic() < deadline:
+    while _running(marker) and time.monotonic() < deadline:
         time.sleep(0.01)
-    return not _runs(marker)
+    return not _running(marker)
 
 
 def test_auto_is_the_strongest_level_that_works() -> None:
@@ -154,7 +151,7 @@ def test_the_network_is_closed_where_the_level_says_so(level: Level) -> None:
         python = [str(Path(sys.executable).resolve()), "-I", "-S", "-c", connect, port]
         outcome = Sandbox(level).run(python, home, readable=[Path(sys.base_prefix)])
 
-    assert (outcome.returncode != 0) is (level == "bwrap" or _landlock_holds_tcp(level))
+    assert (outcome.returncode != 0) is (level != "limits")
 
 
 @every_level
@@ -174,6 +171,23 @@ def test_children_do_not_outlive_a_program_that_ends(level: Level) -> None:
 
     assert (outcome.ended, outcome.returncode) == ("exited", 3)
     assert _is_gone("97.6")
+
+
+@every_level
+def test_a_program_cannot_leave_its_group_where_the_level_says_so(level: Level) -> None:
+    leave = (
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+        "    os.execv('/bin/sleep', ['sleep', '95.1'])\ntime.sleep(0.5)"
+    )
+
+    with workspace() as home:
+        python = [str(Path(sys.executable).resolve()), "-I", "-S", "-c", leave]
+        Sandbox(level).run(python, home, readable=[Path(sys.base_prefix)])
+
+    left = _running("95.1")
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    assert bool(left) is (level == "limits")
 
 
 @every_level
@@ -252,7 +266,7 @@ def test_a_closed_sandbox_kills_what_runs_and_runs_no_more() -> None:
 
     thread = threading.Thread(target=sleep)
     thread.start()
-    while not _runs("94.3"):
+    while not _running("94.3"):
         time.sleep(0.01)
     sandbox.close()
     thread.join(10)

@@ -1,6 +1,6 @@
 """Checks: one assertion about an answer, and what came of it."""
 
-from pytest_upskill.checks.builds import AtMost, Compile, Instruction
+from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run, Sandboxed
 from pytest_upskill.checks.patterns import MAX_TEXT, NotRegex, Regex, compile_pattern
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 from pytest_upskill.checks.structure import Holds, JsonSchema
@@ -21,5 +21,7 @@ __all__ = [
     "NotContains",
     "NotRegex",
     "Regex",
+    "Run",
+    "Sandboxed",
     "compile_pattern",
 ]

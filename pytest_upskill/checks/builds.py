@@ -41,3 +41,19 @@ class Compile:
     """Whether the host's half of CUDA code must build too; that takes twice the time."""
     requires: tuple[AtMost | Instruction, ...] = ()
     """What else must be true of the device code; each has a result of its own."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The answer's code must pass the case's test code; both are run, in a sandbox."""
+
+    name: ClassVar[str] = "run"
+
+    language: str
+    """A language with a runner: ``python``, or a plugin's."""
+    code: str
+    """The test code; it fails by raising."""
+
+
+Sandboxed = Compile | Run
+"""A check that a program decides, on the answer's code."""

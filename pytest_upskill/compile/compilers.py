@@ -1,0 +1,182 @@
+"""What decides the checks that need a program, one of each in a session."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator, Mapping
+
+from pytest_upskill.blocks import Block, blocks, choose
+from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
+from pytest_upskill.compile.cuda import Cuda
+from pytest_upskill.compile.describe import describe, result, seen, unbuilt
+from pytest_upskill.compile.gnu import Gnu
+from pytest_upskill.compile.language import Language
+from pytest_upskill.compile.memo import Memo
+from pytest_upskill.compile.python import Python
+from pytest_upskill.compile.python_runner import PythonRunner
+from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources
+from pytest_upskill.compile_options import check_arch, check_file, check_flags
+from pytest_upskill.languages import canonical
+from pytest_upskill.sandbox import Level, Sandbox, SandboxError
+
+_C_FAMILY = frozenset({"c", "cpp", "cuda"})
+
+
+class Compilers:
+    """What builds and runs code on this machine, for one session; for use from any thread.
+
+    Args:
+        level: How programs are confined.
+        languages: What plugins add to C, C++, CUDA and Python, or put in their place.
+    """
+
+    def __init__(self, level: Level = "auto", languages: Iterable[Language] = ()) -> None:
+        self._wanted: Level = level
+        self._languages = {
+            spelling: language
+            for language in (*_built_in(), *languages)
+            for spelling in language.spellings
+        }
+        self._built = Memo[object, Built]()
+        self._sandbox: Sandbox | None = None
+        self._closed = False
+        self._lock = threading.Lock()
+
+    @property
+    def languages(self) -> Mapping[str, Language]:
+        """What is known, by every spelling."""
+        return self._languages
+
+    @property
+    def level(self) -> Level:
+        """The level of the sandbox in use, never ``auto``.
+
+        Raises:
+            SandboxError: The level asked for does not work on this machine.
+        """
+        return self._confine().level
+
+    def missing(self, check: Sandboxed) -> str | None:
+        """Tell in one line why ``check`` cannot be decided on this machine, None if it can."""
+        language = self._language(check)
+        if isinstance(check, Run):
+            if language is None or language.runner is None:
+                return f"nothing that runs language {check.language!r} is known"
+            return self._unsafe() or language.runner.missing()
+        if language is None or language.toolchain is None:
+            return f"no compiler is known for language {check.language!r}"
+        return language.toolchain.missing(check)
+
+    def decide(self, check: Sandboxed, text: str) -> tuple[CheckResult, ...]:
+        """Build or run the code of an answer.
+
+        Args:
+            check: What to do with it, and how.
+            text: The answer, whatever is in it.
+
+        Returns:
+            The check's own result, then one for each thing it requires.
+
+        Raises:
+            CannotCompile: The check stays undecided; the message is one line that says why.
+        """
+        if self._closed:
+            raise CannotCompile("the session has ended")
+        if reason := self.missing(check) or _bad_options(check):
+            raise CannotCompile(reason)
+        language = self._languages[_spelling(check)]
+        found = blocks(text)
+        units = choose(found, *language.spellings)
+        if not units:
+            message = f"{check.name} {language.name}: no {language.name} block ({seen(found)})"
+            return result(check, False, message), *unbuilt(check)
+        headers = {block.name: block for block in found if _is_header_for(block, units)}
+        built = self._do(check, language, units, tuple(headers.values()))
+        required = built.required if built.passed else unbuilt(check)
+        return describe(check, language, units, built), *required
+
+    def close(self) -> None:
+        """Kill the programs that run: their checks stay undecided."""
+        with self._lock:
+            self._closed = True
+            if self._sandbox:
+                self._sandbox.close()
+
+    def _do(
+        self,
+        check: Sandboxed,
+        language: Language,
+        units: tuple[Block, ...],
+        headers: tuple[Block, ...],
+    ) -> Built:
+        """Do it, unless the same has been done."""
+        files = check.files if isinstance(check, Compile) else {}
+        sources = Sources(units=units, headers=headers, files=files)
+
+        def do() -> Built:
+            sandbox = self._confine()
+            if isinstance(check, Run):
+                assert language.runner is not None
+                return language.runner.run(sources, check.code, sandbox)
+            assert language.toolchain is not None
+            return language.toolchain.build(sources, check, sandbox)
+
+        try:
+            return self._built.get((language.name, *_identity(check), units, headers), do)
+        except SandboxError as error:
+            raise CannotCompile(str(error)) from None
+
+    def _language(self, check: Sandboxed) -> Language | None:
+        return self._languages.get(_spelling(check))
+
+    def _unsafe(self) -> str | None:
+        """Say why nothing of an answer may be run: unasked, only where it can reach nothing."""
+        try:
+            if self._wanted == "auto" and self.level not in {"bwrap", "landlock"}:
+                return (
+                    "'run' needs a sandbox that hides files and network, and none works here: "
+                    "install bubblewrap, or write --upskill-sandbox limits to run answers "
+                    "with all that your user may do"
+                )
+        except SandboxError as error:
+            return str(error)
+        return None
+
+    def _confine(self) -> Sandbox:
+        with self._lock:
+            self._sandbox = self._sandbox or Sandbox(self._wanted)
+            return self._sandbox
+
+
+def _built_in() -> Iterator[Language]:
+    yield Language(name="c", toolchain=Gnu("c"))
+    yield Language(name="cpp", toolchain=Gnu("cpp"))
+    yield Language(name="cuda", toolchain=Cuda())
+    yield Language(name="python", toolchain=Python(), runner=PythonRunner())
+
+
+def _spelling(check: Sandboxed) -> str:
+    word = check.language.strip().lower()
+    return canonical(word) or word
+
+
+def _identity(check: Sandboxed) -> tuple[object, ...]:
+    if isinstance(check, Run):
+        return (check.code,)
+    return (check.arch, check.flags, check.host, check.requires, *check.files.items())
+
+
+def _bad_options(check: Sandboxed) -> str | None:
+    if isinstance(check, Run):
+        return None
+    language = _spelling(check)
+    problems = [check_flags(language, check.flags), *map(check_file, check.files)]
+    if check.arch is not None:
+        problems.append(check_arch(check.arch))
+    if language != "cuda" and (check.host or check.requires):
+        problems.append(f"'host' and limits on device code are for cuda, not for {language}")
+    return next(filter(None, problems), None)
+
+
+def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
+    return block.is_header and block.language in _C_FAMILY and block not in units

@@ -1,0 +1,78 @@
+"""The code of an answer, run with the test code of a case: in the sandbox, or not at all."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from pytest_upskill.compile.toolchain import Built, Sources
+from pytest_upskill.sandbox import Limits, Outcome, Sandbox
+
+LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
+
+_MAX_LINE = 300
+_LAST_OWN_CODE = 128  # what a shell, and so the sandbox, adds to the number of a signal
+_SOURCE = re.compile(r'File "(?:\.\./)?(src|check)/([^"]{1,300})", line (\d+)')
+
+
+class Runner(Protocol):
+    """Runs one language; one per session, called from several threads."""
+
+    def missing(self) -> str | None:
+        """Tell in one line what this machine lacks to run it, without running anything."""
+        ...
+
+    def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
+        """Run the test ``code`` on what the answer defines; called where nothing is `missing`.
+
+        Raises:
+            CannotCompile: The outcome would say nothing about the answer.
+            SandboxError: A program cannot be started.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ran:
+    """How a test run went, for whoever reads the report."""
+
+    outcome: Outcome
+    reached_end: bool
+    """Whether the last line of the test code was passed."""
+    limits: Limits = LIMITS
+
+    def described(self, program: str) -> Built:
+        """Make the result; ``program`` is what ran it, such as ``Python 3.13.1``."""
+        lines = [_in_answer(line) for line in self.outcome.output.splitlines() if line.strip()]
+        passed = self.reached_end and self.outcome.ended == "exited" and not self._code
+        message = "passes" if passed else self._why(lines)
+        return Built(passed=passed, compiler=program, message=message, diagnostics=tuple(lines))
+
+    @property
+    def _code(self) -> int:
+        return self.outcome.returncode
+
+    def _why(self, lines: Iterable[str]) -> str:
+        match self.outcome.ended:
+            case "timeout":
+                return f"it takes more than {self.limits.wall_s:g} s"
+            case "output":
+                return f"it prints more than {self.limits.output_bytes >> 10} KiB"
+        if self._code < 0 or self._code > _LAST_OWN_CODE:
+            return "it crashed, or needs more than its memory or time"
+        if self._code == 0:
+            return "it exits before the end of the test code"
+        return next(reversed([*lines]), "it fails without a word")[:_MAX_LINE]
+
+
+def _in_answer(line: str) -> str:
+    def place(match: re.Match[str]) -> str:
+        folder, name, number = match.groups()
+        if folder == "check":
+            return f"test line {number}"
+        where = f"answer line {number}"
+        return where if name.startswith("answer.") else f"{name} ({where})"
+
+    return _SOURCE.sub(place, line)

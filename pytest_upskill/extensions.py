@@ -1,0 +1,34 @@
+"""What a case file may hold beside what is built in: the languages and checks of plugins."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from pytest_upskill.languages import LANGUAGES, canonical
+
+
+def _claims_nothing(name: str, value: object) -> bool:
+    del name, value
+    return False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extensions:
+    """What is known of plugins when a case file is read."""
+
+    languages: Mapping[str, str] = field(default_factory=dict)
+    """Every spelling of a plugin's language, and its name."""
+    runnable: frozenset[str] = frozenset({"python"})
+    """Names of the languages that a ``run`` check can ask for."""
+    claims: Callable[[str, object], bool] = _claims_nothing
+    """Whether a plugin decides a check of that name; ValueError: yes, but not with the value."""
+
+    def language(self, word: str) -> str | None:
+        """Tell the language that ``word`` means, None where nothing knows it."""
+        return canonical(word) or self.languages.get(word.strip().lower())
+
+    @property
+    def known_languages(self) -> tuple[str, ...]:
+        """The names of all languages."""
+        return (*LANGUAGES, *dict.fromkeys(self.languages.values()))

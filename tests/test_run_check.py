@@ -1,0 +1,252 @@
+"""The case's test code is run on the answer's code, where that can do no harm."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.checks import CheckResult, Run
+from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.sandbox import Level, Limits, Sandbox, SandboxError
+from tests.compiling import fenced
+
+ADD = "def add(a, b):\n    return a + b"
+
+
+def _working_levels() -> Iterator[Level]:
+    levels: tuple[Level, ...] = ("bwrap", "landlock", "limits")
+    for level in levels:
+        try:
+            yield Sandbox(level).level
+        except SandboxError:
+            continue
+
+
+LEVELS = list(_working_levels())
+every_level = pytest.mark.parametrize("level", LEVELS)
+confining = pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
+
+
+def run(answer: str, code: str, level: Level = "auto") -> CheckResult:
+    (result,) = Compilers(level).decide(Run(language="python", code=code), answer)
+    return result
+
+
+def python(code: str) -> str:
+    return fenced("python", code)
+
+
+@every_level
+@pytest.mark.parametrize(
+    "code",
+    [
+        "assert add(1, 2) == 3",
+        "from answer import add\nassert add(1, 2) == 3",
+        "def test_add():\n    assert add(1, 2) == 3",
+        "import unittest.mock, json, decimal\nassert json.dumps(add(1, 2)) == '3'",
+    ],
+    ids=["names", "import", "functions", "standard library"],
+)
+def test_an_answer_that_works_passes(level: Level, code: str) -> None:
+    result = run(python(ADD), code, level)
+
+    assert result.passed, result
+    assert result.name == "run"
+    assert result.message.startswith("run python: passes (block at answer line 4; Python 3.")
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "message"),
+    [
+        (ADD, "x = 1\nassert add(1, 2) == 4", "AssertionError: assert add(1, 2) == 4 ("),
+        (ADD, "assert add(1, 2) == 4, 'bad sum'", "AssertionError: bad sum ("),
+        (ADD, "def test_it():\n    assert not add(1, 2)", "AssertionError: assert not add(1, 2) ("),
+        (ADD, "add(1)", "TypeError: add() missing 1 required positional argument: 'b' ("),
+        (ADD, "sub(1, 2)", "NameError: name 'sub' is not defined ("),
+        ("def add(a, b:", "add(1, 2)", "SyntaxError: "),
+        ("raise ValueError('no')", "pass", "ValueError: no ("),
+        ("import numpy", "pass", "ModuleNotFoundError: No module named 'numpy' ("),
+    ],
+)
+def test_an_answer_that_does_not_says_why(answer: str, code: str, message: str) -> None:
+    result = run(python(answer), code)
+
+    assert not result.passed
+    assert result.message.startswith(f"run python: {message}")
+
+
+def test_a_traceback_is_told_in_lines_of_answer_and_test() -> None:
+    result = run(python("def half(n):\n    return 1 / n"), "\nhalf(0)")
+
+    assert result.detail.splitlines() == [
+        "Traceback (most recent call last):",
+        "  test line 2, in <module>",
+        "    half(0)",
+        "  answer line 5, in half",
+        *(["    return 1 / n"] + ["           ~~^~~"] * ("~~^~~" in result.detail)),
+        "ZeroDivisionError: division by zero",
+    ]
+
+
+def test_the_files_of_an_answer_can_import_each_other() -> None:
+    answer = (
+        "```python title=shop/prices.py\nPRICE = 3\n```\n"
+        "```python title=cart.py\nfrom shop.prices import PRICE\n"
+        "def total(n):\n    return n * PRICE\n```\n"
+    )
+
+    result = run(answer, "from cart import total\nimport shop.prices\nassert total(2) == 6")
+
+    assert result.passed, result
+
+
+def test_a_main_block_of_the_answer_is_not_run() -> None:
+    assert run(python(f"{ADD}\nif __name__ == '__main__':\n    input()"), "add(1, 2)").passed
+
+
+def test_an_answer_without_code_fails() -> None:
+    assert run("Sorry.", "pass").message == "run python: no python block (no code block at all)"
+
+
+@every_level
+@pytest.mark.parametrize(
+    "code",
+    [
+        "import sys; sys.exit()",
+        "import os; os._exit(0)",
+        "import atexit, os; print('passes'); os.kill(os.getpid(), 9)",
+        "raise SystemExit(0)",
+        "import os\nif os.fork(): os._exit(0)\nraise SystemExit",
+    ],
+)
+def test_leaving_early_is_not_passing(level: Level, code: str) -> None:
+    assert not run(python(code), "assert add(1, 2) == 3", level).passed
+
+
+def test_leaving_early_in_a_call_is_not_passing() -> None:
+    result = run(python("def add(a, b):\n    raise SystemExit(0)"), "assert add(1, 2) == 3")
+
+    assert not result.passed
+    assert "exits with 0 before the end of the test code" in result.message
+
+
+@confining
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "open({secret!r}).read()",
+        "open('/etc/passwd').read()",
+        "open('/proc/self/environ').read()",
+        "open('/proc/1/environ').read()",
+        "open({target!r}, 'w')",
+        "open('../src/answer.py', 'w')",
+        "open('../check/test.py', 'w')",
+        "import os\nos.symlink({secret!r}, '../tmp/link')\nopen('../tmp/link').read()",
+        "import socket; socket.create_connection(('127.0.0.1', {port}), 2)",
+        "import socket\nsocket.socket(type=socket.SOCK_DGRAM).sendto(b'x', ('192.0.2.1', 9))",
+        "import socket; socket.socket(socket.AF_UNIX).connect({unix!r})",
+        "import os; os.kill({pid}, 0)",
+        "import ctypes; assert ctypes.CDLL(None).ptrace(16, {pid}, 0, 0) == 0",
+    ],
+)
+def test_what_an_answer_must_not_do_it_cannot(level: Level, attack: str, tmp_path: Path) -> None:
+    secret = tmp_path / "credentials"
+    secret.write_text("sk-planted")
+    path = str(tmp_path / "socket")
+    with socket.create_server(("127.0.0.1", 0)) as server, socket.socket(socket.AF_UNIX) as unix:
+        unix.bind(path)
+        unix.listen()
+        code = attack.format(
+            secret=str(secret),
+            target=str(tmp_path / "written"),
+            port=server.getsockname()[1],
+            unix=path,
+            pid=os.getpid(),
+        )
+        result = run(python(f"done = False\n{code}\ndone = True"), "assert done", level)
+
+    assert not result.passed, attack
+    assert "sk-planted" not in result.message + result.detail
+    assert not (tmp_path / "written").exists()
+
+
+@every_level
+@pytest.mark.parametrize(
+    "bomb",
+    [
+        "while True: pass",
+        "x = [0]\nwhile True: x += x",
+        "while True: print('x' * 9999)",
+        "import os\nwhile True: os.fork()",
+        "import time; time.sleep(999)",
+        "import sys; sys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
+    ],
+    ids=["endless", "memory", "output", "forks", "sleep", "recursion"],
+)
+def test_a_bomb_fails_in_bounded_time(
+    level: Level, bomb: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limits = Limits(wall_s=1, cpu_s=1, memory_bytes=256 << 20, processes=16)
+    monkeypatch.setattr("pytest_upskill.compile.python_runner.LIMITS", limits)
+    start = time.monotonic()
+
+    result = run(python(bomb), "pass", level)
+
+    assert not result.passed
+    assert time.monotonic() - start < 15
+
+
+@confining
+def test_nothing_outlives_a_run_that_starts_its_own_session(level: Level) -> None:
+    marker = f"91.{time.monotonic_ns() % 10**9}"
+    escape = (
+        "import os, time\n"
+        "try:\n"
+        "    if os.fork() == 0:\n"
+        "        os.setsid()\n"
+        f"        os.execv('/bin/sleep', ['sleep', '{marker}'])\n"
+        "except OSError:\n"
+        "    os._exit(1)\n"
+    )
+
+    run(python(escape), "pass", level)
+
+    deadline = time.monotonic() + 5
+    while _runs(marker) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not _runs(marker)
+
+
+def _runs(marker: str) -> bool:
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            if f"sleep\0{marker}".encode() in process.read_bytes():
+                return True
+    return False
+
+
+def test_where_nothing_confines_an_answer_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    works = Sandbox._works
+    monkeypatch.setattr(Sandbox, "_works", lambda self: self.level == "limits" and works(self))
+    check = Run(language="python", code="pass")
+
+    missing = Compilers("auto").missing(check)
+
+    assert missing is not None
+    assert missing.startswith("'run' needs a sandbox that hides files and network")
+    assert "--upskill-sandbox limits" in missing
+    assert Compilers("limits").missing(check) is None
+
+
+def test_a_language_that_nothing_runs_is_told() -> None:
+    check = Run(language="c", code="x")
+
+    assert Compilers().missing(check) == "nothing that runs language 'c' is known"
+    with pytest.raises(CannotCompile, match="nothing that runs"):
+        Compilers().decide(check, fenced("c", "int x;"))
