@@ -65,4 +65,6 @@ def test_too_few_runs_come_with_how_many_would_do(script: Script, run_once: Run)
 
     result = run_once(*args, "--upskill-min-pass-rate=0")
 
-    result.stdout.fnmatch_lines(["  haiku * +20 * too few runs: ~92 *"])
+    result.stdout.fnmatch_lines(
+        ["  haiku * +20 * too few runs *", "too few runs: --upskill-runs 92 would *"]
+    )

@@ -41,7 +41,7 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "shipping",
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
         "  a-mod..  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
-        "too few runs: --upskill-runs 8 would probably tell in some cells",
+        "too few runs: --upskill-runs 8 would probably tell",
     ]
 
 
@@ -50,7 +50,7 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
 
     result = run_once("--upskill-models", "offline", "-v", "--upskill-runs", "3", "skills")
 
-    assert summary(result)[1:] == [
+    assert summary(result)[1:6] == [
         "model              pass rate  lift [95 %]   verdict  checks        tokens",
         "billing",
         "  offline          0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->118 x2.00",
@@ -179,14 +179,14 @@ def test_a_cell_with_one_arm_has_no_lift(run_once: Run, write_skill: WriteSkill)
     ]
 
 
-def test_runs_without_a_usable_reply_are_counted(
+def test_runs_without_a_usable_reply_are_missing_data(
     run: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
-    loopback.replies.append(Reply(status=400, text="bad request"))
+    loopback.answer = lambda _: Reply(status=400, text="bad request")
     write_skill(GREEN)
 
-    result = run(
-        "--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "1", "skills"
-    )
+    result = run("--upskill-models", f"m@{loopback.openai_url}", "skills")
 
-    result.stdout.fnmatch_lines(["billing on m: no decision: 1 run has no usable reply"])
+    result.stdout.fnmatch_lines(
+        ["  m * missing data *", "billing on m: no decision: missing data: 1 of 1 runs *"]
+    )

@@ -22,6 +22,10 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield from (f"{name}: {note}" for note in _remarks(gate))
         if verbose:
             yield from (f"{name}: {note}" for note in _figures(gate.cell))
+    needed = sorted(gate.cell.runs_needed for gate in gates if gate.cell.runs_needed)
+    if needed:
+        runs = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
+        yield f"too few runs: --upskill-runs {runs} would probably tell"
 
 
 def _remarks(gate: Gate) -> Iterator[str]:

@@ -62,7 +62,7 @@ def _cell_columns(cell: Cell) -> tuple[str, ...]:
         _change(cell.without_skill, cell.with_skill, lambda arm: f"{100 * arm.pass_rate:.0f}")
         + "%",
         lift,
-        cell.verdict + (f": ~{cell.runs_needed}" if cell.runs_needed else ""),
+        cell.verdict,
         *_means(cell.without_skill, cell.with_skill),
     )
 
