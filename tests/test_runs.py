@@ -1,0 +1,119 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.junit import cases_of, properties
+from tests.loopback import Loopback, Received
+
+Passing = Callable[[int], tuple[str, ...]]
+
+CASE: dict[str, Any] = {"id": "budget", "input": QUESTION, "expected": {"contains": "37"}}
+
+
+@pytest.fixture
+def passing(loopback: Loopback) -> Passing:
+    """Let a model answer right only so many times in each arm; return its options."""
+
+    def passing(times: int) -> tuple[str, ...]:
+        left = {True: times, False: times}
+
+        def answer(received: Received) -> str:
+            arm = "<skill" in received.system
+            left[arm] -= 1
+            return f"{37 if left[arm] >= 0 else 38} {len(loopback.requests)}"
+
+        loopback.answer = answer
+        return "--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "1"
+
+    return passing
+
+
+@pytest.mark.parametrize(("rate", "passes"), [(0.66, 2), (1, 3), (0, 0), (1 / 3, 1)])
+def test_a_trial_passes_when_enough_of_its_runs_do(
+    run_once: Run, write_skill: WriteSkill, passing: Passing, rate: float, passes: int
+) -> None:
+    write_skill(CASE | {"min_pass_rate": rate})
+
+    result = run_once(*passing(passes), "--upskill-runs", "3", "skills")
+
+    result.assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(("rate", "passes"), [(0.67, 2), (1, 2), (0.34, 1), (0.01, 0)])
+def test_a_trial_fails_when_too_few_of_its_runs_pass(
+    run_once: Run, write_skill: WriteSkill, passing: Passing, rate: float, passes: int
+) -> None:
+    write_skill(CASE | {"min_pass_rate": rate})
+
+    result = run_once(*passing(passes), "--upskill-runs", "3", "skills")
+
+    result.assert_outcomes(passed=2, failed=1)
+
+
+def test_the_rate_of_the_case_comes_before_the_file_s(
+    run_once: Run, write_skill: WriteSkill, passing: Passing
+) -> None:
+    write_skill(CASE | {"min_pass_rate": 0.5}, defaults={"min_pass_rate": 1})
+
+    result = run_once(*passing(1), "--upskill-runs", "2", "skills")
+
+    result.assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(("of_file", "failed"), [({}, 0), ({"min_pass_rate": 1}, 1)])
+def test_the_rate_of_the_file_comes_before_the_option_s(
+    run_once: Run, write_skill: WriteSkill, passing: Passing, of_file: object, failed: int
+) -> None:
+    write_skill(CASE, defaults=of_file)
+    options = ("--upskill-runs", "2", "--upskill-min-pass-rate", "0.5")
+
+    result = run_once(*passing(1), *options, "skills")
+
+    result.assert_outcomes(passed=3 - failed, failed=failed)
+
+
+def test_every_run_is_asked_for_and_counted(
+    run: Run, write_skill: WriteSkill, passing: Passing, pytester: pytest.Pytester
+) -> None:
+    xml = pytester.path / "x.xml"
+    write_skill(CASE)
+
+    run(*passing(2), "--upskill-runs", "3", f"--junitxml={xml}", "skills")
+
+    figures = properties(cases_of(xml)["budget[m-with_skill]"])
+    assert (figures["upskill.passed"], figures["upskill.runs"]) == ("2", "3")
+
+
+def test_a_failure_says_which_runs_missed_and_shows_their_answers(
+    run: Run, write_skill: WriteSkill, passing: Passing
+) -> None:
+    write_skill(CASE)
+
+    result = run(*passing(2), "--upskill-runs", "4", "skills")
+
+    result.stdout.re_match_lines(
+        [
+            r"2 of 4 runs passed, 100% must: contains '37': not in the answer \(.*",
+            r"runs? \d.*:",
+            r"  0 of 1 checks held",
+            r"-+ answer -+",
+            r"\| 38 \d",
+            r"-+ answer -+",
+            r"\| 38 \d",
+        ]
+    )
+
+
+def test_the_runs_that_missed_count_in_the_pass_rates(
+    run: Run, write_skill: WriteSkill, passing: Passing
+) -> None:
+    write_skill(CASE | {"min_pass_rate": 0.5})
+
+    result = run(*passing(2), "--upskill-runs", "4", "-v", "skills")
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["  m* 50->50% *", "    budget* 2/4->2/4 *"])
