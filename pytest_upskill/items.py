@@ -6,10 +6,12 @@ import os
 from collections import Counter
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import asdict
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
 import pytest
+from pydantic import TypeAdapter
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.checks import Sandboxed
@@ -133,18 +135,17 @@ class TrialItem(pytest.Item):
         """Locate the case in its file; pytest counts lines from 0."""
         return self.path, self.trial.case.line - 1, f"{self.trial.skill.name}: {self.name}"
 
-    def record(self) -> dict[str, Any] | None:
-        """Give the result, once there is one, as the plain data that a report may carry."""
+    def record(self) -> TrialRecord | None:
+        """Give the result, once there is one, with its place in the run."""
         if self.result is None:
             return None
-        record = TrialRecord(
+        return TrialRecord(
             path=self.parent.nodeid if self.parent else "",
             index=self.index,
             planned=self.planned,
             gate=self.trial.skill.gate,
             result=self.result,
         )
-        return asdict(record) | {"passed": self.result.passed}
 
     def missed_answers(self) -> list[tuple[str, str]]:
         """Quote the answers that missed, each once, as sections of a report."""
@@ -164,11 +165,31 @@ class TrialReports:
         report = yield
         settles = report.when == "call" or (report.when == "setup" and report.failed)
         if settles and isinstance(item, TrialItem):
-            report.upskill = item.record()  # type: ignore[attr-defined]  # pytest-xdist keeps it
+            report.upskill = item.record()  # type: ignore[attr-defined]
             if report.when == "call":
                 # Not through the item, which would pile them up where a trial is run again.
                 report.sections += item.missed_answers()
         return report
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
+        """Write the result as plain data, for another process."""
+        data = yield
+        if data and data.get("upskill") is not None:
+            data["upskill"] = asdict(data["upskill"])
+        return data
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_report_from_serializable(self) -> Generator[None, Any, Any]:
+        """Read the result of another process."""
+        report = yield
+        if getattr(report, "upskill", None) is not None:
+            report.upskill = self._reader.validate_python(report.upskill)
+        return report
+
+    @cached_property
+    def _reader(self) -> TypeAdapter[TrialRecord]:
+        return TypeAdapter(TrialRecord)
 
 
 def has_skill(case_file: Path) -> bool:

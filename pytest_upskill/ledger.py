@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import groupby
-from typing import Any, Literal
+from typing import Literal
 
 import pytest
-from pydantic import TypeAdapter
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate, decide
@@ -32,7 +31,7 @@ class Ledger:
         self._settings = settings
         self.cells: list[Cell] = []
         """In the order of case files and chosen models."""
-        self._records: dict[str, Any] = {}
+        self._records: dict[str, TrialRecord] = {}
         self.not_measured = False
         """Whether the run ends as not measured: nothing is red but what misses data."""
         self._unmeasured = 0
@@ -71,9 +70,10 @@ class Ledger:
                 self._emit(session, gate)
 
     def _sum_up(self) -> list[Cell]:
-        records = TypeAdapter(list[TrialRecord]).validate_python(list(self._records.values()))
         models = {model.label: place for place, model in enumerate(self._settings.models)}
-        records.sort(key=lambda r: (r.path, models[r.result.model], r.index))
+        records = sorted(
+            self._records.values(), key=lambda r: (r.path, models[r.result.model], r.index)
+        )
         return [
             _cell(list(group))
             for _, group in groupby(records, key=lambda r: (r.path, r.result.model))

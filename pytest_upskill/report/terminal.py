@@ -27,10 +27,10 @@ class Terminal:
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
         """Show a trial without the skill as passed, in a letter and words of its own."""
         record = getattr(report, "upskill", None)
-        if record is None or report.failed or record["result"]["arm"] == "with_skill":
+        if record is None or report.failed or record.result.arm == "with_skill":
             return None
         # Any category but "passed" would turn pytest's closing line yellow.
-        if record["passed"]:
+        if record.result.passed:
             return "passed", "+", ("BASE HIT", {"cyan": True})
         return "passed", "-", ("BASE MISS", {"cyan": True})
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from math import acos, copysign, cos, pi, sqrt
 from statistics import NormalDist, fmean, stdev
 
@@ -59,9 +60,10 @@ def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval 
     if estimate is None:
         return None
     z_squared = two_sided_z(level) ** 2
+    alike = Counter(cases)
 
     def compatible(difference: float) -> bool:
-        return (estimate - difference) ** 2 <= z_squared * score_variance(cases, difference)
+        return (estimate - difference) ** 2 <= z_squared * _variance(alike, difference)
 
     return Interval(boundary(compatible, estimate, -1.0), boundary(compatible, estimate, 1.0))
 
@@ -107,16 +109,21 @@ def score_variance(cases: Sequence[CaseCounts], difference: float) -> float:
         cases: Counts per case, all usable.
         difference: The assumed lift, -1 to 1.
     """
+    return _variance(Counter(cases), difference)
+
+
+def _variance(alike: Mapping[CaseCounts, int], difference: float) -> float:
+    """Sum up each kind of case once: few runs leave few different counts."""
     total = 0.0
-    for case in cases:
+    for case, times in alike.items():
         without = _likeliest_rate_without(case, difference)
         with_ = without + difference
         runs = case.runs_with + case.runs_without
         variance = (
             with_ * (1 - with_) / case.runs_with + without * (1 - without) / case.runs_without
         )
-        total += max(0.0, variance) * runs / (runs - 1)
-    return total / len(cases) ** 2
+        total += times * max(0.0, variance) * runs / (runs - 1)
+    return total / sum(alike.values()) ** 2
 
 
 def _likeliest_rate_without(case: CaseCounts, difference: float) -> float:
