@@ -77,10 +77,7 @@ def test_what_the_specification_and_claude_code_know_is_no_departure(frontmatter
         ("---\nname: [csv]\ndescription: a\n---\n", "f:2:7: name: must be text"),
         ('---\nname: "a\\nb"\ndescription: a\n---\n',
          "f:2:7: name: must be one line of printable characters"),
-        ("---\nname: csv\ndescription: Reads: CSV\n---\n",
-         f"f:3:19: not YAML: {NO_COLON} (quote the value: it holds ': ')"),
         ("---\nmetadata:\n\ta: b\n---\n", f"f:3:1: not YAML: {NO_TOKEN} (indent with spaces)"),
-        ("---\nname: @csv\n---\n", f"f:2:7: not YAML: {NO_TOKEN} (quote the value: it has '@')"),
         ("---\nname: [csv\n---\n", "f:3:1: not YAML: did not find expected ',' or ']'"),
         ("---\nname: *csv\n---\n", "f:2:7: not YAML: found undefined alias"),
         ("---\nname: csv\ndescription: a\x07\n---\n",
@@ -127,6 +124,19 @@ def test_name_and_description_are_both_missed_at_once() -> None:
     ],
 )  # fmt: skip
 def test_a_departure_from_the_specification_is_a_warning(frontmatter: str, warning: str) -> None:
+    assert warnings(frontmatter) == [warning]
+
+
+@pytest.mark.parametrize(
+    ("value", "warning"),
+    [
+        ("Reads: CSV's", f"f:3:19: not YAML: {NO_COLON} (quote the value: it holds ': ')"),
+        ("@csv", f"f:3:14: not YAML: {NO_TOKEN} (quote the value: it has '@')"),
+    ],
+)
+def test_a_value_that_lacks_its_quotes_is_text_as_agents_take_it(value: str, warning: str) -> None:
+    frontmatter = f"name: csv\ndescription: {value}\nmetadata:\n  a: b\n"
+
     assert warnings(frontmatter) == [warning]
 
 

@@ -25,6 +25,8 @@ _ASSERTIONS = (
     "expectations",
     "expected_behavior",
     "expected_behaviors",
+    "acceptance",
+    "acceptance_criteria",
     "rubric",
     "criteria",
     "must_have",

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
 from typing import Any
 
-from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.bundle import read_bundle
 from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.positions import read_json
@@ -18,6 +19,8 @@ from pytest_upskill.formats.skill_files import read_files
 from pytest_upskill.formats.skill_md import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.skill import Case, GateRule, Skill
+
+_SKILL_NAME = re.compile(r"""["']?skill(?:_name)?["']?\s*:\s*["']?([\w-]+)""")
 
 MAX_BYTES = 1 << 20
 """Size of a file beyond which it is refused."""
@@ -39,8 +42,8 @@ def load_skill(case_file: Path, *, shown: str | None = None) -> Skill:
     """
     folder = skill_folder(case_file).absolute()
     shown_file = PurePath(shown or case_file)
-    above = ".." if folder != case_file.absolute().parent else ""
-    shown_text = PurePath(os.path.normpath(shown_file.parent / above / "SKILL.md"))
+    to_skill = os.path.relpath(folder, case_file.absolute().parent)
+    shown_text = PurePath(os.path.normpath(shown_file.parent / to_skill / "SKILL.md"))
     lines: list[str] = []
     text = SkillText(name=folder.name, text="", body_at=0, warnings=())
     if (folder / "SKILL.md").exists():
@@ -68,10 +71,24 @@ def load_skill(case_file: Path, *, shown: str | None = None) -> Skill:
 
 
 def skill_folder(case_file: Path) -> Path:
-    """Tell the folder of the skill that a case file belongs to: its own, or that of ``evals/``."""
+    """Tell the folder of the skill that a case file belongs to.
+
+    It is the file's own; of an evals file in ``evals/``, the one above; and where there is no skill
+    either, as at the top of a plugin, the one of ``skills/`` that the file names.
+    """
     folder = case_file.parent
-    of_evals = case_file.name in EVALS_FILES and folder.name == "evals"
-    return folder.parent if of_evals and not (folder / "SKILL.md").exists() else folder
+    if case_file.name == CASE_FILE or (folder / "SKILL.md").exists() or folder.name != "evals":
+        return folder
+    if not (folder.parent / "SKILL.md").exists() and (name := _SKILL_NAME.search(_head(case_file))):
+        named = folder.parent / "skills" / name[1]
+        return named if (named / "SKILL.md").exists() else folder.parent
+    return folder.parent
+
+
+def _head(path: Path) -> str:
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(4096)
+    return ""
 
 
 def _cases(

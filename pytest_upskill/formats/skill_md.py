@@ -6,7 +6,9 @@ are warnings: agents load such skills too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 from unicodedata import normalize
@@ -43,6 +45,8 @@ _CLAUDE_CODE = frozenset(
 )
 """Keys of https://code.claude.com/docs/en/skills beyond the specification."""
 
+# A key of the frontmatter with a value that is neither quoted nor a block, list or object.
+_PLAIN = re.compile(r"^([A-Za-z_-]+:[ ]+)(?![\s'\"|>\[{&*!#])(.*\S)[ ]*$", re.MULTILINE)
 _Fields = Mapping[str, tuple[yaml.Node, yaml.Node]]
 """Key and value of every entry, by key."""
 
@@ -77,8 +81,7 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
         raise BadFile([Problem(line=line, column=column, what=what)])
     warnings: list[Problem] = []
     frontmatter = _frontmatter(text)
-    node = compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
-    fields = _fields(node, warnings)
+    fields = _fields(_compose(frontmatter, warnings), warnings)
     problems = [
         problem for key in ("name", "description") if (problem := _unfit(fields.get(key), key))
     ]
@@ -100,6 +103,24 @@ def _frontmatter(text: str) -> str:
             return "\n".join(lines[:index])
     what = "the frontmatter has no end: close it with a line '---'"
     raise BadFile([Problem(line=1, column=1, what=what)])
+
+
+def _compose(frontmatter: str, warnings: list[Problem]) -> yaml.Node | None:
+    """Read the YAML; where it is none, once more with its plain values quoted, as agents do."""
+    try:
+        return compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
+    except BadFile as error:
+        quoted = _PLAIN.sub(_quoted, frontmatter)
+        with suppress(BadFile):
+            node = compose(quoted, max_depth=_MAX_DEPTH, first_line=2)
+            warnings += error.problems
+            return node
+        raise
+
+
+def _quoted(line: re.Match[str]) -> str:
+    value = line[2].replace("'", "''")
+    return f"{line[1]}'{value}'"
 
 
 def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
