@@ -76,6 +76,12 @@ class Cell:
         return [pair for pair in self._pairs if all(trial.runs for trial in pair)]
 
     @cached_property
+    def served(self) -> list[str]:
+        """Ids that the API returned."""
+        completions = [run.completion for trial in self.trials for run in trial.runs]
+        return sorted({each.served_model for each in completions if each.served_model})
+
+    @cached_property
     def asymmetric(self) -> list[str]:
         """Cases whose arms were sent anything different beside the skill: none, ever."""
         return [one.case for one, other in self.pairs if one.prompt_digest != other.prompt_digest]

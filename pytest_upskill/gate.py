@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from pytest_upskill.cells import Cell, CellVerdict
+from pytest_upskill.comparison import Comparison
 from pytest_upskill.report.text import cell_sentence, points
 from pytest_upskill.settings import Settings
 
@@ -26,26 +27,39 @@ class Gate:
     outcome: Literal["passed", "failed", "skipped"]
     text: str
     """One line that stands alone."""
+    comparison: Comparison | None = None
+    """With what the cell was before, where that was asked for."""
 
     @property
     def nodeid(self) -> str:
         """``path::gate[model]``."""
         return f"{self.cell.path}::gate[{self.cell.model}]"
 
+    @property
+    def report(self) -> str:
+        """The text, and below it what a reader of a failure asks next."""
+        if self.comparison is None:
+            return self.text
+        return "\n".join([self.text, *self.comparison.worse, *self.comparison.notes])
 
-def decide(cell: Cell, settings: Settings) -> Gate:
+
+def decide(cell: Cell, settings: Settings, comparison: Comparison | None = None) -> Gate:
     """Hold a cell against the thresholds; on part of its data there is no decision."""
-    reason = _undecidable(cell)
+    reason = undecidable(cell)
     if reason is not None:
         return Gate(cell=cell, outcome="skipped", text=f"no decision: {reason}")
-    problems = "; ".join(_problems(cell, settings))
-    name = f"{cell.skill} on {cell.model}"
-    if problems:
-        return Gate(cell=cell, outcome="failed", text=f"{name}: {problems} ({cell_sentence(cell)})")
-    return Gate(cell=cell, outcome="passed", text=f"{name}: {cell_sentence(cell)}")
+    problems = "; ".join(_problems(cell, settings, comparison))
+    text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
+    return Gate(
+        cell=cell,
+        outcome="failed" if problems else "passed",
+        text=f"{cell.skill} on {cell.model}: {text}",
+        comparison=comparison,
+    )
 
 
-def _undecidable(cell: Cell) -> str | None:
+def undecidable(cell: Cell) -> str | None:
+    """Say why nothing can be decided about a cell, None where it can."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran"
     if cell.missing_data:
@@ -55,8 +69,10 @@ def _undecidable(cell: Cell) -> str | None:
     return None
 
 
-def _problems(cell: Cell, settings: Settings) -> Iterator[str]:
+def _problems(cell: Cell, settings: Settings, comparison: Comparison | None) -> Iterator[str]:
     """Say what is under its threshold; the case file's ``gate`` comes before the options."""
+    if comparison is not None and comparison.regressed and "regression" in settings.fail_on:
+        yield f"regression: {comparison.sentence}"
     rate, least = cell.with_skill, _either(cell.gate.min_pass_rate, settings.gate_min_pass_rate)
     if rate is not None and least is not None and rate.pass_rate < least:
         yield f"pass rate with the skill is under {least:.0%}"

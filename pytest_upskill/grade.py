@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pytest_upskill.checks import CheckError, CheckResult, Sandboxed
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.completion import Completion
-from pytest_upskill.plan import Trial, arm_digests, request
+from pytest_upskill.plan import Trial, arm_digests, grader_digest, request
 from pytest_upskill.results import RunResult, TrialResult
 
 
@@ -49,6 +49,7 @@ def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
         min_pass_rate=trial.min_pass_rate,
         prompt_digest=prompt_digest,
         skill_digest=skill_digest,
+        grader_digest=grader_digest(trial.case),
         runs=tuple(runs),
         errors=tuple(errors),
         question=trial.case.input,

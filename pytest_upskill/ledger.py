@@ -8,8 +8,11 @@ from typing import Literal
 
 import pytest
 
+from pytest_upskill.baseline import Baseline, BaselineError, read_baselines
+from pytest_upskill.baseline_update import update_baselines
 from pytest_upskill.cells import Cell
-from pytest_upskill.gate import Gate, decide
+from pytest_upskill.comparison import Comparison, adjust, against_baseline
+from pytest_upskill.gate import Gate, decide, undecidable
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
@@ -34,6 +37,9 @@ class Ledger:
         self._records: dict[str, TrialRecord] = {}
         self.not_measured = False
         """Whether the run ends as not measured: nothing is red but what misses data."""
+        self.baselines: list[str] = []
+        """What became of the baseline files, where they were to be updated."""
+        self._baselines = _baselines(settings)
         self._unmeasured = 0
         """Reports that are red only because runs are missing."""
 
@@ -65,9 +71,14 @@ class Ledger:
             return (yield)
         finally:
             self.cells = self._sum_up()
-            self.gates = [decide(cell, self._settings) for cell in self.cells]
+            self.gates = [
+                decide(cell, self._settings, comparison)
+                for cell, comparison in zip(self.cells, self._compare(), strict=True)
+            ]
             for gate in self.gates:
                 self._emit(session, gate)
+            if self._settings.baseline_update:
+                self.baselines = update_baselines(self.cells, self._settings)
 
     def _sum_up(self) -> list[Cell]:
         models = {model.label: place for place, model in enumerate(self._settings.models)}
@@ -78,6 +89,19 @@ class Ledger:
             _cell(list(group))
             for _, group in groupby(records, key=lambda r: (r.path, r.result.model))
         ]
+
+    def _compare(self) -> list[Comparison | None]:
+        """Compare every cell that can be decided about with what it was."""
+        if self._settings.compare is None:
+            return [None] * len(self.cells)
+        return adjust(
+            [
+                None
+                if undecidable(cell)
+                else against_baseline(cell, self._baselines.get((cell.skill, cell.model)))
+                for cell in self.cells
+            ]
+        )
 
     def _emit(self, session: pytest.Session, gate: Gate) -> None:
         """Report a gate as pytest reports an item, so that every consumer of reports sees it."""
@@ -105,8 +129,19 @@ def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int,
         yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {gate.text}")
     else:
         yield "setup", "passed", None
-        yield "call", gate.outcome, gate.text if gate.outcome == "failed" else None
+        yield "call", gate.outcome, gate.report if gate.outcome == "failed" else None
     yield "teardown", "passed", None
+
+
+def _baselines(settings: Settings) -> dict[tuple[str, str], Baseline]:
+    """Read the baselines of the chosen models before anything is paid for."""
+    if settings.compare is None and not settings.baseline_update:
+        return {}
+    try:
+        found = read_baselines(settings.baselines, [model.label for model in settings.models])
+    except BaselineError as error:
+        raise pytest.UsageError(str(error)) from None
+    return {(baseline.skill, baseline.model): baseline for baseline in found}
 
 
 def _cell(records: list[TrialRecord]) -> Cell:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Literal
 
 from pytest_upskill.completion import Request
@@ -93,8 +93,17 @@ def arm_digests(request: Request) -> tuple[str, str]:
     Returns:
         Two hexadecimal digests: equal in all arms of a case, and the arm's own (empty without).
     """
-    alike = [request.model.resolved, request.frame, request.user, request.max_tokens]
+    alike = [request.frame, request.user, request.max_tokens]
     return _digest(json.dumps(alike)), _digest(request.skill) if request.skill else ""
+
+
+def grader_digest(case: Case) -> str:
+    """Digest a case's checks; what they leave at its default is left out."""
+    said = []
+    for check in case.checks:
+        values = asdict(check)  # type: ignore[arg-type]  # every check is a dataclass
+        said.append({"name": check.name} | {key: value for key, value in values.items() if value})
+    return _digest(json.dumps(said, sort_keys=True))
 
 
 def _digest(text: str) -> str:

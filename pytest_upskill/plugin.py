@@ -25,6 +25,12 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
         "WORDS",
         "Fail on any of hurts, regression, no-effect, too-few-runs (default: the first two).",
     ),
+    (
+        "compare",
+        str,
+        "baseline",
+        "Fail a skill that has become worse than its committed baseline.",
+    ),
     ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
     ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
     ("timeout", int, "SECONDS", "Limit of one request (default 120)."),
@@ -64,6 +70,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         option, key = f"--upskill-{name}", f"upskill_{name.replace('-', '_')}"
         group.addoption(option, type=kind, metavar=metavar, help=text)
         parser.addini(key, f"As {option}.", type=_INI_TYPES[kind], default=None)
+    group.addoption(
+        "--upskill-baseline-update",
+        action="store_true",
+        help="Write what the cases came to into .upskill/baselines, to be committed.",
+    )
     group.addoption(
         "--upskill-dry-run",
         action="store_true",

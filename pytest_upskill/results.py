@@ -53,6 +53,8 @@ class TrialResult:
     """Of the skill block, empty without one."""
     runs: tuple[RunResult, ...]
     """The valid runs."""
+    grader_digest: str = ""
+    """Of the case's checks."""
     errors: tuple[str, ...] = ()
     """One line for each run that gave no usable reply: missing data, never a failure."""
     question: str = ""

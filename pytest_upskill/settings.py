@@ -47,6 +47,11 @@ class Settings:
     """Lift under which a cell is red; None for no such threshold."""
     fail_on: frozenset[FailOn]
     """What makes a cell red."""
+    compare: str | None
+    """What a regression is measured against: ``baseline``, or None."""
+    baseline_update: bool
+    baselines: Path
+    """Folder of the baseline files."""
     concurrency: int
     """Requests in flight at one host."""
     max_tokens: int
@@ -84,6 +89,9 @@ class Settings:
             gate_min_pass_rate=min_pass_rate,
             gate_min_lift=_rate(config, "min_lift", low=-1.0),
             fail_on=_fail_on(config),
+            compare=_value(config, "compare") or None,
+            baseline_update=bool(config.getoption("upskill_baseline_update")),
+            baselines=config.rootpath / ".upskill" / "baselines",
             concurrency=_positive(config, "concurrency", 20),
             max_tokens=_positive(config, "max_tokens", 8192),
             timeout=float(_positive(config, "timeout", 120)),

@@ -76,7 +76,7 @@ def write_skill(pytester: pytest.Pytester) -> WriteSkill:
 
     def write(*cases: dict[str, Any], name: str = "billing", body: str = FACT, **top: Any) -> Path:
         folder = pytester.path / "skills" / name
-        folder.mkdir(parents=True)
+        folder.mkdir(parents=True, exist_ok=True)
         text = f"---\nname: {name}\ndescription: Facts for a test.\n---\n\n# {name}\n\n{body}"
         (folder / "SKILL.md").write_text(text, "utf-8")
         cases = cases or ({"id": "budget", "input": QUESTION, "expected": {"contains": "37"}},)

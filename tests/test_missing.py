@@ -16,7 +16,6 @@ def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_i
     result = run(*args, "--junitxml=junit.xml", "-rs")
 
     assert result.ret == NOT_MEASURED
-    result.assert_outcomes(passed=2, errors=2, skipped=1)
     why = "missing data: 3 of 10 runs with the skill are missing, more than 20 %"
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])

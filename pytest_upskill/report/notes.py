@@ -34,6 +34,8 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield gate.text
     elif cell.missing:
         yield f"{_are(cell.missing)} missing (no usable reply); the verdict stands without"
+    if gate.comparison is not None:
+        yield from gate.comparison.remarks
     if stats.mixed(cell.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
 

@@ -38,6 +38,12 @@ class Terminal:
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
         """Write a row for each cell, with -v one for each case too."""
+        self._figures(terminalreporter, config)
+        # Also with -q: nobody is to find a file changed without having been told.
+        for line in self._ledger.baselines:
+            terminalreporter.line(line)
+
+    def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         cells = self._ledger.cells
         if not cells or config.get_verbosity() < 0:
             return

@@ -1,0 +1,94 @@
+"""Baselines written after a run: only of whole cells, and never in silence."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_upskill.baseline import (
+    Baseline,
+    BaselineCase,
+    BaselineError,
+    baseline_file,
+    write_baseline,
+)
+from pytest_upskill.cells import Cell
+from pytest_upskill.comparison import tally
+from pytest_upskill.settings import Settings
+
+
+def update_baselines(cells: Sequence[Cell], settings: Settings) -> list[str]:
+    """Write the baseline of every whole cell.
+
+    Args:
+        cells: All cells of the run.
+        settings: Where baselines are, and how many runs make a trial whole.
+
+    Returns:
+        What became of each, a line each.
+    """
+    if not cells:
+        return ["no baseline written: nothing was measured"]
+    named = Counter((cell.skill, cell.model) for cell in cells)
+    lines = []
+    for cell in cells:
+        file = baseline_file(settings.baselines, cell.skill, cell.model)
+        if named[cell.skill, cell.model] > 1:
+            reason = f"two skills are called {cell.skill}: rename one"
+        else:
+            reason = _not_whole(cell, settings.runs)
+        lines.append(_write(cell, file, reason))
+    return lines
+
+
+def baseline_of(cell: Cell) -> Baseline:
+    """Sum up a cell as its baseline."""
+    cases = [
+        BaselineCase(
+            id=one.case,
+            digest=one.prompt_digest,
+            grader=one.grader_digest,
+            with_skill=tally(one),
+            without_skill=tally(other),
+        )
+        for one, other in cell.pairs
+    ]
+    return Baseline(
+        skill=cell.skill,
+        model=cell.model,
+        resolved=cell.resolved,
+        served=tuple(cell.served),
+        date=datetime.now(UTC).date().isoformat(),
+        version=version("pytest-upskill"),
+        skill_digest=cell.pairs[0][0].skill_digest,
+        cases=tuple(sorted(cases, key=lambda case: case.id)),
+    )
+
+
+def _not_whole(cell: Cell, runs: int) -> str:
+    """Say what a cell lacks for a baseline."""
+    if len(cell.trials) != cell.planned:
+        return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
+    if cell.missing:
+        return f"{cell.missing} of its runs are missing: run again, recorded answers cost nothing"
+    if any(len(trial.runs) != runs for trial in cell.trials):
+        return "it was stopped early: run without --upskill-early-stop"
+    return ""
+
+
+def _write(cell: Cell, file: Path, reason: str) -> str:
+    name = f"{cell.skill} on {cell.model}"
+    written = False
+    try:
+        if not reason:
+            written = write_baseline(file, baseline_of(cell))
+    except BaselineError as error:
+        reason = str(error)
+    except OSError as error:
+        reason = f"{file}: {error.strerror}"
+    if reason:
+        return f"no baseline written of {name}: {reason}"
+    return f"baseline of {name}: {file} {'written, commit it' if written else 'is up to date'}"

@@ -1,0 +1,165 @@
+"""A cell against what it was before: has the skill become worse?"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_upskill import stats
+from pytest_upskill.baseline import Baseline, BaselineCase, Tally
+from pytest_upskill.cells import Cell, Pair
+from pytest_upskill.results import TrialResult
+
+_DRIFT_ALPHA = 0.01
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ComparedCase:
+    """One case with the skill, as it is and as it was."""
+
+    id: str
+    now: Tally
+    then: Tally
+
+    @property
+    def counts(self) -> stats.CaseCounts:
+        """The skill as it is in the place of *with*, as it was in that of *without*."""
+        return stats.CaseCounts(self.now.passes, self.now.runs, self.then.passes, self.then.runs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What a cell's cases pass now and what they passed then."""
+
+    then: str
+    """What it is compared with, as a reader would say."""
+    cases: tuple[ComparedCase, ...] = ()
+    p: float = 1.0
+    """Of ``stats.regression_test``; adjusted for the number of cells by ``adjust``."""
+    drift: str = ""
+    """Why the model, and not the skill, may be what has changed."""
+    notes: tuple[str, ...] = ()
+    """What else to know of it, a line each."""
+
+    @property
+    def dropped(self) -> bool:
+        """Whether the cases pass less often, and not by chance."""
+        difference = stats.lift([case.counts for case in self.cases])
+        return difference is not None and difference < 0 and stats.significant(self.p)
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the skill has become worse."""
+        return self.dropped and not self.drift
+
+    @property
+    def sentence(self) -> str:
+        """What was compared: ``12/25 with the skill, baseline 24/25, p = .003``."""
+        now = _total(case.now for case in self.cases)
+        then = _total(case.then for case in self.cases)
+        return f"{now} with the skill, {self.then} {then}, p {_p(self.p)}"
+
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What to say of it below the table."""
+        if self.cases:
+            yield f"regression: {self.sentence}" if self.regressed else self.sentence
+        if self.drift:
+            what = "no regression is called" if self.dropped else "compare with care"
+            yield f"warning: {self.drift}: {what}, record the baseline again"
+        yield from self.notes
+
+    @property
+    def worse(self) -> list[str]:
+        """Say which cases pass less often."""
+        return [
+            f"worse: {case.id}: {case.then} -> {case.now}"
+            for case in self.cases
+            if case.counts.difference < 0
+        ]
+
+
+def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
+    """Compare a cell with its baseline, on the cases that are the same in both."""
+    if baseline is None:
+        cure = "no baseline: record one with --upskill-runs 10 --upskill-baseline-update"
+        return Comparison(then="baseline", notes=(cure,))
+    recorded = {case.id: case for case in baseline.cases}
+    same = [
+        (pair, recorded[pair[0].case])
+        for pair in cell.pairs
+        if pair[0].case in recorded and _is_same(pair, recorded[pair[0].case])
+    ]
+    cases = tuple(
+        ComparedCase(id=case.id, now=tally(one), then=case.with_skill) for (one, _), case in same
+    )
+    return Comparison(
+        then="baseline",
+        cases=cases,
+        p=stats.regression_test([case.counts for case in cases]),
+        drift=_drift(cell, baseline, same),
+        notes=tuple(_left_out(cell, recorded, {case.id for case in cases})),
+    )
+
+
+def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
+    """Adjust the p-values for the number of cells that were compared (Holm)."""
+    ps = iter(stats.holm([each.p for each in comparisons if each and each.cases]))
+    return [replace(each, p=next(ps)) if each and each.cases else each for each in comparisons]
+
+
+def tally(trial: TrialResult) -> Tally:
+    """Count a trial's valid runs."""
+    return Tally(trial.passes, len(trial.runs))
+
+
+def _is_same(pair: Pair, case: BaselineCase) -> bool:
+    trial, _ = pair
+    return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
+
+
+def _left_out(
+    cell: Cell, recorded: Mapping[str, BaselineCase], same: Collection[str]
+) -> Iterator[str]:
+    """List the cases that are in one of both only, or not the same in both."""
+    here = {one.case for one, _ in cell.pairs}
+    for word, ids in (
+        ("changed", (here & recorded.keys()) - set(same)),
+        ("new", here - recorded.keys()),
+        ("gone", recorded.keys() - here),
+    ):
+        if ids:
+            yield f"not compared, {word} since the baseline: {', '.join(sorted(ids))}"
+
+
+def _drift(cell: Cell, baseline: Baseline, same: Sequence[tuple[Pair, BaselineCase]]) -> str:
+    """Tell whether the model answers another way, by what it calls itself and the arm without."""
+    served = set(cell.served)
+    if served and baseline.served and served.isdisjoint(baseline.served):
+        return f"the model is {_listed(served)} now, {_listed(baseline.served)} in the baseline"
+    now = [tally(without) for (_, without), _ in same]
+    then = [case.without_skill for _, case in same]
+    p = stats.lift_test(
+        [
+            stats.CaseCounts(one.passes, one.runs, other.passes, other.runs)
+            for one, other in zip(now, then, strict=True)
+        ]
+    )
+    if stats.significant(p, _DRIFT_ALPHA):
+        return f"the model has changed: {_total(now)} without the skill, baseline {_total(then)}"
+    return ""
+
+
+def _total(tallies: Iterable[Tally]) -> str:
+    tallies = list(tallies)
+    return f"{sum(each.passes for each in tallies)}/{sum(each.runs for each in tallies)}"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return " and ".join(sorted(names))
+
+
+def _p(p: float) -> str:
+    """Write a p-value to three places, without the zero before the point."""
+    text = f"{p:.3f}".removeprefix("0")
+    return "< .001" if text == ".000" else f"= {text.rstrip('0').rstrip('.')}"

@@ -1,0 +1,227 @@
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.baseline import baseline_file
+from tests.conftest import Run
+from tests.scripted import Script
+
+UPDATE, COMPARE = "--upskill-baseline-update", "--upskill-compare=baseline"
+LENIENT = "--upskill-min-pass-rate=0"
+GOOD = {"one": "++++++++++ ----------", "two": "+++++++++- ----------"}
+
+
+@pytest.fixture
+def file(pytester: pytest.Pytester) -> Path:
+    return pytester.path / ".upskill" / "baselines" / "csv" / "haiku.json"
+
+
+@pytest.fixture
+def recorded(script: Script, run_once: Run, file: Path) -> Path:
+    assert run_once(*script(**GOOD), UPDATE, LENIENT).ret == pytest.ExitCode.OK
+    return file
+
+
+def test_an_update_writes_the_counts_of_every_case_one_a_line(
+    script: Script, run: Run, file: Path
+) -> None:
+    result = run(*script(**GOOD), UPDATE, LENIENT, "-q")
+
+    result.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
+    lines = file.read_text("utf-8").split("\n")
+    assert lines[1:5] == [
+        ' "format": 1,',
+        ' "skill": "csv",',
+        ' "model": "haiku",',
+        lines[4],
+    ]
+    one, two = (json.loads(line.strip().rstrip(",")) for line in lines[-5:-3])
+    assert (one["id"], one["with"], one["without"]) == ("one", [10, 10], [0, 10])
+    assert (two["id"], two["with"], two["without"]) == ("two", [9, 10], [0, 10])
+    assert lines[-1] == ""
+    assert json.loads("\n".join(lines))["served"] == ["haiku-1"]
+
+
+def test_the_same_counts_leave_the_file_as_it_is(
+    script: Script, run_once: Run, recorded: Path
+) -> None:
+    text = recorded.read_text("utf-8").replace('"date": "', '"date": "1999-')
+    recorded.write_text(text, "utf-8")
+
+    result = run_once(*script(**GOOD), UPDATE, LENIENT)
+
+    result.stdout.fnmatch_lines([f"baseline of csv on haiku: {recorded} is up to date"])
+    assert recorded.read_text("utf-8") == text
+
+
+@pytest.mark.parametrize(
+    ("cases", "option", "reason"),
+    [
+        (GOOD, "-k one", "2 of 4 trials ran"),
+        (GOOD | {"two": "+++++++++! ----------"}, "-v", "1 of its runs are missing"),
+    ],
+)
+def test_a_run_that_was_not_whole_writes_none_and_says_why(
+    script: Script, run_once: Run, file: Path, *, cases: dict[str, str], option: str, reason: str
+) -> None:
+    result = run_once(*script(**cases), UPDATE, *option.split())
+
+    result.stdout.fnmatch_lines([f"no baseline written of csv on haiku: {reason}*"])
+    assert not file.exists()
+
+
+def test_nothing_is_written_without_being_asked(
+    script: Script, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    run_once(*script(**GOOD), COMPARE, LENIENT)
+
+    assert not (pytester.path / ".upskill").exists()
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_skill_that_became_worse_is_red_in_one_line(script: Script, run: Run) -> None:
+    args = script(one="---------- ----------", two="+++++++++- ----------")
+
+    result = run(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: regression: 9/20 with the skill, baseline 19/20, p < .001 (helps: *",
+            "worse: one: 10/10 -> 0/10",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_fewer_runs_than_the_baseline_has_will_do(script: Script, run_once: Run) -> None:
+    result = run_once(*script(one="--- ---", two="+++ ---"), COMPARE, LENIENT)
+
+    result.assert_outcomes(passed=4, failed=1)
+    result.stdout.fnmatch_lines(["* regression: 3/6 with the skill, baseline 19/20, p = .014 *"])
+
+
+@pytest.mark.parametrize("one", ["++++++++++", "+++++++++-"])
+@pytest.mark.usefixtures("recorded")
+def test_a_skill_that_did_not_become_worse_beyond_chance_is_green(
+    script: Script, run_once: Run, one: str
+) -> None:
+    result = run_once(*script(**(GOOD | {"one": f"{one} ----------"})), COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: * with the skill, baseline 19/20, p = *"])
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_regression_is_red_only_where_it_is_to_fail(script: Script, run_once: Run) -> None:
+    args = script(one="---------- ----------", two="---------- ----------")
+
+    result = run_once(*args, COMPARE, LENIENT, "--upskill-fail-on=hurts")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: regression: 0/20 *"])
+
+
+def test_without_a_baseline_the_gate_passes_and_says_how_to_record_one(
+    script: Script, run_once: Run
+) -> None:
+    result = run_once(*script(**GOOD), COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: no baseline: record one with *-baseline-update"])
+
+
+def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
+    script: Script, run_once: Run, recorded: Path
+) -> None:
+    text = recorded.read_text("utf-8")
+    digest = json.loads(text)["cases"][0]["grader"]
+    recorded.write_text(text.replace(digest, "another-grader", 1), "utf-8")
+
+    result = run_once(*script(one="--- ---", three="+++ ---"), COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            f"csv on haiku: not compared, {word} since the baseline: {case}"
+            for word, case in [("changed", "one"), ("new", "three"), ("gone", "two")]
+        ]
+    )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_model_that_changed_makes_a_regression_a_warning(script: Script, run_once: Run) -> None:
+    args = script(one="---------- ++++++++++", two="++++++++++ ----------")
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: 10/20 with the skill, baseline 19/20, p < .001",
+            "csv on haiku: warning: the model has changed: 10/20 without the skill, *",
+        ]
+    )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_an_api_that_names_another_model_makes_a_regression_a_warning(
+    script: Script, run_once: Run
+) -> None:
+    args = script(one="---------- ----------", two="++++++++++ ----------")
+    args = tuple(arg.replace("haiku-1", "haiku-2") for arg in args)
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["* warning: the model is haiku-2 now, haiku-1 in the baseline: no regression *"]
+    )
+
+
+@pytest.mark.parametrize("option", [UPDATE, COMPARE])
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("<<<<<<< HEAD\n", "not a baseline: restore it from git, or delete it and record one *"),
+        ('{"format": 1}', "not a baseline: restore it from git, or delete it and record one *"),
+        ('{"format": 2}', "format 2 is newer than this pytest-upskill reads (1): pip install *"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_one_line_and_stays(
+    script: Script, run_once: Run, file: Path, *, option: str, text: str, problem: str
+) -> None:
+    file.parent.mkdir(parents=True)
+    file.write_text(text, "utf-8")
+
+    result = run_once(*script(**GOOD), option)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {file}: {problem}"])
+    assert file.read_text("utf-8") == text
+
+
+def test_two_skills_of_one_name_have_no_baseline(
+    script: Script, run_once: Run, file: Path, pytester: pytest.Pytester
+) -> None:
+    args = script(**GOOD)
+    shutil.copytree(pytester.path / "skills", pytester.path / "others")
+
+    result = run_once(*args, "others", "--upskill-runs=1", UPDATE)
+
+    assert result.stdout.str().count("csv on haiku: two skills are called csv: rename one") == 2
+    assert not file.exists()
+
+
+def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
+    names = ["../../etc", "..", ".hidden", "/etc", "a\\b", "a b", "données"]
+
+    files = {baseline_file(tmp_path, skill, model) for skill in names for model in names}
+
+    assert len(files) == len(names) ** 2
+    assert {file.parent.parent for file in files} == {tmp_path}
