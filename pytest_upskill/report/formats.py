@@ -30,5 +30,9 @@ def render(report: Report, wanted: ReportFormat) -> str:
             from pytest_upskill.report.markdown import write_markdown
 
             return write_markdown(report)
+        case "html":
+            from pytest_upskill.report.html import write_html
+
+            return write_html(report)
         case _:
             assert_never(wanted)

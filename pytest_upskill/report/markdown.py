@@ -12,7 +12,7 @@ from pytest_upskill.cells import ArmFigures, Cell
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.phrases import ICONS, costs, headline, matrix, matrix_text, scope
+from pytest_upskill.report.phrases import ICONS, costs, headline, matrix, matrix_parts, scope
 from pytest_upskill.report.text import points, safe
 from pytest_upskill.results import RunResult, TrialResult
 
@@ -100,7 +100,7 @@ def _matrix(report: Report) -> _Section:
 def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
-    text = f"{ICONS[gate.cell.verdict]} {gate.cell.verdict}<br>{matrix_text(gate.cell)}"
+    text = f"{ICONS[gate.cell.verdict]} {gate.cell.verdict}<br>{'  '.join(matrix_parts(gate.cell))}"
     return f"{text}<br>**gate failed**" if gate.outcome == "failed" else text
 
 

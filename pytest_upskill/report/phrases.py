@@ -58,7 +58,7 @@ def scope(report: Report) -> str:
     )
 
 
-def matrix_text(cell: Cell) -> str:
+def matrix_parts(cell: Cell) -> list[str]:
     """Sum a cell up: both pass rates, the lift with its interval, the ratio of tokens."""
     rates = [
         "?" if arm is None else f"{100 * arm.pass_rate:.0f}"
@@ -70,7 +70,7 @@ def matrix_text(cell: Cell) -> str:
         parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
     if cell.token_ratio is not None:
         parts.append(f"\u00d7{cell.token_ratio.ratio:.2g} tok")
-    return "  ".join(parts)
+    return parts
 
 
 def costs(report: Report) -> list[tuple[str, str]]:

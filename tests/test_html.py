@@ -1,0 +1,198 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+
+import pytest
+
+from pytest_upskill.plan import Arm
+from pytest_upskill.report.html import MOST_BYTES, write_html
+from tests.conftest import Run, WriteSkill
+from tests.reporting import cell, counted, report, run, trial
+
+HOSTILE = (
+    "</pre></details><script>alert(1)</script><img src=x onerror=alert(1)>"
+    '" onmouseover="alert(1)" {{ 7 * 7 }} {% include "x" %} \x1b[31m\u202e'
+)
+
+
+class Page(HTMLParser):
+    """Elements of a page with their attributes, and its text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.text = ""
+        self.styles = ""
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        if self.cdata_elem == "style":
+            self.styles += data
+        else:
+            self.text += data
+
+    def values(self, attribute: str) -> list[str]:
+        return [value for _, attrs in self.elements if (value := attrs.get(attribute)) is not None]
+
+    def tags(self) -> set[str]:
+        return {tag for tag, _ in self.elements}
+
+
+@pytest.fixture(scope="module")
+def page() -> Page:
+    return Page(
+        write_html(
+            report(
+                counted([(5, 0), (1, 5), (5, 5), (0, 0), (3, 3)]),
+                counted([(5, 0), (5, 1)], model="opus"),
+                counted([(0, 5), (0, 5)], skill="csv"),
+            )
+        )
+    )
+
+
+def test_the_page_begins_with_what_came_out_and_what_it_is_about(page: Page) -> None:
+    text = " ".join(page.text.split())
+
+    order = [
+        "1 of 3 gates failed",
+        "Measured on these 7 cases, 5 runs of each in each arm",
+        "Skills and models",
+        "Pass rate and tokens",
+        "billing on haiku",
+        "csv on haiku",
+        "Missing runs, cost and versions",
+        "How to read this",
+    ]
+    places = [text.rindex(each) if "on haiku" not in each else text.index(each) for each in order]
+    assert places == sorted(places)
+
+
+def test_a_case_says_what_it_tells_of_the_skill(page: Page) -> None:
+    for standing in ("worse", "better", "always passes", "never passes", "same"):
+        assert standing in page.text
+
+
+def test_nothing_is_loaded_and_nothing_can_run(page: Page) -> None:
+    policy = next(a["content"] for _, a in page.elements if "http-equiv" in a)
+    digest = base64.b64encode(hashlib.sha256(page.styles.encode()).digest()).decode()
+
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert not page.tags() & {"script", "img", "iframe", "object", "form", "link"}
+    assert not page.values("style")
+    assert not page.values("src")
+    assert all(target.startswith("#") for target in page.values("href"))
+
+
+def test_every_link_leads_to_a_place_on_the_page(page: Page) -> None:
+    places = page.values("id")
+
+    assert len(places) == len(set(places))
+    assert {target[1:] for target in page.values("href")} <= set(places)
+    assert {name for value in page.values("aria-labelledby") for name in value.split()} <= set(
+        places
+    )
+
+
+def test_what_a_chart_shows_is_also_said(page: Page) -> None:
+    charts = [attrs for tag, attrs in page.elements if tag == "svg" and "role" in attrs]
+
+    assert charts
+    for chart in charts:
+        assert re.search(r"haiku: \d+ % at [\d,]+ tokens without", chart["aria-label"] or "")
+
+
+def test_hostile_text_stays_text_wherever_it_comes_from() -> None:
+    missed = run(passed=False, text=HOSTILE, message=HOSTILE)
+    with_ = trial(HOSTILE, "with_skill", [missed], skill=HOSTILE, model=HOSTILE, question=HOSTILE)
+    without = trial(HOSTILE, "without_skill", [run()], errors=(HOSTILE,), model=HOSTILE)
+
+    text = write_html(report(cell(with_, without, path=HOSTILE)))
+
+    page = Page(text)
+    assert not page.tags() & {"script", "img"}
+    assert not {name for _, attrs in page.elements for name in attrs if name.startswith("on")}
+    assert "{{ 7 * 7 }}" in page.text
+    assert "\x1b" not in text
+    assert "\u202e" not in text
+
+
+def test_answers_that_are_alike_are_shown_once() -> None:
+    runs = [run(text="The same."), run(text="Another."), run(text="The same.")]
+
+    page = Page(write_html(report(cell(trial("a", "with_skill", runs)))))
+
+    assert page.text.count("The same.") == 1
+    assert "runs 1, 3: passed" in page.text
+
+
+def test_the_difference_of_the_arms_is_shown_line_by_line() -> None:
+    text = write_html(
+        report(
+            cell(
+                trial("a", "with_skill", [run(text="It is\n37\nattempts.")]),
+                trial("a", "without_skill", [run(text="It is\nunknown\nattempts.")]),
+            )
+        )
+    )
+
+    assert "<del>unknown</del>" in text
+    assert "<ins>37</ins>" in text
+
+
+def test_a_thousand_trials_take_less_than_five_megabytes() -> None:
+    answer = "\n".join(f"if (a[{n}] < b && c > d) <{n}>" for n in range(400))
+    arms: tuple[Arm, ...] = ("with_skill", "without_skill")
+    trials = [
+        trial(f"case-{n}", arm, [run(passed=False, text=f"{n} {arm} {answer}")], question="Q" * 300)
+        for n in range(500)
+        for arm in arms
+    ]
+
+    page = write_html(report(cell(*trials)))
+
+    assert len(page.encode()) < MOST_BYTES
+    assert "if (a[1] &lt; b" in page
+
+
+def test_a_run_of_nothing_is_a_page_too() -> None:
+    page = Page(write_html(report()))
+
+    assert "No trial ran" in page.text
+    assert "table" not in page.tags()
+
+
+def test_tokens_that_nobody_counted_make_no_plot() -> None:
+    page = Page(
+        write_html(
+            report(
+                cell(
+                    trial("a", "with_skill", [run(tokens=None)]),
+                    trial("a", "without_skill", [run(tokens=None)]),
+                )
+            )
+        )
+    )
+
+    assert "No plot: tokens are not known in both arms." in page.text
+
+
+def test_a_run_writes_the_page(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", "offline", "--upskill-html", "out/page.html", "skills")
+
+    page = (pytester.path / "out" / "page.html").read_text("utf-8")
+    assert "billing on offline: too few runs" in page
+    result.stdout.fnmatch_lines(["upskill report: *page.html"])
