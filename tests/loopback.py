@@ -47,6 +47,8 @@ class Reply:
     headers: Mapping[str, str] = field(default_factory=dict)
     delay: float = 0.0
     """Seconds before the first byte."""
+    drop: bool = False
+    """Whether to close the connection instead of replying."""
     stop: str = "end"
     """``end``, ``max_tokens`` or ``refusal`` in either format, anything else verbatim."""
     usage: Mapping[str, Any] | Literal["some"] | None = "some"
@@ -147,6 +149,9 @@ class _Handler(BaseHTTPRequestHandler):
         )
         loopback = cast("Loopback", self.server.loopback)  # type: ignore[attr-defined]
         reply = loopback.respond(received)
+        if reply.drop:
+            self.close_connection = True
+            return
         body = _body(received, reply).encode()
         try:
             self._send(reply, body)

@@ -19,5 +19,6 @@ class Repeats:
         """Count a repeated error apart from those that are printed in full."""
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return None
-        first = self._first.setdefault(report.longreprtext, report.nodeid)
+        # Not longreprtext: under pytest-xdist that begins with the worker's name.
+        first = self._first.setdefault(str(report.longrepr), report.nodeid)
         return None if first == report.nodeid else ("more of the same", "E", "ERROR")
