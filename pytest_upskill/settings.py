@@ -113,10 +113,13 @@ def _value(config: pytest.Config, name: str) -> Any:
     given = config.getoption(f"upskill_{name}")
     if given is not None:
         return given
+    key = f"upskill_{name}"
     try:
-        return config.getini(f"upskill_{name}")
-    except (TypeError, ValueError) as error:
-        raise pytest.UsageError(f"upskill_{name} in {config.inipath}: {error}") from None
+        return config.getini(key)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        # pytest names the key only where TOML holds another type.
+        where = "" if key in str(error) else f"{key} in {config.inipath}: "
+        raise pytest.UsageError(f"{where}{error}") from None
 
 
 def _models(config: pytest.Config) -> tuple[Model, ...]:
