@@ -1,0 +1,245 @@
+from __future__ import annotations
+
+import sys
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback
+
+OFFLINE = ("--upskill-models", "offline")
+
+
+def only_line(result: pytest.RunResult) -> str:
+    """Return the one line that a refused command says."""
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    text = result.stdout.str() + result.stderr.str()
+    assert "Traceback" not in text
+    assert "INTERNALERROR" not in text
+    (line,) = (line for line in result.errlines if line)
+    return line.removeprefix("ERROR: ")
+
+
+@pytest.mark.parametrize(
+    ("args", "problem"),
+    [
+        (("--upskill-runs", "0"), "--upskill-runs must be at least 1, got 0"),
+        (("--upskill-concurrency", "0"), "--upskill-concurrency must be at least 1, got 0"),
+        (("--upskill-max-tokens", "-1"), "--upskill-max-tokens must be at least 1, got -1"),
+        (("--upskill-timeout", "0"), "--upskill-timeout must be at least 1, got 0"),
+        (
+            ("--upskill-min-lift", "20"),
+            "--upskill-min-lift must be between -1 and 1, got 20: write 0.2 for 20 points",
+        ),
+        (
+            ("--upskill-min-pass-rate", "-0.1"),
+            "--upskill-min-pass-rate must be between 0 and 1, got -0.1: write 0.2 for 20 points",
+        ),
+        (("--upskill-min-lift", "nan"), "--upskill-min-lift must be between -1 and 1, got nan: *"),
+        (("--upskill-max-cost", "0"), "--upskill-max-cost must be more than 0 dollars, got 0"),
+        (("--upskill-max-cost", "nan"), "--upskill-max-cost must be more than 0 dollars, got nan"),
+        (
+            ("--upskill-cache", "perhaps"),
+            "--upskill-cache: no such choice 'perhaps': write one of auto, refresh, replay, off",
+        ),
+        (
+            ("--upskill-models", "mystery"),
+            "--upskill-models: cannot tell the provider of model 'mystery': *",
+        ),
+        (
+            ("--upskill-models", "m=offline,m=haiku"),
+            "--upskill-models: models 'offline:offline' and *haiku* would both be called 'm': *",
+        ),
+        (("-o", "upskill_aliases=x"), "upskill_aliases: bad line 'x': write 'name = model'"),
+        (("-o", "upskill_prices=m = cheap"), "upskill_prices: bad line 'm = cheap': write *"),
+    ],
+)
+def test_an_option_that_cannot_be_used_is_one_line(
+    run_once: Run, write_skill: WriteSkill, args: tuple[str, ...], problem: str
+) -> None:
+    write_skill()
+
+    result = run_once(*OFFLINE, *args, "skills")
+
+    pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
+
+
+def test_a_list_of_models_that_is_empty_is_one_line(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", ",", "skills")
+
+    assert only_line(result) == "--upskill-models: no model in it: write a name, such as offline"
+
+
+def test_a_number_that_is_none_is_refused_by_the_command_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    result = run_once(*OFFLINE, "--upskill-runs", "many", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*argument --upskill-runs: invalid int value: 'many'"])
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("pytest.ini", "[pytest]\nupskill_runs = many\n"),
+        ("pyproject.toml", '[tool.pytest]\nupskill_runs = "3"\n'),
+    ],
+)
+def test_a_number_that_is_none_in_the_configuration_is_one_line(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+) -> None:
+    write_skill()
+    (pytester.path / name).write_text(text)
+
+    line = only_line(run_once(*OFFLINE, "skills"))
+
+    assert line.count("upskill_runs") == 1
+    assert line.count(name) == 1
+
+
+def test_a_missing_key_is_one_line_that_names_the_variable(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", "haiku", "skills")
+
+    line = only_line(result)
+    assert line == "haiku: no key for anthropic:claude-haiku-5-5: set ANTHROPIC_API_KEY"
+
+
+def test_every_missing_key_is_told_at_once(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", "haiku,openai:gpt-6-luna", "skills")
+
+    lines = [line for line in result.errlines if line]
+    assert [line.partition(": set ")[2] for line in lines] == [
+        "ANTHROPIC_API_KEY",
+        "OPENAI_API_KEY",
+    ]
+
+
+def test_a_model_that_no_selected_trial_needs_needs_no_key(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", "haiku,offline", "-k", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert result.parseoutcomes()["passed"] == 3
+
+
+def test_a_missing_sdk_is_one_line_with_the_command_that_installs_it(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "openai", None)
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
+    write_skill()
+
+    result = run_once("--upskill-models", "openai:gpt-6-luna", "skills")
+
+    assert only_line(result) == (
+        "gpt-6-luna: needs the openai SDK: pip install 'pytest-upskill[openai]'"
+    )
+
+
+def test_a_provider_that_nobody_serves_is_one_line(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", "acme:model-1", "skills")
+
+    assert only_line(result).startswith("--upskill-models: nobody serves 'acme:model-1': write ")
+
+
+INI = """
+[pytest]
+upskill_models = offline
+upskill_runs = 3
+upskill_min_pass_rate = 0.5
+upskill_aliases =
+    small = offline
+"""
+TOML = """
+[tool.pytest]
+upskill_models = ["offline"]
+upskill_runs = 3
+upskill_min_pass_rate = 0.5
+upskill_aliases = ["small = offline"]
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
+def test_every_option_is_a_key_of_the_configuration(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+) -> None:
+    write_skill()
+    (pytester.path / name).write_text(text)
+
+    result = run("skills")
+
+    result.stdout.fnmatch_lines(["upskill: offline (offline:offline); runs: 3"])
+    result.assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
+def test_the_command_line_comes_before_the_configuration(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+) -> None:
+    write_skill()
+    (pytester.path / name).write_text(text)
+
+    result = run_once("--upskill-models", "small", "--upskill-runs", "2", "skills")
+
+    result.stdout.fnmatch_lines(["upskill: small (offline:offline); runs: 2"])
+    result.assert_outcomes(passed=3)
+
+
+def test_an_alias_of_the_configuration_comes_before_ours(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makeini("[pytest]\nupskill_aliases =\n    haiku = offline\n")
+
+    result = run_once("--upskill-models", "haiku", "skills")
+
+    result.stdout.fnmatch_lines(["upskill: haiku (offline:offline); runs: 1"])
+
+
+def test_the_base_url_serves_names_of_no_known_provider(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+
+    run_once("--upskill-models", "some/model", "--upskill-base-url", loopback.openai_url, "skills")
+
+    assert [received.body["model"] for received in loopback.requests] == ["some/model"] * 2
+
+
+def test_the_output_limit_is_what_the_model_is_sent(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+    url = loopback.url
+
+    run_once("--upskill-models", f"anthropic:m@{url}", "--upskill-max-tokens", "321", "skills")
+
+    assert [received.body["max_tokens"] for received in loopback.requests] == [321, 321]
+
+
+def test_no_more_requests_are_in_flight_than_the_concurrency(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+    models = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "2")
+
+    run(*models, "--upskill-runs", "8", "skills")
+
+    assert len(loopback.requests) == 16
+    assert loopback.peak <= 2
