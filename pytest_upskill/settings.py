@@ -19,7 +19,7 @@ C = TypeVar("C", bound=str)
 
 _PRICE = re.compile(r"(?P<label>[^\s=]+)\s*=\s*(?P<in>\d*\.?\d+)\s*/\s*(?P<out>\d*\.?\d+)")
 
-ReportFormat = Literal["json", "md", "html"]
+ReportFormat = Literal["json", "md", "html", "benchmark-json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 """Reports that options name a file for."""
 

@@ -36,12 +36,10 @@ class Files:
         report = self._report()
         for wanted, file in self._settings.reports.items():
             try:
-                write(report, wanted, file)
+                self._written += write(report, wanted, file)
             except OSError as error:
                 self._problems.append(f"cannot write {file}: {error.strerror}")
                 session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
-            else:
-                self._written.append(file)
         self._problems += tell_actions(report, os.environ)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

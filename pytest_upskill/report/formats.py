@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_never
 
@@ -9,30 +10,40 @@ from pytest_upskill.report.document import Report
 from pytest_upskill.settings import ReportFormat
 
 
-def write(report: Report, wanted: ReportFormat, file: Path) -> None:
-    """Write a report to a file, in folders that are made where they are missing.
+def write(report: Report, wanted: ReportFormat, file: Path) -> list[Path]:
+    """Write a report, in folders that are made where they are missing.
+
+    Returns:
+        The files written, more than one where a format holds a single cell.
 
     Raises:
-        OSError: The file cannot be written.
+        OSError: A file cannot be written.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
-    file.write_text(render(report, wanted), "utf-8")
+    written = []
+    for path, text in _render(report, wanted, file):
+        path.write_text(text, "utf-8")
+        written.append(path)
+    return written
 
 
-def render(report: Report, wanted: ReportFormat) -> str:
-    """Write a report as the text of one file."""
+def _render(report: Report, wanted: ReportFormat, file: Path) -> Iterator[tuple[Path, str]]:
     match wanted:
         case "json":
             from pytest_upskill.report.json_report import write_json
 
-            return write_json(report)
+            yield file, write_json(report)
         case "md":
             from pytest_upskill.report.markdown import write_markdown
 
-            return write_markdown(report)
+            yield file, write_markdown(report)
         case "html":
             from pytest_upskill.report.html import write_html
 
-            return write_html(report)
+            yield file, write_html(report)
+        case "benchmark-json":
+            from pytest_upskill.report.benchmark import write_benchmarks
+
+            yield from write_benchmarks(report, file)
         case _:
             assert_never(wanted)

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.report.benchmark import write_benchmarks
+from tests.conftest import Run, WriteSkill
+from tests.reporting import cell, counted, report, run, trial
+
+
+def test_the_viewer_finds_what_it_reads() -> None:
+    runs = [run(), run(passed=False, tokens=200, message="contains '37': not in the answer")]
+    written = report(cell(trial("a", "with_skill", runs), trial("a", "without_skill", [run()])))
+
+    ((file, text),) = write_benchmarks(written, Path("benchmark.json"))
+
+    benchmark = json.loads(text)
+    assert file == Path("benchmark.json")
+    assert benchmark["metadata"] == {
+        "skill_name": "billing",
+        "skill_path": "skills/billing",
+        "executor_model": "haiku-1",
+        "analyzer_model": "",
+        "timestamp": "2026-01-02T03:04:05Z",
+        "evals_run": [1],
+        "runs_per_configuration": 2,
+    }
+    assert benchmark["runs"][1] == {
+        "eval_id": 1,
+        "eval_name": "a",
+        "configuration": "with_skill",
+        "run_number": 2,
+        "result": {
+            "pass_rate": 0.0,
+            "passed": 0,
+            "failed": 1,
+            "total": 1,
+            "time_seconds": 0.5,
+            "tokens": 210,
+            "tool_calls": 0,
+            "errors": 0,
+        },
+        "expectations": [
+            {
+                "text": "contains",
+                "passed": False,
+                "evidence": "contains '37': not in the answer",
+            }
+        ],
+        "notes": [],
+    }
+    assert [each["configuration"] for each in benchmark["runs"]] == [
+        "with_skill",
+        "with_skill",
+        "without_skill",
+    ]
+
+
+def test_the_summary_spreads_over_all_runs_and_writes_deltas_as_text() -> None:
+    ((_, text),) = write_benchmarks(report(counted([(5, 1)])), Path("b.json"))
+
+    summary = json.loads(text)["run_summary"]
+    assert summary["with_skill"]["pass_rate"] == {"mean": 1.0, "stddev": 0.0, "min": 1, "max": 1}
+    assert summary["without_skill"]["pass_rate"]["mean"] == pytest.approx(0.2)
+    assert summary["without_skill"]["pass_rate"]["stddev"] == pytest.approx(0.4472)
+    assert summary["delta"] == {"pass_rate": "+0.80", "time_seconds": "+0.0", "tokens": "+500"}
+
+
+def test_each_skill_and_model_has_a_file_of_its_own(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    write_skill(name="csv")
+
+    run_once("--upskill-models", "offline,b=offline:b", "--upskill-benchmark-json", "out/b.json")
+
+    names = {file.name for file in (pytester.path / "out").iterdir()}
+    assert names == {
+        "b-billing-offline.json",
+        "b-billing-b.json",
+        "b-csv-offline.json",
+        "b-csv-b.json",
+    }
