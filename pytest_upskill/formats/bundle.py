@@ -56,7 +56,7 @@ def read_bundle(folder: Path, text: str, *, body_at: int) -> Bundle:
             continue
         left -= len(content.encode())
         if left < 0:
-            what = f"{name!r} would make it over {MAX_TOTAL_BYTES >> 10} KiB"
+            what = f"from {name!r} on it would be over {MAX_TOTAL_BYTES >> 10} KiB"
             warnings.append(_left_out(text, at, what))
             break
         parts.append(f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>')

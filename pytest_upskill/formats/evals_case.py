@@ -184,7 +184,7 @@ def _features(value: Mapping[str, Any], skills: Collection[str]) -> Iterator[str
     for key in _TRIGGERS:
         if value.get(key) is False:
             yield f"{key}: {_CHOSEN}"
-    if "expected_skill" in value and not any(skill in skills for skill in _wanted(value)):
+    if "expected_skill" in value and not any(skill in _wanted(value) for skill in skills):
         yield f"expected_skill is {value['expected_skill'] or 'none'}: {_CHOSEN}"
     for keys, why in _FEATURES:
         for key in keys:

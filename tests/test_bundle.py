@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.formats.bundle import read_bundle
+from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.skill_files import MAX_FILE_BYTES
+
+FRONT = "---\nname: csv\ndescription: See references/api.md.\n---\n"
+CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "csv"
+    for name in ("references/api.md", "references/deep.md", "scripts/run.py", "FORMS.md",
+                 "evals/files/a.csv", "evals/evals.json"):  # fmt: skip
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(f"{name} says: references/deep.md\n", "utf-8")
+    return folder
+
+
+def names(folder: Path, body: str) -> list[str]:
+    bundle = read_bundle(folder, FRONT + body, body_at=len(FRONT))
+    return [part.partition('">')[0] for part in bundle.text.split('<file name="')[1:]]
+
+
+def test_what_the_body_names_goes_into_context_behind_the_skill(folder: Path) -> None:
+    text = f"{FRONT}\nSee [the API](references/api.md#auth).\n\n"
+    (folder / "SKILL.md").write_text(text, "utf-8")
+    (folder / "skill_meta.json").write_text(CASES, "utf-8")
+
+    skill = load_skill(folder / "skill_meta.json")
+
+    assert skill.text == (
+        f"{text.rstrip()}\n\n"
+        '<file name="references/api.md">\nreferences/api.md says: references/deep.md\n</file>'
+    )
+    assert skill == load_skill(folder / "skill_meta.json")
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "[API](references/api.md)",
+        "[API](./references/api.md)",
+        "`references/api.md`",
+        "Read references/api.md.",
+        '"references/api.md"',
+        "python ${CLAUDE_SKILL_DIR}/references/api.md",
+        "{baseDir}/references/api.md",
+    ],
+)
+def test_a_path_is_found_however_it_is_written(folder: Path, mention: str) -> None:
+    assert names(folder, mention) == ["references/api.md"]
+
+
+@pytest.mark.parametrize(
+    "mention",
+    [
+        "https://example.com/references/api.md",
+        "other/references/api.md",
+        "/references/api.md",
+        "../csv/references/api.md",
+        "references/none.md",
+        "references/",
+        "SKILL.md",
+        "evals/evals.json and evals/files/a.csv",
+    ],
+)
+def test_what_is_no_file_of_the_skill_or_holds_answers_is_not(folder: Path, mention: str) -> None:
+    assert names(folder, mention) == []
+
+
+def test_files_keep_the_order_of_their_first_mention(folder: Path) -> None:
+    body = "Fill FORMS.md with scripts/run.py; see references/api.md and FORMS.md."
+
+    assert names(folder, body) == ["FORMS.md", "scripts/run.py", "references/api.md"]
+
+
+def test_a_file_that_does_not_fit_is_left_out_and_told(folder: Path) -> None:
+    (folder / "references" / "api.md").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
+
+    bundle = read_bundle(folder, f"{FRONT}\nSee references/api.md.", body_at=len(FRONT))
+
+    assert bundle.text == ""
+    assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
+        "SKILL.md:6:5: left out of the context: 'references/api.md' is larger than 128 KiB"
+    ]
+
+
+def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -> None:
+    for name in "abcd":
+        (folder / f"{name}.md").write_bytes(b"a" * (100 << 10))
+
+    bundle = read_bundle(folder, f"{FRONT}a.md b.md c.md d.md", body_at=len(FRONT))
+
+    assert bundle.text.count("<file ") == 2
+    assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
+        "SKILL.md:5:11: left out of the context: from 'c.md' on it would be over 256 KiB"
+    ]
+
+
+def test_a_picture_is_nothing_to_read(folder: Path) -> None:
+    (folder / "logo.png").write_bytes(b"\x89PNG\xff")
+
+    bundle = read_bundle(folder, f"{FRONT}Show logo.png.", body_at=len(FRONT))
+
+    assert (bundle.text, bundle.warnings) == ("", ())
+
+
+def test_a_link_out_of_the_skill_is_not_followed(folder: Path) -> None:
+    (folder.parent / "secret.md").write_text("secret", "utf-8")
+    (folder / "link.md").symlink_to(folder.parent / "secret.md")
+
+    bundle = read_bundle(folder, f"{FRONT}See link.md.", body_at=len(FRONT))
+
+    assert bundle.text == ""
+    assert "leads out of the skill's folder" in bundle.warnings[0].what

@@ -1,0 +1,220 @@
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from pytest_upskill.checks import Contains
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.evals import read_evals
+from pytest_upskill.formats.problems import BadFile
+from tests.evals import problems, read, read_one
+
+SAYS_HI = (Judge(statement="Says hi"),)
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"skill_name": "csv", "evals": [{"id": 1, "prompt": "Say hi", "assertions": ["Says hi"]}]},
+        {"evals": [{"id": 1, "prompt": "Say hi", "files": [], "expectations": ["Says hi"]}]},
+        [{"id": "1", "prompt": "Say hi", "expectations": ["Says hi"], "scenario_type": "usual"}],
+        [{"id": "1", "question": "Say hi", "expected_skill": "csv", "expected_script": None,
+          "expected_behavior": ["Says hi"]}],
+        {"version": "1", "defaults": {"timeout_sec": 9}, "cases": [
+            {"id": "1", "question": "Say hi", "expected_behavior": ["Says hi"],
+             "environment": {}}]},
+        {"tests": [{"id": 1, "input": "Say hi", "expected": ["Says hi"]}]},
+        {"skills": ["csv"], "id": 1, "query": "Say hi", "expected_behavior": ["Says hi"]},
+        {"skill": "csv", "output_evals": [
+            {"name": "1", "prompt": "Say hi", "expected_behaviors": ["Says hi"]}]},
+        {"cases": [{"name": 1, "prompt": "Say hi", "assert": [
+            {"type": "llm_judge", "criterion": "Says hi"}]}]},
+        {"evals": [{"id": 1, "prompt": "Say hi", "assertions": [
+            {"name": "greets", "description": "Says hi"}]}]},
+        {"evals": [{"id": 1, "prompt": "Say hi", "rubric": [
+            {"dimension": "manners", "pass_if": "Says hi"}]}]},
+        {"evals": [{"id": 1, "prompt": "Say hi", "assertions": [
+            {"id": "a", "text": "Says hi", "passed": True, "evidence": "hi"}]}]},
+    ],
+    ids=["agentskills.io", "skill-creator", "bare list", "flat list", "cases", "tests", "one case",
+         "output_evals", "judge", "named", "dimensions", "graded"],
+)  # fmt: skip
+def test_a_file_of_each_family_holds_the_same_case(document: Any) -> None:
+    (case,) = read(document).cases
+
+    assert (case.id, case.input, case.checks, case.skip) == ("1", "Say hi", SAYS_HI, None)
+
+
+@pytest.mark.parametrize(
+    ("suffix", "text"),
+    [
+        (".json", '[{"id": 1, "prompt": "Say hi", "assertions": ["Says hi"]}]'),
+        (".jsonl", '{"id": 1, "prompt": "Say hi", "assertions": ["Says hi"]}\n'),
+        (".yaml", "evals:\n- id: 1\n  prompt: Say hi\n  assertions: [Says hi]\n"),
+        (".yml", "- id: 1\n  prompt: Say hi\n  assertions:\n  - Says hi\n"),
+    ],
+)
+def test_a_file_of_each_syntax_holds_the_same_case(suffix: str, text: str) -> None:
+    (case,) = read(text, suffix=suffix).cases
+
+    assert (case.id, case.input, case.checks) == ("1", "Say hi", SAYS_HI)
+
+
+def test_everything_that_must_hold_counts() -> None:
+    case = read_one(
+        assertions=["Says hi", {"type": "contains", "value": "hi"}, " "],
+        expected_behavior="Is polite",
+        must_not=["Shout"],
+        ground_truth="hi",
+        expected_output="A greeting",
+    )
+
+    assert case.checks == (
+        Judge(statement="Says hi"),
+        Contains(text="hi"),
+        Judge(statement="Is polite"),
+        Judge(statement="The answer does not do this: Shout"),
+        Judge(statement="The answer agrees with this reference: hi"),
+    )
+
+
+def test_a_description_of_the_answer_counts_where_nothing_else_does() -> None:
+    assert read_one(assertions=[], expected_output="A greeting").checks == (
+        Judge(statement="The answer fits this: A greeting"),
+    )
+
+
+def test_expected_may_map_checks_to_values() -> None:
+    case = read_one(expected={"contains": ["hi", "you"], "greeting": "Says hi"})
+
+    assert case.checks == (Contains(text="hi"), Contains(text="you"), *SAYS_HI)
+
+
+def test_a_case_knows_its_line_and_its_tags() -> None:
+    text = '[\n{"prompt": "a", "expected": "b"},\n{"prompt": "c", "tags": ["slow", 1]}]'
+
+    first, second = read(text).cases
+
+    assert (first.line, second.line) == (2, 3)
+    assert second.tags == ("slow",)
+
+
+@pytest.mark.parametrize(
+    ("entries", "names"),
+    [
+        ([{"id": 7}, {"id": "v1.2"}], ["7", "v1.2"]),
+        ([{"id": None, "name": "A name"}, {"slug": "s"}], ["A name", "s"]),
+        ([{}, {"prompt": "Parse a CSV"}], ["say-hi", "parse-a-csv"]),
+        ([{"id": "a::b[0]"}, {"id": "two\nlines"}], ["a-b-0", "two-lines"]),
+    ],
+)  # fmt: skip
+def test_a_case_is_called_what_its_file_calls_it(entries: Any, names: list[str]) -> None:
+    cases = read([{"prompt": "Say hi", **entry} for entry in entries]).cases
+
+    assert [case.id for case in cases] == names
+
+
+def test_names_given_twice_are_told_apart_by_what_the_cases_say() -> None:
+    entries: list[Any] = [
+        {"id": 1, "prompt": "a"},
+        {"id": "1", "prompt": "b"},
+        {"id": 1, "prompt": "a"},
+        {"id": "gate", "prompt": "c"},
+    ]
+
+    names = [case.id for case in read(entries).cases]
+
+    assert len(set(names)) == 4
+    assert re.fullmatch(r"1-[0-9a-f]{6}", names[0])
+    assert names[2] == f"{names[0]}-2"
+    assert re.fullmatch(r"gate-[0-9a-f]{6}", names[3])
+    assert [case.id for case in read(entries[1::-1]).cases] == names[1::-1]
+
+
+@pytest.mark.parametrize("document", [[], {"evals": []}])
+def test_a_file_without_cases_is_a_warning(document: Any) -> None:
+    evals = read(document)
+
+    assert evals.cases == ()
+    assert [warning.at("f") for warning in evals.warnings] == ["f: holds no cases"]
+
+
+def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
+    entry = {"prompt": "a", "assertions": ["b"], "category": "x", "expected_tone": "warm"}
+
+    warnings = read([entry, entry | {"prompt": "c", "must_rhyme": False}]).warnings
+
+    assert [warning.at("f") for warning in warnings] == ["f:8:3: [0].expected_tone: is not read"]
+
+
+@pytest.mark.parametrize(
+    ("document", "problem"),
+    [
+        (3, "f:1:1: holds no cases: write a list of them, or an object with 'evals'"),
+        ({"a": [1]}, "f:1:1: holds no cases: write a list of them, or an object with 'evals'"),
+        ([1], "f:2:2: [0]: must be an object, got 1"),
+        ([{"id": 1}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
+        ([{"prompt": " "}], "f:3:13: [0].prompt: must be text that asks something"),
+        ({"evals": [{"question": 3}]},
+         "f:4:16: evals[0].question: must be text that asks something"),
+        ([{"prompt": "a", "assertions": 1}], "f:4:17: [0].assertions: must be text or an object"),
+        ([{"prompt": "a", "assertions": ["b", 1]}],
+         "f:6:4: [0].assertions[1]: must be text or an object"),
+        ([{"prompt": "a", "assertions": [{"name": ""}]}],
+         "f:5:4: [0].assertions[0]: says nothing: add 'text'"),
+        ([{"prompt": "a", "assertions": [{"type": "contains", "value": ""}]}],
+         "f:5:4: [0].assertions[0]: holds no text to look for"),
+        ('[{"prompt": "a", "prompt": "b"}]', "f:1:18: [0].prompt: duplicate key: remove one"),
+    ],
+)  # fmt: skip
+def test_a_defect_is_named_with_its_line(document: Any, problem: str) -> None:
+    assert problems(document) == [problem]
+
+
+def test_all_defects_of_a_file_are_told_at_once() -> None:
+    document = [1, {"id": 2}, {"prompt": "a", "assertions": [3, 4]}]
+
+    assert len(problems(document)) == 4
+
+
+KEYS = st.sampled_from(
+    ["evals", "cases", "tests", "id", "name", "prompt", "query", "question", "assertions",
+     "expectations", "expected", "expected_output", "expected_behavior", "expected_skill",
+     "should_trigger", "should_not_trigger", "trigger_evals", "turns", "type", "text", "value",
+     "pattern", "flags", "file", "negate", "must_not", "ground_truth", "context", "rubric", "x"]
+)  # fmt: skip
+LEAVES = (
+    st.none()
+    | st.booleans()
+    | st.integers(-2, 2)
+    | st.sampled_from(["", " ", "a", "(", "contains", "regex", "not_regex", "json_schema", "csv"])
+)
+DOCUMENTS = st.recursive(
+    LEAVES,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),
+    max_leaves=30,
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.lists(DOCUMENTS, max_size=3) | st.dictionaries(KEYS, DOCUMENTS, max_size=3) | LEAVES)
+def test_any_document_is_read_or_refused_line_by_line(document: Any) -> None:
+    try:
+        evals = read_evals(
+            json.dumps(document), suffix=".json", skills={"csv"}, read_files=lambda _: {}
+        )
+    except BadFile as error:
+        found = [problem.at("f") for problem in error.problems]
+        assert found
+        assert all(re.fullmatch(r"f:\d+:\d+: .+", line) for line in found)
+    else:
+        names = [case.id for case in evals.cases]
+        assert len(set(names)) == len(names)
+        assert not any(re.search(r"::|\[|\]", name) for name in names)
+        # Whatever is asked has something that must hold of the answer.
+        assert all(case.skip or (case.input.strip() and case.checks) for case in evals.cases)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.skill_files import MAX_FILE_BYTES, MAX_FILES
+from pytest_upskill.skill import Case
+
+TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    folder = tmp_path / "csv"
+    (folder / "evals" / "files").mkdir(parents=True)
+    (folder / "SKILL.md").write_text(TEXT, "utf-8")
+    (folder / "evals" / "files" / "a.csv").write_bytes(b"\xef\xbb\xbf1,2\r\n")
+    return folder
+
+
+def read(folder: Path, *files: Any) -> Case:
+    entry = {"prompt": "Read it", "files": list(files), "assertions": ["Reads it"]}
+    (folder / "evals" / "evals.json").write_text(json.dumps([entry]), "utf-8")
+    return load_skill(folder / "evals" / "evals.json").cases[0]
+
+
+def test_a_file_is_named_from_the_skills_folder(folder: Path) -> None:
+    case = read(folder, "evals/files/a.csv")
+
+    assert (case.files, case.skip) == ({"evals/files/a.csv": "1,2\n"}, None)
+
+
+def test_a_file_may_be_named_from_the_folder_of_the_cases(folder: Path) -> None:
+    assert read(folder, "files/a.csv").files == {"files/a.csv": "1,2\n"}
+
+
+def test_a_folder_is_all_its_files_in_order_of_name(folder: Path) -> None:
+    (folder / "evals" / "files" / "sub").mkdir()
+    (folder / "evals" / "files" / "sub" / "b.csv").write_text("3", "utf-8")
+
+    case = read(folder, "evals/files/")
+
+    assert list(case.files.items()) == [
+        ("evals/files/a.csv", "1,2\n"),
+        ("evals/files/sub/b.csv", "3"),
+    ]
+
+
+def test_a_file_may_stand_in_its_case(folder: Path) -> None:
+    case = read(folder, {"path": "src/a.py", "content": "print()"})
+
+    assert case.files == {"src/a.py": "print()"}
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("none.csv", "files: 'none.csv' is not in the skill's folder"),
+        ("a.xlsx", "files: 'a.xlsx' is no UTF-8 text, and only text can be sent along"),
+        ("nul.txt", "files: 'nul.txt' is no UTF-8 text, and only text can be sent along"),
+        ("big.txt", "files: 'big.txt' is larger than 128 KiB"),
+        ("half", "files: over 256 KiB in all"),
+        ("many", "files: 'many' holds over 100 files"),
+    ],
+)
+def test_a_file_that_cannot_be_sent_along_skips_the_case(
+    folder: Path, name: str, reason: str
+) -> None:
+    (folder / "a.xlsx").write_bytes(b"PK\x03\x04\xff")
+    (folder / "nul.txt").write_bytes(b"a\0b")
+    (folder / "big.txt").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
+    for inner, count, content in (("half", 3, b"a" * (100 << 10)), ("many", MAX_FILES + 1, b"")):
+        (folder / inner).mkdir()
+        for number in range(count):
+            (folder / inner / f"{number}.txt").write_bytes(content)
+
+    assert read(folder, "evals/files/a.csv", name).skip == reason
+
+
+@pytest.mark.parametrize("name", ["../out.csv", "evals/link.csv", "/etc/hosts", "out", "loop/.."])
+def test_a_path_out_of_the_skills_folder_is_refused(folder: Path, name: str) -> None:
+    (folder.parent / "out").mkdir()
+    (folder.parent / "out" / "x.csv").write_text("secret", "utf-8")
+    (folder.parent / "out.csv").write_text("secret", "utf-8")
+    (folder / "evals" / "link.csv").symlink_to(folder.parent / "out.csv")
+    (folder / "out").symlink_to(folder.parent / "out")
+    (folder / "loop").symlink_to(folder.parent / "out")
+
+    with pytest.raises(SkillError) as caught:
+        read(folder, "evals/files/a.csv", name)
+
+    assert str(caught.value).endswith(
+        f"[0].files[1]: {name!r} leads out of the skill's folder: move it inside"
+    )
+
+
+def test_a_link_out_of_a_folder_of_files_is_refused(folder: Path) -> None:
+    (folder.parent / "out.csv").write_text("secret", "utf-8")
+    (folder / "evals" / "files" / "link.csv").symlink_to(folder.parent / "out.csv")
+
+    with pytest.raises(SkillError, match=r"'evals/files/link\.csv' leads out"):
+        read(folder, "evals/files")

@@ -1,0 +1,77 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.evals import read, read_one
+
+CHOSEN = "the skill is always in context, nobody chooses it"
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({"should_trigger": False}, f"should_trigger: {CHOSEN}"),
+        ({"expected_skill": None}, f"expected_skill is none: {CHOSEN}"),
+        ({"expected_skill": "tsv"}, f"expected_skill is tsv: {CHOSEN}"),
+        ({"expected_script": "scripts/a.py"}, "expected_script: a single answer runs no scripts"),
+        ({"expected_references": ["a.md"]}, "expected_references: a single answer opens no files"),
+        ({"expected_files": ["a.csv"]}, "expected_files: a single answer leaves no files"),
+        ({"deterministic_assertions": [{"cmd": ["a"]}]},
+         "deterministic_assertions: a single answer leaves commands nothing to look at"),
+        ({"tool_assertions": [{"type": "tool-called"}]},
+         "tool_assertions: a single answer calls no tools"),
+        ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
+        ({"workspace": "evals/repo"}, "workspace: a single answer has no workspace"),
+    ],
+)  # fmt: skip
+def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: str) -> None:
+    assert read_one(assertions=["Says hi"], **entry).skip == reason
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"should_trigger": True},
+        {"expected_skill": "csv"},
+        {"expected_skill": "tsv", "acceptable_skills": ["csv"]},
+        {"expected_script": None, "tools": [], "environment": {}, "setup": ""},
+    ],
+)
+def test_what_holds_by_itself_or_asks_for_nothing_skips_nothing(entry: Any) -> None:
+    assert read_one(assertions=["Says hi"], **entry).skip is None
+
+
+@pytest.mark.parametrize(
+    ("entry", "reason"),
+    [
+        ({}, "nothing to check: add 'assertions'"),
+        ({"assertions": [], "expected_output": " "}, "nothing to check: add 'assertions'"),
+        ({"should_trigger": True}, f"should_trigger: {CHOSEN}"),
+        ({"expected_skill": "csv"}, f"expected_skill: {CHOSEN}"),
+    ],
+)
+def test_a_case_with_nothing_to_check_is_skipped(entry: Any, reason: str) -> None:
+    assert read_one(**entry).skip == reason
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"query": "Parse", "should_trigger": True}, {"query": "Sing", "should_trigger": False}],
+        {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]},
+        {"trigger_evals": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
+    ],
+)
+def test_a_set_of_triggers_is_skipped_question_by_question(document: Any) -> None:
+    cases = read(document).cases
+
+    assert [case.input for case in cases] == ["Parse", "Sing"]
+    assert {case.skip for case in cases} == {f"should_trigger: {CHOSEN}"}
+
+
+def test_a_conversation_needs_no_question_of_its_own() -> None:
+    (case,) = read([{"id": "talk", "query_flow": ["Hi", "Bye"], "assertions": ["a"]}]).cases
+
+    assert (case.id, case.skip) == ("talk", "query_flow: a single answer has no further turns")
