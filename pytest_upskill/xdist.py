@@ -6,6 +6,7 @@ import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
 from concurrent.futures import Future
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -96,13 +97,12 @@ class HandedAnswers:
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for every run of the item's trial."""
-        try:
+        with suppress(StoppedError):
             return self._handover.take(item.nodeid)
-        except StoppedError:
-            pytest.fail(
-                "the run was stopped, or the disk is full, before this trial had its answers",
-                pytrace=False,
-            )
+        pytest.fail(
+            "the run was stopped, or the disk is full, before this trial had its answers",
+            pytrace=False,
+        )
 
 
 def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:

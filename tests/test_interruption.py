@@ -1,0 +1,206 @@
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+
+import pytest
+
+# Imported before the first inner run: pytester drops what a run imported, and SDKs take a second.
+import pytest_upskill.providers.openai  # noqa: F401
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback, Received, Reply
+
+CASES = [
+    {"id": f"case-{number}", "input": f"{QUESTION} ({number})", "expected": {"contains": "37"}}
+    for number in range(10)
+]
+ANSWERED = 6
+FOREVER_S = 600.0
+PATIENCE_S = 60.0
+"""For what comes at once, on a machine that does other things too."""
+
+
+Start = Callable[..., subprocess.Popen[str]]
+
+
+def know(received: Received) -> Reply:
+    return Reply(text="37" if "37" in received.system else "No idea.")
+
+
+@pytest.fixture
+def hanging(loopback: Loopback) -> str:
+    """Serve a model that answers a few requests and leaves all others waiting."""
+
+    def answer(received: Received) -> Reply:
+        early = any(each is received for each in loopback.requests[:ANSWERED])
+        return know(received) if early else Reply(delay=FOREVER_S)
+
+    loopback.answer = answer
+    return f"m=openai:small@{loopback.openai_url}"
+
+
+@pytest.fixture(params=["no:xdist", "-n2"])
+def start(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Iterator[Start]:
+    """Start pytest in a process group of its own, as a terminal does."""
+    args = ["-n2"] if request.param == "-n2" else ["-p", "no:xdist"]
+    started: list[subprocess.Popen[str]] = []
+
+    def start(*more: str) -> subprocess.Popen[str]:
+        command = [sys.executable, "-m", "pytest", "-p", "no:anyio", "-p", "no:hypothesispytest"]
+        process = subprocess.Popen(
+            [*command, *args, *more],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            cwd=pytester.path,
+            start_new_session=True,
+        )
+        started.append(process)
+        return process
+
+    yield start
+    for process in started:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def wait_until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.01)
+
+
+def wait_for_recordings(pytester: pytest.Pytester) -> None:
+    wait_until(lambda: len(list(pytester.path.glob(".upskill/cache/*/*.json"))) == ANSWERED)
+
+
+def group_is_gone(process: subprocess.Popen[str]) -> bool:
+    try:
+        os.killpg(process.pid, 0)
+    except ProcessLookupError:
+        return True
+    return False
+
+
+@pytest.fixture
+def the_next_run_goes_on(run_once: Run, loopback: Loopback, hanging: str) -> Callable[[], bool]:
+    """Tell whether another run asks for what is missing alone."""
+
+    def goes_on() -> bool:
+        loopback.requests.clear()
+        loopback.answer = know
+        result = run_once("--upskill-models", hanging, "skills")
+        sent = len(loopback.requests)
+        return (result.ret, sent) == (pytest.ExitCode.OK, 2 * len(CASES) - ANSWERED)
+
+    return goes_on
+
+
+def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
+    start: Start,
+    write_skill: WriteSkill,
+    hanging: str,
+    pytester: pytest.Pytester,
+    the_next_run_goes_on: Callable[[], bool],
+) -> None:
+    write_skill(*CASES)
+    process = start("--upskill-models", hanging, "skills")
+    wait_for_recordings(pytester)
+
+    os.killpg(process.pid, signal.SIGINT)
+    output, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert "KeyboardInterrupt" in output
+    assert "INTERNALERROR" not in output
+    assert "never retrieved" not in output
+    wait_until(lambda: group_is_gone(process))
+    assert the_next_run_goes_on()
+
+
+def test_a_killed_run_leaves_whole_recordings_and_the_next_goes_on_from_there(
+    start: Start,
+    write_skill: WriteSkill,
+    hanging: str,
+    pytester: pytest.Pytester,
+    the_next_run_goes_on: Callable[[], bool],
+) -> None:
+    write_skill(*CASES)
+    process = start("--upskill-models", hanging, "skills")
+    wait_for_recordings(pytester)
+
+    process.kill()
+    process.wait()
+
+    wait_until(lambda: group_is_gone(process))
+    assert the_next_run_goes_on()
+
+
+def test_a_server_that_is_away_for_a_while_costs_no_answer(
+    start: Start, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    away = range(ANSWERED + 1, ANSWERED + 10)
+
+    def answer(received: Received) -> Reply:
+        return Reply(drop=True) if len(loopback.requests) in away else know(received)
+
+    loopback.answer = answer
+    write_skill(*CASES)
+
+    process = start("--upskill-models", f"m=openai:small@{loopback.openai_url}", "skills")
+    output, _ = process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == pytest.ExitCode.OK
+    assert "21 passed" in output
+
+
+def test_a_folder_that_cannot_be_written_costs_the_recordings_alone(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
+) -> None:
+    loopback.answer = know
+    write_skill()
+    (pytester.path / "notes").write_text("", "utf-8")
+    args = ("--upskill-models", f"m=openai:small@{loopback.openai_url}", "skills")
+
+    result = run(*args, "--upskill-cache-dir", "notes/cache")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["cache: */notes/cache: cannot record: Not a directory"])
+
+
+def test_workers_do_not_wait_for_answers_that_a_full_disk_keeps_from_them(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    pytester.makeconftest(
+        """
+        import errno
+        from pytest_upskill.handover import Handover
+
+        def give(self, nodeid, answers):
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+        Handover.give = give
+        """
+    )
+
+    # Not in this process: the patch must not outlive the test.
+    result = pytester.runpytest_subprocess(
+        "-p", "no:anyio", "-p", "no:hypothesispytest", "-n2", "--upskill-models", "offline",
+        "skills", timeout=PATIENCE_S,
+    )  # fmt: skip
+
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        [
+            "the run was stopped, or the disk is full, before this trial had its answers",
+            "*= 1 error, 1 more of the same in *",
+        ]
+    )
