@@ -21,7 +21,6 @@ from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client
-from pytest_upskill.retry import RetryingClient, Slots
 
 _CHANGED = MappingProxyType(
     {
@@ -204,6 +203,9 @@ class _Asker:
         return await task
 
     async def _open(self, host: Host) -> Client:
+        # Only here: a run that asks no model needs neither SDK nor retries.
+        from pytest_upskill.retry import RetryingClient, Slots
+
         client = await asyncio.to_thread(host.open)
         return RetryingClient(client, slots=Slots(self._concurrency))
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import pickle
 import signal
-import subprocess
 import sys
 import threading
 from collections.abc import Callable
@@ -56,6 +54,10 @@ def _time_out(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _call_in_child(seconds: float, function: Callable[..., R], args: tuple[object, ...]) -> R:
+    # Rare, and not free to import.
+    import pickle
+    import subprocess
+
     # The path first: the function's module may be found by it only.
     request = pickle.dumps((seconds, sys.path)) + pickle.dumps((function, args))
     command = [sys.executable, "-P", "-c", _CHILD]

@@ -56,7 +56,9 @@ class Fetcher(Generic[K, T]):
 
     def want(self, key: K) -> None:
         """Say that ``key`` is needed now."""
-        self._post(self._move_up, key)
+        # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
+        if self._lookahead is not None or key in self._queue_of[key]:
+            self._post(self._move_up, key)
 
     def future(self, key: K) -> Future[T]:
         """Return the future of ``key``; wait for it only after ``want``."""
