@@ -31,4 +31,8 @@ class Extensions:
     @property
     def known_languages(self) -> tuple[str, ...]:
         """The names of all languages."""
-        return (*LANGUAGES, *dict.fromkeys(self.languages.values()))
+        return tuple(dict.fromkeys((*LANGUAGES, *self.languages.values())))
+
+
+NO_EXTENSIONS = Extensions()
+"""No plugin adds anything."""

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.checks import CheckError, CheckResult, Sandboxed
-from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks import CheckError, CheckResult, Custom, Judge, Sandboxed
 from pytest_upskill.completion import Completion
 from pytest_upskill.plan import Trial, arm_digests, grader_digest, request
 from pytest_upskill.results import RunResult, TrialResult
@@ -25,7 +24,17 @@ class Answer:
     """Why the model was not asked at all."""
 
 
-def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
+Decide = Callable[[Custom, str], CheckResult]
+"""Asks the plugin that claims a check about an answer; may raise CheckError."""
+
+
+def undecided(check: Custom, text: str) -> CheckResult:
+    """Leave a custom check open, where no plugin can be asked."""
+    del text
+    raise CheckError(f"{check.name}: only a plugin can tell")
+
+
+def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -> TrialResult:
     """Run the checks of the trial's case on each of its answers."""
     runs: list[RunResult] = []
     errors: list[str] = []
@@ -34,7 +43,7 @@ def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
             errors.append(answer.error)
             continue
         try:
-            checks = tuple(_check(trial, answer.completion.text, answer.compiled))
+            checks = tuple(_check(trial, answer, answer.completion.text, decide))
         except CheckError as error:
             errors.append(str(error))
         else:
@@ -57,13 +66,13 @@ def grade(trial: Trial, answers: Sequence[Answer]) -> TrialResult:
     )
 
 
-def _check(
-    trial: Trial, text: str, compiled: Sequence[tuple[CheckResult, ...]]
-) -> Iterator[CheckResult]:
+def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[CheckResult]:
     """Check a text, taking the compilers' results where they stand in the case."""
-    done = iter(compiled)
+    done = iter(answer.compiled)
     for check in trial.case.checks:
         if isinstance(check, Sandboxed):
             yield from next(done)
+        elif isinstance(check, Custom):
+            yield decide(check, text)
         elif not isinstance(check, Judge):  # without a judge a statement neither holds nor fails
             yield check.check(text)

@@ -17,6 +17,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.checks import Sandboxed
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.compile import Compilers
+from pytest_upskill.extending import decider, extensions_of
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.formats.load import SkillError, load_skill, skill_folder
 from pytest_upskill.grade import Answer, grade
@@ -54,8 +55,11 @@ class SkillFile(pytest.File):
                 f"{self.name}: no models chosen: write --upskill-models, such as "
                 "--upskill-models offline, or set upskill_models"
             )
+        extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].compilers)
         try:
-            skill = load_skill(self.path, shown=shown(self.path, self.config))
+            skill = load_skill(
+                self.path, shown=shown(self.path, self.config), extensions=extensions
+            )
         except SkillError as error:
             raise self.CollectError(str(error)) from None
         for warning in skill.warnings:
@@ -116,7 +120,7 @@ class TrialItem(pytest.Item):
         for answer in answers:
             if answer.unasked:
                 raise pytest.skip.Exception(answer.unasked, _use_item_location=True)
-        self.result = grade(self.trial, answers)
+        self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         self.user_properties[:] = trial_properties(self.result)
         if not self.result.settled:
             pytest.fail(safe("\n".join(dict.fromkeys(self.result.errors))), pytrace=False)

@@ -8,6 +8,7 @@ from pytest_upskill.answers import Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.compile import Compilers
+from pytest_upskill.extending import languages_of
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
 from pytest_upskill.grade import Answer
@@ -33,7 +34,7 @@ def start(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
-        compilers=Compilers(settings.sandbox),
+        compilers=Compilers(settings.sandbox, languages_of(config)),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
     )

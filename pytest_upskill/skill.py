@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_upskill.checks import Check, Compile
-from pytest_upskill.checks.judge import Judge
+from pytest_upskill.checks import AnyCheck
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -17,7 +16,7 @@ class Case:
     id: str
     """Unique in its file and stable: the ``id`` given, else made of the input, never a position."""
     input: str
-    checks: tuple[Check | Compile | Judge, ...]
+    checks: tuple[AnyCheck, ...]
     """In the order of the file; every one must hold."""
     files: Mapping[str, str] = field(default_factory=dict)
     """Name to text, appended to the prompt of every arm alike."""

@@ -14,8 +14,9 @@ import pytest
 
 from pytest_upskill import CASE_FILES
 from pytest_upskill.answers import Key
+from pytest_upskill.extending import claimed_elsewhere
 from pytest_upskill.fetch import Fetcher
-from pytest_upskill.fetching import prepare, start_fetching
+from pytest_upskill.fetching import RESOURCES, prepare, start_fetching
 from pytest_upskill.formats.load import load_skill
 from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
@@ -115,7 +116,8 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
         if Path(path).name not in CASE_FILES:
             continue
         if path not in files:
-            skill = load_skill(config.rootpath / path, shown=path)
+            extensions = claimed_elsewhere(config.stash[RESOURCES].compilers)
+            skill = load_skill(config.rootpath / path, shown=path, extensions=extensions)
             files[path] = {trial.name: trial for trial in trials_of(skill, settings)}
         # --dist loadgroup writes "@group" behind a name.
         trial = files[path].get(name) or files[path][name.rpartition("@")[0]]

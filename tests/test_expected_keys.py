@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import AtMost, Check, Compile, Holds, Instruction
+from pytest_upskill.checks import AnyCheck, AtMost, Compile, Holds, Instruction, Judge, Run
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_meta import read_cases
 
 
-def checks(expected: dict[str, Any]) -> tuple[Check | Compile, ...]:
+def checks(expected: dict[str, Any]) -> tuple[AnyCheck, ...]:
     text = json.dumps([{"id": "a", "input": "Why?", "expected": expected}])
     (case,), _ = read_cases(text, read_schema=json.loads)
     return case.checks
@@ -82,4 +82,34 @@ def test_limits_and_instructions_belong_to_one_build() -> None:
     ],
 )  # fmt: skip
 def test_what_cannot_be_meant_is_refused(expected: dict[str, Any], message: str) -> None:
+    assert fnmatch(problem(expected), message.replace("[", "[[]").replace("...", "*"))
+
+
+def test_test_code_and_statements_are_checks() -> None:
+    made = checks(
+        {"run": {"language": "py", "code": "assert f() == 1"}, "judge": ["It is kind.", "Short."]}
+    )
+
+    assert made == (
+        Run(language="python", code="assert f() == 1"),
+        Judge(statement="It is kind."),
+        Judge(statement="Short."),
+    )
+
+
+@pytest.mark.parametrize(
+    ("expected", "message"),
+    [
+        ({"run": {"language": "c", "code": "x"}},
+         "[0].expected.run.language: nothing runs c: write python"),
+        ({"run": {"language": "cobol", "code": "x"}},
+         "[0].expected.run.language: unknown language 'cobol' ..."),
+        ({"run": {"language": "python", "code": "assert ("}},
+         "[0].expected.run: 'code' is no Python: line 1: '(' was never closed"),
+        ({"run": {"language": "python"}}, "[0].expected.run.code: missing"),
+        ({"run": "python"}, '[0].expected.run: must be an object, got "python"'),
+        ({"judge": []}, "[0].expected.judge: must not be empty"),
+    ],
+)  # fmt: skip
+def test_bad_test_code_and_statements_are_refused(expected: dict[str, Any], message: str) -> None:
     assert fnmatch(problem(expected), message.replace("[", "[[]").replace("...", "*"))

@@ -1,13 +1,19 @@
 """Checks: one assertion about an answer, and what came of it."""
 
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run, Sandboxed
+from pytest_upskill.checks.custom import Custom
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.patterns import MAX_TEXT, NotRegex, Regex, compile_pattern
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 from pytest_upskill.checks.structure import Holds, JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains
 
+AnyCheck = Check | Sandboxed | Judge | Custom
+"""What a case can expect: decided by the text alone, by a program, by a model, by a plugin."""
+
 __all__ = [
     "MAX_TEXT",
+    "AnyCheck",
     "AtMost",
     "Check",
     "CheckError",
@@ -15,9 +21,11 @@ __all__ = [
     "Compile",
     "Contains",
     "ContainsAny",
+    "Custom",
     "Holds",
     "Instruction",
     "JsonSchema",
+    "Judge",
     "NotContains",
     "NotRegex",
     "Regex",

@@ -43,9 +43,14 @@ class Compilers:
         self._lock = threading.Lock()
 
     @property
-    def languages(self) -> Mapping[str, Language]:
-        """What is known, by every spelling."""
-        return self._languages
+    def spellings(self) -> Mapping[str, str]:
+        """Every way to write a language, and its name."""
+        return {spelling: language.name for spelling, language in self._languages.items()}
+
+    @property
+    def runnable(self) -> frozenset[str]:
+        """Names of the languages that something runs."""
+        return frozenset(each.name for each in self._languages.values() if each.runner)
 
     @property
     def level(self) -> Level:

@@ -6,19 +6,22 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Literal
 
 from pytest_upskill.checks import (
+    AnyCheck,
     AtMost,
-    Check,
     Compile,
     Contains,
     ContainsAny,
+    Custom,
     Holds,
     Instruction,
     JsonSchema,
+    Judge,
     NotContains,
     NotRegex,
     Regex,
+    Run,
 )
-from pytest_upskill.formats.skill_meta_entries import CompileEntry, Expected
+from pytest_upskill.formats.skill_meta_entries import CompileEntry, Expected, RunEntry
 
 _LIMITS: tuple[Literal["max_registers", "max_spill_bytes", "max_shared_bytes"], ...] = (
     "max_registers",
@@ -31,9 +34,16 @@ _INSTRUCTIONS: tuple[Literal["ptx_contains", "sass_contains"], ...] = (
 )
 
 
-def checks_of(expected: Expected, key: str) -> Iterable[Check | Compile]:
+def checks_of(expected: Expected, key: str) -> Iterable[AnyCheck]:
     """Make the checks of one entry of ``expected``, one of each thing that must hold."""
-    return _MAKERS[key](expected)
+    if key in _MAKERS:
+        return _MAKERS[key](expected)
+    return [Custom(name=key, value=(expected.model_extra or {})[key])]
+
+
+def _run(entry: RunEntry | None) -> list[Run]:
+    assert entry is not None
+    return [Run(language=entry.language, code=entry.code)]
 
 
 def _compile(entry: CompileEntry | None) -> list[Compile]:
@@ -57,7 +67,7 @@ def _compile(entry: CompileEntry | None) -> list[Compile]:
     return [check]
 
 
-_MAKERS: Mapping[str, Callable[[Expected], Iterable[Check | Compile]]] = {
+_MAKERS: Mapping[str, Callable[[Expected], Iterable[AnyCheck]]] = {
     "contains": lambda x: [Contains(text=text) for text in x.contains],
     "not_contains": lambda x: [NotContains(text=text) for text in x.not_contains],
     "contains_any": lambda x: [ContainsAny(texts=tuple(x.contains_any))],
@@ -68,4 +78,6 @@ _MAKERS: Mapping[str, Callable[[Expected], Iterable[Check | Compile]]] = {
     "yaml": lambda x: [Holds(name="yaml", path=path, value=v) for path, v in x.yaml.items()],
     "json": lambda x: [Holds(name="json", path=path, value=v) for path, v in x.json_.items()],
     "compile": lambda x: _compile(x.compile),
+    "run": lambda x: _run(x.run),
+    "judge": lambda x: [Judge(statement=statement) for statement in x.judge],
 }

@@ -11,6 +11,7 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.bundle import read_bundle
 from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.positions import read_json
@@ -30,12 +31,15 @@ class SkillError(Exception):
     """A skill that cannot be run; the message is every problem of its files, one a line."""
 
 
-def load_skill(case_file: Path, *, shown: str | None = None) -> Skill:
+def load_skill(
+    case_file: Path, *, shown: str | None = None, extensions: Extensions = NO_EXTENSIONS
+) -> Skill:
     """Read a case file and the ``SKILL.md`` that it belongs to.
 
     Args:
         case_file: A ``skill_meta.json``, or an ``evals.json`` or its like.
         shown: How messages write its path, such as relative to pytest's root; as given if None.
+        extensions: What plugins add to the format.
 
     Raises:
         SkillError: With every problem of both files.
@@ -53,7 +57,7 @@ def load_skill(case_file: Path, *, shown: str | None = None) -> Skill:
         cure = "(a skill is a folder with a SKILL.md)"
         lines.append(f"{shown_file.parent}: no SKILL.md beside {case_file.name} {cure}")
     with _noting(lines, shown_file):
-        cases, gate, unread = _cases(case_file, folder, {text.name, folder.name})
+        cases, gate, unread = _cases(case_file, folder, {text.name, folder.name}, extensions)
     if lines:
         raise SkillError("\n".join(lines))
     bundle = read_bundle(folder, text.text, body_at=text.body_at)
@@ -92,12 +96,13 @@ def _head(path: Path) -> str:
 
 
 def _cases(
-    case_file: Path, folder: Path, skills: Collection[str]
+    case_file: Path, folder: Path, skills: Collection[str], extensions: Extensions
 ) -> tuple[tuple[Case, ...], GateRule, Sequence[Problem]]:
     """Read a case file by the reader that its name asks for: cases, gate and warnings."""
     text = _text(case_file)
     if case_file.name == CASE_FILE:
-        cases, gate = read_cases(text, read_schema=partial(_read_schema, folder))
+        read_schema = partial(_read_schema, folder)
+        cases, gate = read_cases(text, read_schema=read_schema, extensions=extensions)
         return cases, gate, ()
     read = partial(read_files, folder, beside=case_file.absolute().parent)
     evals = read_evals(text, suffix=case_file.suffix, skills=skills, read_files=read)

@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
+from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats import skill_meta_entries as entries
 from pytest_upskill.formats.expected import checks_of
 from pytest_upskill.formats.ids import case_ids
@@ -32,17 +33,21 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
     "defaults": entries.Defaults,
     "expected": entries.Expected,
     "gate": entries.Gate,
+    "run": entries.RunEntry,
     "tests": entries.CaseEntry,
 }
 """What an object is, by the key that holds it."""
 
 
-def read_cases(text: str, *, read_schema: entries.ReadSchema) -> tuple[tuple[Case, ...], GateRule]:
+def read_cases(
+    text: str, *, read_schema: entries.ReadSchema, extensions: Extensions = NO_EXTENSIONS
+) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a bare list of cases.
 
     Args:
         text: The file's text.
         read_schema: Reads the file that a ``json_schema`` names.
+        extensions: What plugins add to the format.
 
     Raises:
         BadFile: With every problem of the file.
@@ -51,9 +56,10 @@ def read_cases(text: str, *, read_schema: entries.ReadSchema) -> tuple[tuple[Cas
     listed = isinstance(document.value, list)
     value = {"cases": document.value} if listed else document.value
     named = _named_entries(document.value)
-    problems = list(_repeated_ids(document, named))
+    problems = [*_repeated_ids(document, named), *_unclaimed(document, extensions)]
+    context = {"read_schema": read_schema, "extensions": extensions}
     try:
-        file = entries.CaseFile.model_validate(value, context={"read_schema": read_schema})
+        file = entries.CaseFile.model_validate(value, context=context)
     except ValidationError as error:
         for details in error.errors(include_url=False):
             loc = details["loc"][1:] if listed else details["loc"]
@@ -68,20 +74,45 @@ def read_cases(text: str, *, read_schema: entries.ReadSchema) -> tuple[tuple[Cas
     return cases, GateRule(min_lift=file.gate.min_lift, min_pass_rate=file.gate.min_pass_rate)
 
 
-def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
-    """Find the cases that are sound enough to have an id: path, entry and id."""
+def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
+    """Find what could be cases: path and entry."""
     if isinstance(value, list):
         lists: list[tuple[JsonPath, Any]] = [((), value)]
     elif isinstance(value, dict):
         lists = [((key,), value[key]) for key in ("cases", "tests") if key in value]
     else:
         lists = []
-    found = [
+    return [
         ((*path, index), entry)
         for path, listed in lists
         if isinstance(listed, list)
         for index, entry in enumerate(listed)
-        if isinstance(entry, dict) and isinstance(entry.get("id") or entry.get("input"), str)
+        if isinstance(entry, dict)
+    ]
+
+
+def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
+    """Find the keys of ``expected`` that neither we nor a plugin can decide."""
+    known = {field.alias or name for name, field in entries.Expected.model_fields.items()}
+    for path, entry in _objects(document.value):
+        expected = entry.get("expected")
+        if not isinstance(expected, dict):
+            continue
+        for key in expected.keys() - known:
+            place = (*path, "expected", key)
+            try:
+                if not extensions.claims(key, expected[key]):
+                    yield document.problem(place, f"unknown key{_meant(place)}", key=True)
+            except ValueError as error:
+                yield document.problem(place, str(error))
+
+
+def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
+    """Find the cases that are sound enough to have an id: path, entry and id."""
+    found = [
+        (path, entry)
+        for path, entry in _objects(value)
+        if isinstance(entry.get("id") or entry.get("input"), str)
     ]
     ids = case_ids([entry for _, entry in found])
     return [(path, entry, case_id) for (path, entry), case_id in zip(found, ids, strict=True)]

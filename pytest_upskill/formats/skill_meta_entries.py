@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -20,9 +21,9 @@ from pydantic import (
 from pytest_upskill import compile_options
 from pytest_upskill.checks import compile_pattern
 from pytest_upskill.checks.paths import parse_path
+from pytest_upskill.extensions import Extensions
 from pytest_upskill.formats.ids import MAX_ID
 from pytest_upskill.formats.problems import shown
-from pytest_upskill.languages import LANGUAGES, canonical
 
 ReadSchema = Callable[[str], Any]
 """Reads the JSON file that a ``json_schema`` names; raises ValueError with one line."""
@@ -62,10 +63,27 @@ def _check_path(value: str) -> str:
     return value
 
 
-def _check_language(value: str) -> str:
-    language = canonical(value)
+def _extensions(info: ValidationInfo) -> Extensions:
+    assert info.context is not None
+    extensions = info.context["extensions"]
+    assert isinstance(extensions, Extensions)
+    return extensions
+
+
+def _check_language(value: str, info: ValidationInfo) -> str:
+    extensions = _extensions(info)
+    language = extensions.language(value)
     if language is None:
-        raise ValueError(f"unknown language {value!r}{suggestion(value, LANGUAGES)}")
+        known = extensions.known_languages
+        raise ValueError(f"unknown language {value!r}{suggestion(value, known)}")
+    return language
+
+
+def _check_runnable(value: str, info: ValidationInfo) -> str:
+    language = _check_language(value, info)
+    runnable = tuple(sorted(_extensions(info).runnable))
+    if language not in runnable:
+        raise ValueError(f"nothing runs {language}: write {' or '.join(runnable)}")
     return language
 
 
@@ -178,8 +196,29 @@ class CompileEntry(Entry):
         return self
 
 
+class RunEntry(Entry):
+    """What the answer's code is run with."""
+
+    language: Annotated[str, AfterValidator(_check_runnable)]
+    """`python`."""
+    code: Text
+    """Test code, which fails by raising; it finds the names that the answer defines."""
+
+    @model_validator(mode="after")
+    def _check_code(self) -> RunEntry:
+        if self.language == "python":
+            try:
+                ast.parse(self.code)
+            except SyntaxError as error:
+                raise ValueError(f"'code' is no Python: line {error.lineno}: {error.msg}") from None
+        return self
+
+
 class Expected(Entry):
     """The checks of a case; every one must hold."""
+
+    # A plugin may claim further keys; the reader refuses those that none does.
+    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
 
     contains: Texts = []
     """Strings that must all be in the answer; case does not matter."""
@@ -207,6 +246,10 @@ class Expected(Entry):
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
     ] = None
     """The language in which the answer's code must build, or how it is built."""
+    run: RunEntry | None = None
+    """Test code that the answer's code must pass; both are run in a sandbox."""
+    judge: Texts = []
+    """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
 
 
 class Context(Entry):

@@ -1,0 +1,72 @@
+"""What plugins add to languages and checks, asked for through their hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_upskill.checks import CheckError, CheckResult, Custom
+from pytest_upskill.compile import Compilers, Language
+from pytest_upskill.extensions import Extensions
+from pytest_upskill.skill import Case
+
+if TYPE_CHECKING:
+    from pluggy import HookRelay
+
+
+def languages_of(config: pytest.Config) -> list[Language]:
+    """Collect the languages of plugins and of the rootdir's ``conftest.py``."""
+    found = config.hook.pytest_upskill_languages()
+    return [language for languages in found for language in languages]
+
+
+def extensions_of(hook: HookRelay, compilers: Compilers) -> Extensions:
+    """Tell what a case file may hold.
+
+    Args:
+        hook: The hooks that are seen from where the file is.
+        compilers: What knows the languages.
+    """
+
+    def claims(name: str, value: object) -> bool:
+        return bool(hook.pytest_upskill_claim_check(name=name, value=value))
+
+    return Extensions(languages=compilers.spellings, runnable=compilers.runnable, claims=claims)
+
+
+def claimed_elsewhere(compilers: Compilers) -> Extensions:
+    """Tell what a case file may hold that another process has read already, with its plugins."""
+
+    def claims(name: str, value: object) -> bool:
+        del name, value
+        return True
+
+    return Extensions(languages=compilers.spellings, runnable=compilers.runnable, claims=claims)
+
+
+def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]:
+    """Make what decides a case's custom checks.
+
+    Args:
+        hook: The hooks that are seen from where the case file is.
+        case: What the hook is told about.
+    """
+
+    def decide(check: Custom, text: str) -> CheckResult:
+        result = hook.pytest_upskill_check(
+            name=check.name, value=check.value, answer=text, case=case
+        )
+        if isinstance(result, bool):
+            said = "holds" if result else "does not hold"
+            message = f"{check.name} {check.value!r}: {said}"[:200]
+            return CheckResult(name=check.name, passed=result, message=message)
+        if isinstance(result, CheckResult):
+            return result
+        raise CheckError(
+            f"{check.name}: pytest_upskill_check gave {type(result).__name__}: "
+            "return a bool or a CheckResult"
+        )
+
+    return decide
