@@ -263,7 +263,8 @@ def _kill_group(group: int) -> None:
 def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
     """Hide all but the system's programs; no network, no other processes, one folder to write."""
     command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
-    command += ["--cap-drop", "ALL"]
+    # Its own processes only; without it the loader does not find libraries beside a program.
+    command += ["--cap-drop", "ALL", "--proc", "/proc"]
     for folder in filter(os.path.exists, _SYSTEM):
         if os.path.islink(folder):  # noqa: PTH114 - as the next line: the link's own text is wanted
             command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115

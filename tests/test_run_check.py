@@ -142,8 +142,10 @@ def test_leaving_early_in_a_call_is_not_passing() -> None:
     [
         "open({secret!r}).read()",
         "open('/etc/passwd').read()",
-        "open('/proc/self/environ').read()",
-        "open('/proc/1/environ').read()",
+        "assert 'planted' in open('/proc/self/environ').read()",
+        "assert 'planted' in open('/proc/1/environ').read()",
+        "open('/proc/{pid}/environ').read()",
+        "import glob; assert len(glob.glob('/proc/[0-9]*')) > 9",
         "open({target!r}, 'w')",
         "open('../src/answer.py', 'w')",
         "open('../check/test.py', 'w')",
@@ -155,7 +157,10 @@ def test_leaving_early_in_a_call_is_not_passing() -> None:
         "import ctypes; assert ctypes.CDLL(None).ptrace(16, {pid}, 0, 0) == 0",
     ],
 )
-def test_what_an_answer_must_not_do_it_cannot(level: Level, attack: str, tmp_path: Path) -> None:
+def test_what_an_answer_must_not_do_it_cannot(
+    level: Level, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")
     secret = tmp_path / "credentials"
     secret.write_text("sk-planted")
     path = str(tmp_path / "socket")

@@ -23,7 +23,7 @@ _LOC = re.compile(r"[ \t]*\.loc[ \t]+(\d+) (\d+)")
 _FILE = re.compile(r"^[ \t]*\.file[ \t]+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
 # Names of temporary files differ from run to run, and the lines of other assembly tell nothing.
 _ASSEMBLY = re.compile(r"(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?")
-_ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:#[\w-]+\s*)?:", re.IGNORECASE)
+_ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:(?:#[\w-]+|\[\w+\])\s*)?:", re.IGNORECASE)
 _LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
 _LEFT_OUT = "error: in a file outside the answer; its text is left out"
 _NO_HEADER = re.compile(
