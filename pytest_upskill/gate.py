@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
+from pytest_upskill.baseline import Baseline
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.comparison import Comparison
+from pytest_upskill.comparison import Comparison, adjust, against_baseline
 from pytest_upskill.report.text import cell_sentence, points
-from pytest_upskill.settings import Settings
+from pytest_upskill.settings import FailOn
 
 _SAID: Mapping[CellVerdict, str] = {
     "hurts": "the skill hurts",
@@ -17,6 +18,29 @@ _SAID: Mapping[CellVerdict, str] = {
     "too few runs": "too few runs to tell",
 }
 """Verdicts that a cell can fail on."""
+
+
+Baselines = Mapping[tuple[str, str], Baseline]
+"""By skill and label of the model."""
+
+
+class Thresholds(Protocol):
+    """What a cell is held against."""
+
+    @property
+    def gate_min_pass_rate(self) -> float | None:
+        """Least pass rate with the skill."""
+        ...
+
+    @property
+    def gate_min_lift(self) -> float | None:
+        """Least lift."""
+        ...
+
+    @property
+    def fail_on(self) -> frozenset[FailOn]:
+        """What makes a cell red."""
+        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,12 +67,38 @@ class Gate:
         return "\n".join([self.text, *self.comparison.worse, *self.comparison.notes])
 
 
-def decide(cell: Cell, settings: Settings, comparison: Comparison | None = None) -> Gate:
+def decide_all(
+    cells: Sequence[Cell], thresholds: Thresholds, baselines: Baselines | None
+) -> list[Gate]:
+    """Decide about every cell.
+
+    Args:
+        cells: All that were measured together.
+        thresholds: What they are held against.
+        baselines: What they were before; None where that was not asked for.
+    """
+    comparisons: list[Comparison | None] = [None] * len(cells)
+    if baselines is not None:
+        comparisons = adjust(
+            [
+                None
+                if undecidable(cell)
+                else against_baseline(cell, baselines.get((cell.skill, cell.model)))
+                for cell in cells
+            ]
+        )
+    return [
+        decide(cell, thresholds, comparison)
+        for cell, comparison in zip(cells, comparisons, strict=True)
+    ]
+
+
+def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = None) -> Gate:
     """Hold a cell against the thresholds; on part of its data there is no decision."""
     reason = undecidable(cell)
     if reason is not None:
         return Gate(cell=cell, outcome="skipped", text=f"no decision: {reason}")
-    problems = "; ".join(_problems(cell, settings, comparison))
+    problems = "; ".join(_problems(cell, thresholds, comparison))
     text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
     return Gate(
         cell=cell,
@@ -69,17 +119,17 @@ def undecidable(cell: Cell) -> str | None:
     return None
 
 
-def _problems(cell: Cell, settings: Settings, comparison: Comparison | None) -> Iterator[str]:
+def _problems(cell: Cell, thresholds: Thresholds, comparison: Comparison | None) -> Iterator[str]:
     """Say what is under its threshold; the case file's ``gate`` comes before the options."""
-    if comparison is not None and comparison.regressed and "regression" in settings.fail_on:
+    if comparison is not None and comparison.regressed and "regression" in thresholds.fail_on:
         yield f"regression: {comparison.sentence}"
-    rate, least = cell.with_skill, _either(cell.gate.min_pass_rate, settings.gate_min_pass_rate)
+    rate, least = cell.with_skill, _either(cell.gate.min_pass_rate, thresholds.gate_min_pass_rate)
     if rate is not None and least is not None and rate.pass_rate < least:
         yield f"pass rate with the skill is under {least:.0%}"
-    least = _either(cell.gate.min_lift, settings.gate_min_lift)
+    least = _either(cell.gate.min_lift, thresholds.gate_min_lift)
     if cell.lift is not None and least is not None and cell.lift < least:
         yield f"lift is under {points(least)} points"
-    if cell.verdict.replace(" ", "-") in settings.fail_on:
+    if cell.verdict.replace(" ", "-") in thresholds.fail_on:
         yield _SAID[cell.verdict]
 
 

@@ -11,8 +11,7 @@ import pytest
 from pytest_upskill.baseline import Baseline, BaselineError, read_baselines
 from pytest_upskill.baseline_update import update_baselines
 from pytest_upskill.cells import Cell
-from pytest_upskill.comparison import Comparison, adjust, against_baseline
-from pytest_upskill.gate import Gate, decide, undecidable
+from pytest_upskill.gate import Gate, decide_all
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
@@ -71,10 +70,7 @@ class Ledger:
             return (yield)
         finally:
             self.cells = self._sum_up()
-            self.gates = [
-                decide(cell, self._settings, comparison)
-                for cell, comparison in zip(self.cells, self._compare(), strict=True)
-            ]
+            self.gates = self._decide()
             for gate in self.gates:
                 self._emit(session, gate)
             if self._settings.baseline_update:
@@ -90,18 +86,12 @@ class Ledger:
             for _, group in groupby(records, key=lambda r: (r.path, r.result.model))
         ]
 
-    def _compare(self) -> list[Comparison | None]:
-        """Compare every cell that can be decided about with what it was."""
-        if self._settings.compare is None:
-            return [None] * len(self.cells)
-        return adjust(
-            [
-                None
-                if undecidable(cell)
-                else against_baseline(cell, self._baselines.get((cell.skill, cell.model)))
-                for cell in self.cells
-            ]
-        )
+    def _decide(self) -> list[Gate]:
+        if self._settings.shard is not None:
+            text = "no decision: sharded: merge the reports"
+            return [Gate(cell=cell, outcome="skipped", text=text) for cell in self.cells]
+        compared = None if self._settings.compare is None else self._baselines
+        return decide_all(self.cells, self._settings, compared)
 
     def _emit(self, session: pytest.Session, gate: Gate) -> None:
         """Report a gate as pytest reports an item, so that every consumer of reports sees it."""

@@ -46,6 +46,7 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("json", str, "PATH", "Write everything as JSON."),
     ("md", str, "PATH", "Write a summary as Markdown, such as for a pull request's comment."),
     ("html", str, "PATH", "Write a page with charts and answers, in one file."),
+    ("shard", str, "K/N", "Run only the K-th of N shares of the trials; then merge the reports."),
     ("benchmark-json", str, "PATH", "Write skill-creator's benchmark.json."),
 )
 

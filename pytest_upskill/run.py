@@ -22,6 +22,7 @@ from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
 from pytest_upskill.settings import SETTINGS, Settings
+from pytest_upskill.shard import Shard
 from pytest_upskill.xdist import Controller, HandedAnswers
 
 
@@ -40,6 +41,8 @@ def start(config: pytest.Config) -> None:
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
+    if settings.shard is not None:
+        plugins.register(Shard(*settings.shard), "upskill-shard")
     if hasattr(config, "workerinput"):
         answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
         plugins.register(answers, "upskill-answers")

@@ -19,6 +19,8 @@ C = TypeVar("C", bound=str)
 
 _PRICE = re.compile(r"(?P<label>[^\s=]+)\s*=\s*(?P<in>\d*\.?\d+)\s*/\s*(?P<out>\d*\.?\d+)")
 
+_SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
+
 ReportFormat = Literal["json", "md", "html", "benchmark-json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 """Reports that options name a file for."""
@@ -73,6 +75,8 @@ class Settings:
     """Whether to delete unused recordings instead of running."""
     reports: Mapping[ReportFormat, Path]
     """Files to write at the end."""
+    shard: tuple[int, int] | None
+    """Which share of the trials to run, from 1, and of how many; None for all."""
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Settings:
@@ -105,6 +109,7 @@ class Settings:
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
+            shard=_shard(config),
         )
 
 
@@ -166,6 +171,19 @@ def _fail_on(config: pytest.Config) -> frozenset[FailOn]:
                 f"--upskill-fail-on: no such word {word!r}: write any of {', '.join(FAIL_ON)}"
             )
     return frozenset(known for known in FAIL_ON if known in words)
+
+
+def _shard(config: pytest.Config) -> tuple[int, int] | None:
+    value = _value(config, "shard")
+    if value is None:
+        return None
+    match = _SHARD.fullmatch(value)
+    number, shards = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= shards:
+        raise pytest.UsageError(
+            f"--upskill-shard: bad shard {value!r}: write which of how many, such as 1/4"
+        )
+    return number, shards
 
 
 def _report(config: pytest.Config, name: ReportFormat) -> Path | None:

@@ -78,7 +78,9 @@ def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, r
             "min_lift": settings.gate_min_lift,
             "fail_on": sorted(settings.fail_on),
             "max_tokens": settings.max_tokens,
+            "compare": settings.compare,
             "cache": settings.cache_mode,
+            "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
         },
         sandbox=compilers.level if built else None,
     )

@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.cells import ArmFigures, Cell, CellVerdict
+from pytest_upskill.comparison import Comparison
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.stats import TokenRatio
@@ -49,6 +50,8 @@ class Decision:
 
     outcome: Literal["passed", "failed", "skipped"]
     text: str
+    comparison: Comparison | None
+    """With what the cell was before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +94,12 @@ def read_json(text: str | bytes) -> Report:
     except ValidationError as error:
         raise ReportError(_one_line(error)) from None
     gates = (
-        Gate(cell=entry.cell, outcome=entry.gate.outcome, text=entry.gate.text)
+        Gate(
+            cell=entry.cell,
+            outcome=entry.gate.outcome,
+            text=entry.gate.text,
+            comparison=entry.gate.comparison,
+        )
         for entry in document.entries
     )
     return Report(sessions=document.sessions, gates=tuple(gates))
@@ -125,7 +133,8 @@ def _entry(gate: Gate) -> Entry:
         without_skill=cell.without_skill,
         missing=cell.missing,
     )
-    return Entry(cell=cell, figures=figures, gate=Decision(outcome=gate.outcome, text=gate.text))
+    decision = Decision(outcome=gate.outcome, text=gate.text, comparison=gate.comparison)
+    return Entry(cell=cell, figures=figures, gate=decision)
 
 
 def _one_line(error: ValidationError) -> str:

@@ -1,0 +1,153 @@
+"""``python -m pytest_upskill report``: one report and one gate from the reports of several jobs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from pytest_upskill.baseline import BaselineError, read_baselines
+from pytest_upskill.gate import Baselines
+from pytest_upskill.report.actions import tell_actions
+from pytest_upskill.report.document import Option, Report
+from pytest_upskill.report.formats import write
+from pytest_upskill.report.json_report import ReportError, generate_schema, read_json
+from pytest_upskill.report.merge import Limits, merge
+from pytest_upskill.report.phrases import headline
+from pytest_upskill.report.table import table
+from pytest_upskill.report.text import safe
+from pytest_upskill.settings import FAIL_ON, REPORTS, FailOn
+
+PASSED, FAILED, UNUSABLE, UNDECIDED = 0, 1, 4, 75
+"""Exit codes: as pytest's own, and as of a run that could not measure everything."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    options = _parser().parse_args(arguments)
+    if options.schema:
+        sys.stdout.write(generate_schema())
+        return PASSED
+    try:
+        merged = _merged(options)
+        for wanted in REPORTS:
+            if file := getattr(options, wanted.replace("-", "_")):
+                write(merged, wanted, Path(file))
+    except (ReportError, BaselineError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}")
+    problems = tell_actions(merged, os.environ)
+    sys.stdout.writelines(f"{safe(line)}\n" for line in (*_lines(merged), *problems))
+    return _exit_code(merged)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m pytest_upskill report",
+        description="Merge reports of --upskill-json and decide about every skill and model.",
+    )
+    parser.add_argument("files", nargs="*", metavar="REPORT.json")
+    for wanted in REPORTS:
+        parser.add_argument(f"--{wanted}", metavar="PATH", help=f"as --upskill-{wanted}")
+    parser.add_argument(
+        "--fail-on", type=_fail_on, metavar="WORDS", help="as --upskill-fail-on, else as the runs"
+    )
+    parser.add_argument("--min-lift", type=float, metavar="LIFT", help="as --upskill-min-lift")
+    parser.add_argument(
+        "--min-pass-rate", type=float, metavar="RATE", help="as --upskill-min-pass-rate"
+    )
+    parser.add_argument(
+        "--baselines", type=Path, metavar="DIR", help="gate against the baseline files in there"
+    )
+    parser.add_argument(
+        "--schema", action="store_true", help="write the JSON Schema of a report instead"
+    )
+    return parser
+
+
+def _fail_on(text: str) -> frozenset[FailOn]:
+    words = {word.strip() for word in text.split(",") if word.strip()}
+    if unknown := words.difference(FAIL_ON):
+        raise argparse.ArgumentTypeError(
+            f"no such word {min(unknown)!r}: write any of {', '.join(FAIL_ON)}"
+        )
+    return frozenset(word for word in FAIL_ON if word in words)
+
+
+def _merged(options: argparse.Namespace) -> Report:
+    if not options.files:
+        raise ReportError("no report: name the files that --upskill-json wrote")
+    reports = {file: _read(Path(file)) for file in options.files}
+    return merge(reports, _limits(options, reports), _baselines(options.baselines, reports))
+
+
+def _read(file: Path) -> Report:
+    try:
+        return read_json(file.read_bytes())
+    except ReportError as error:
+        raise ReportError(f"{file}: {error}") from None
+
+
+def _limits(options: argparse.Namespace, reports: Mapping[str, Report]) -> Limits:
+    """Take the thresholds given, else those that the runs had."""
+    fail_on = options.fail_on
+    if fail_on is None:
+        had = _common(reports, "fail_on", "--fail-on")
+        fail_on = frozenset(word for word in FAIL_ON if isinstance(had, list) and word in had)
+
+    def rate(given: float | None, name: str, option: str) -> float | None:
+        had = _common(reports, name, option) if given is None else given
+        return had if isinstance(had, float) else None
+
+    return Limits(
+        gate_min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
+        gate_min_lift=rate(options.min_lift, "min_lift", "--min-lift"),
+        fail_on=fail_on,
+    )
+
+
+def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
+    """Look up what the runs had, which must be the same in all of them."""
+    first, *others = (each for report in reports.values() for each in report.sessions)
+    value = first.options.get(name)
+    if any(other.options.get(name) != value for other in others):
+        raise ReportError(f"the runs had different thresholds: say {option}")
+    return value
+
+
+def _baselines(folder: Path | None, reports: Mapping[str, Report]) -> Baselines | None:
+    if folder is None:
+        return None
+    models = {cell.model for report in reports.values() for cell in report.cells}
+    found = read_baselines(folder, sorted(models))
+    return {(baseline.skill, baseline.model): baseline for baseline in found}
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """Write what a terminal shows of a run."""
+    yield headline(report)
+    if report.gates:
+        yield from (line for line, _ in table(report.cells, _width(), cases=False))
+    for gate in report.gates:
+        if gate.outcome != "passed":
+            yield f"{gate.outcome.upper()} {gate.nodeid}: {gate.report}"
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def _exit_code(report: Report) -> int:
+    outcomes = {gate.outcome for gate in report.gates}
+    if "failed" in outcomes:
+        return FAILED
+    return UNDECIDED if "skipped" in outcomes or not outcomes else PASSED
+
+
+def _refuse(problem: str) -> int:
+    sys.stderr.write(f"ERROR: {problem}\n")
+    return UNUSABLE

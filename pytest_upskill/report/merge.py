@@ -1,0 +1,74 @@
+"""Several reports as one: cells put together again from their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import chain
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Baselines, decide_all
+from pytest_upskill.plan import ARMS
+from pytest_upskill.report.document import Report
+from pytest_upskill.report.json_report import ReportError
+from pytest_upskill.results import TrialResult
+from pytest_upskill.settings import FailOn
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What the merged cells are held against."""
+
+    gate_min_pass_rate: float | None
+    gate_min_lift: float | None
+    fail_on: frozenset[FailOn]
+
+
+def merge(reports: Mapping[str, Report], limits: Limits, baselines: Baselines | None) -> Report:
+    """Put reports together and decide about every cell anew.
+
+    Args:
+        reports: By the name of the file that each was read from.
+        limits: Thresholds of the gates.
+        baselines: What the cells were before; None where that was not asked for.
+
+    Raises:
+        ReportError: The reports do not belong together.
+    """
+    parts: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
+    for file, report in reports.items():
+        for cell in report.cells:
+            parts.setdefault((cell.path, cell.model), []).append((file, cell))
+    models = list(dict.fromkeys(model for _, model in parts))
+    places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
+    cells = [_whole(parts[place]) for place in places]
+    return Report(
+        sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
+        gates=tuple(decide_all(cells, limits, baselines)),
+    )
+
+
+def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
+    """Put one cell together from its shares."""
+    files: dict[object, str] = {}
+    first_file, first = parts[0]
+    for file, cell in parts:
+        name = f"{cell.skill} on {cell.model}"
+        if (cell.resolved, cell.planned, cell.gate) != (first.resolved, first.planned, first.gate):
+            raise ReportError(f"{name} is not the same in {first_file} and {file}: do not mix them")
+        for trial in cell.trials:
+            other = files.setdefault((trial.case, trial.arm), file)
+            if other != file:
+                raise ReportError(
+                    f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
+                )
+    return replace(first, trials=tuple(_ordered(chain.from_iterable(c.trials for _, c in parts))))
+
+
+def _ordered(trials: Iterable[TrialResult]) -> list[TrialResult]:
+    """Sort trials as their case file has them, the arms of a case side by side."""
+    trials = list(trials)
+    first: dict[str, int] = {}
+    for place, trial in enumerate(trials):
+        first.setdefault(trial.case, place)
+    return sorted(trials, key=lambda t: (t.line, first[t.case], ARMS.index(t.arm)))
