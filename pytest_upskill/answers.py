@@ -149,18 +149,14 @@ class _Asker:
         same = host, replace(asked, model=replace(asked.model, label=""))
         task = self._answers.get(same)
         if task is None:
-            task = asyncio.create_task(self._recall(asked, host, subject))
+            completion = self._cache.load(asked, host.url)
+            if completion is not None:
+                return Answer(completion=completion)
+            if self._cache.mode == "replay":
+                return Answer(completion=None, error=self._unrecorded(subject, asked, host))
+            task = asyncio.create_task(self._pay(asked, host, subject))
             self._answers[same] = task
         return await task
-
-    async def _recall(self, asked: Request, host: Host, subject: str) -> Answer:
-        """Replay a recording, or ask where that is allowed."""
-        completion = self._cache.load(asked, host.url)
-        if completion is not None:
-            return Answer(completion=completion)
-        if self._cache.mode == "replay":
-            return Answer(completion=None, error=self._unrecorded(subject, asked, host))
-        return await self._pay(asked, host, subject)
 
     async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""

@@ -30,6 +30,8 @@ class Trial:
     case: Case
     model: Model
     arm: Arm
+    skill_block: str
+    """What the arm adds to the system text; empty without a skill."""
     runs: int
     min_pass_rate: float
     max_tokens: int
@@ -58,6 +60,7 @@ def plan(
         max_tokens: Limit of one answer.
     """
     models = tuple(models)
+    blocks: dict[Arm, str] = {"with_skill": _skill_block(skill), "without_skill": ""}
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
         for model in models:
@@ -69,6 +72,7 @@ def plan(
                     case=case,
                     model=model,
                     arm=arm,
+                    skill_block=blocks[arm],
                     runs=runs,
                     min_pass_rate=rate,
                     max_tokens=max_tokens,
@@ -80,7 +84,7 @@ def request(trial: Trial, run: int) -> Request:
     return Request(
         model=trial.model,
         frame=FRAME,
-        skill=_skill_block(trial.skill) if trial.arm == "with_skill" else "",
+        skill=trial.skill_block,
         user=_user_message(trial.case),
         max_tokens=trial.max_tokens,
         run=run,

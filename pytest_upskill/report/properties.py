@@ -77,8 +77,8 @@ def _served(runs: tuple[RunResult, ...]) -> list[str]:
 def _checks(runs: tuple[RunResult, ...]) -> str:
     if not runs:
         return "n/a"
-    held = fmean(sum(check.passed for check in run.checks) for run in runs)
-    return f"{held:g}/{fmean(len(run.checks) for run in runs):g}"
+    held = fmean([sum([check.passed for check in run.checks]) for run in runs])
+    return f"{held:g}/{fmean([len(run.checks) for run in runs]):g}"
 
 
 def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None], form: str) -> str:

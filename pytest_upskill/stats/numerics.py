@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from math import exp, lgamma, log, log1p
 
 _HALVINGS = 60
@@ -26,6 +27,7 @@ def boundary(holds: Callable[[float], bool], start: float, end: float) -> float:
     return start
 
 
+@cache  # The cells of a session mostly have as many cases as each other.
 def student_t_quantile(probability: float, df: float) -> float:
     """Give the value that Student's t stays below with ``probability``.
 
