@@ -9,6 +9,7 @@ from pytest_upskill.checks import CheckError, CheckResult, Custom, Judge, Sandbo
 from pytest_upskill.completion import Completion
 from pytest_upskill.plan import Trial, arm_digests, grader_digest, request
 from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.skill import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,6 +19,10 @@ class Answer:
     completion: Completion | None
     compiled: tuple[tuple[CheckResult, ...], ...] = ()
     """The results of each check of the case that a program decides, in its order."""
+    judged: tuple[CheckResult, ...] | None = None
+    """A result for each statement of the case, None where nobody judged."""
+    judgement: Completion | None = None
+    """What the judge said, for its tokens and cost."""
     error: str = ""
     """Why the run is missing data: no usable reply, or a check that could not be decided."""
     unasked: str = ""
@@ -26,6 +31,11 @@ class Answer:
 
 Decide = Callable[[Custom, str], CheckResult]
 """Asks the plugin that claims a check about an answer; may raise CheckError."""
+
+
+def statements_of(case: Case) -> list[Judge]:
+    """List what only a judge can decide."""
+    return [check for check in case.checks if isinstance(check, Judge)]
 
 
 def undecided(check: Custom, text: str) -> CheckResult:
@@ -38,6 +48,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     """Run the checks of the trial's case on each of its answers."""
     runs: list[RunResult] = []
     errors: list[str] = []
+    ungraded = False
     for answer in answers:
         if answer.completion is None or answer.error:
             errors.append(answer.error)
@@ -47,7 +58,9 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         except CheckError as error:
             errors.append(str(error))
         else:
-            runs.append(RunResult(completion=answer.completion, checks=checks))
+            run = RunResult(completion=answer.completion, checks=checks, judgement=answer.judgement)
+            runs.append(run)
+            ungraded = ungraded or answer.judged is None
     prompt_digest, skill_digest = arm_digests(request(trial, run=0))
     return TrialResult(
         skill=trial.skill.name,
@@ -63,16 +76,19 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         errors=tuple(errors),
         question=trial.case.input,
         line=trial.case.line,
+        ungraded=len(statements_of(trial.case)) if ungraded else 0,
     )
 
 
 def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[CheckResult]:
     """Check a text, taking the compilers' results where they stand in the case."""
-    done = iter(answer.compiled)
+    done, judged = iter(answer.compiled), iter(answer.judged or ())
     for check in trial.case.checks:
         if isinstance(check, Sandboxed):
             yield from next(done)
         elif isinstance(check, Custom):
             yield decide(check, text)
-        elif not isinstance(check, Judge):  # without a judge a statement neither holds nor fails
+        elif not isinstance(check, Judge):
             yield check.check(text)
+        elif answer.judged is not None:  # without a judge a statement neither holds nor fails
+            yield next(judged)

@@ -21,6 +21,8 @@ class RunResult:
 
     completion: Completion
     checks: tuple[CheckResult, ...]
+    judgement: Completion | None = None
+    """What a judge said of it; its tokens and cost are not the answer's."""
     cut: int = 0
     """Characters at the end of the answer that a report left out."""
 
@@ -61,6 +63,8 @@ class TrialResult:
     """What the case asks, without its files."""
     line: int = 1
     """Line of the case in its file, from 1."""
+    ungraded: int = 0
+    """Statements of the case that no judge looked at: neither held nor failed."""
 
     @property
     def passes(self) -> int:
