@@ -39,6 +39,10 @@ class Controller:
         self._fetcher: Fetcher[Key, Answer] | None = None
         config.add_cleanup(self._close)
 
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember who knows whether the run is to stop."""
+        self._session = session
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Tell a worker where its answers will be."""
@@ -65,11 +69,16 @@ class Controller:
             for run in range(self._trials[nodeid].runs):
                 self._fetcher.want((nodeid, run))
 
+    def pytest_runtest_logreport(self) -> None:
+        """Let no worker wait for an answer once enough has failed: -x is to stop the run now."""
+        if self._session.shouldfail:
+            self._handover.stop()
+
     def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
         """Give a trial's answers as soon as the last of its runs is in."""
 
         def done(_: Future[Answer]) -> None:
-            if not all(future.done() for future in futures) or futures[0].cancelled():
+            if not all(future.done() and not future.cancelled() for future in futures):
                 return
             try:
                 self._handover.give(nodeid, [_answer(future) for future in futures])
