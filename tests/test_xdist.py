@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import QUESTION, WriteSkill
+from tests.junit import properties, suite
+from tests.loopback import Loopback, Received, Reply
+
+LATENCY = "upskill.latency_s"
+CASES = [
+    {"id": f"case-{n}", "input": f"{QUESTION} ({n})", "expected": {"contains": ["37", str(n)]}}
+    for n in range(6)
+]
+DISTRIBUTIONS = [
+    ("-n2",),
+    ("-n4",),
+    ("-n2", "--dist", "worksteal"),
+    ("-n2", "--dist", "loadfile"),
+    ("-n2", "--dist", "loadgroup"),
+]
+
+
+def answer(received: Received) -> str:
+    """Answer with the fact where the skill is there, and with the number of every even case."""
+    number = re.search(r"\((\d)\)", received.user)
+    assert number is not None
+    fact = "37" if "37" in received.system else "nothing"
+    return f"{fact} {number[1] if int(number[1]) % 2 == 0 else ''}"
+
+
+def spread(pytester: pytest.Pytester, *args: str | Path) -> pytest.RunResult:
+    others = ("-p", "no:anyio", "-p", "no:hypothesispytest", "-W", "error")
+    return pytester.runpytest_inprocess(*others, *args)
+
+
+def figures(xml: Path) -> dict[str, Any]:
+    """Return everything in JUnit XML that does not depend on the clock."""
+    return {
+        "suite": properties(suite(xml)),
+        "cases": {
+            case.attrib["classname"] + case.attrib["name"]: {
+                "properties": {
+                    key: value for key, value in properties(case).items() if key != LATENCY
+                },
+                "failure": [each.attrib["message"] for each in case.findall("failure")],
+                "answer": [each.text for each in case.findall("system-out")],
+            }
+            for case in suite(xml).findall("testcase")
+        },
+    }
+
+
+def table(result: pytest.RunResult) -> list[str]:
+    lines = result.outlines
+    start = next(place for place, line in enumerate(lines) if line.startswith("model "))
+    return lines[start : lines.index(next(line for line in lines[start:] if line[:2] == "=="))]
+
+
+@pytest.mark.parametrize("args", DISTRIBUTIONS, ids=" ".join)
+def test_workers_change_no_figure_and_ask_nothing_twice(
+    pytester: pytest.Pytester, write_skill: WriteSkill, loopback: Loopback, args: tuple[str, ...]
+) -> None:
+    loopback.answer = answer
+    write_skill(*CASES)
+    write_skill(*CASES, name="shipping")
+    url = loopback.openai_url
+    models = ("--upskill-models", f"a=x@{url},b=y@{url}", "--upskill-cache", "off", "-v", "skills")
+    alone = spread(pytester, "-n0", "--junitxml=alone.xml", *models)
+    asked_alone = Counter(json.dumps(received.body) for received in loopback.requests)
+    loopback.requests.clear()
+
+    together = spread(pytester, *args, "--junitxml=together.xml", *models)
+
+    assert alone.ret == together.ret == pytest.ExitCode.TESTS_FAILED
+    assert alone.parseoutcomes() == together.parseoutcomes()
+    assert table(alone) == table(together)
+    assert figures(pytester.path / "alone.xml") == figures(pytester.path / "together.xml")
+    assert Counter(json.dumps(received.body) for received in loopback.requests) == asked_alone
+
+
+def test_a_worker_that_dies_loses_its_trial_alone_and_nothing_is_asked_again(
+    pytester: pytest.Pytester, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    loopback.answer = answer
+    write_skill(*CASES)
+    pytester.makeconftest(
+        """
+        import os
+        def pytest_runtest_call(item):
+            if item.name == "case-2[m-with_skill]":
+                os._exit(1)
+        """
+    )
+    models = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-cache", "off")
+
+    result = spread(pytester, "-n2", *models, "--junitxml=x.xml", "skills")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["*worker * crashed while running *::case-2?m-with_skill?*"])
+    result.stdout.fnmatch_lines(["billing on m: no decision: 11 of 12 trials ran"])
+    figure = properties(suite(pytester.path / "x.xml"))
+    # Cases 0, 3 and 4 passed of the five that ran in both arms.
+    assert figure["upskill.pass.with[billing-m]"] == "3/5"
+    assert len(loopback.requests) == 12
+
+
+def test_a_failure_stops_workers_that_wait_for_slow_answers(
+    pytester: pytest.Pytester, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    loopback.answer = lambda received: (
+        "wrong" if "(0)" in received.user else Reply(text="late", delay=60)
+    )
+    write_skill(*CASES)
+    models = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-cache", "off")
+
+    result = spread(pytester, "-n2", "-x", *models, "skills")
+
+    assert result.duration < 30
+    assert result.parseoutcomes()["failed"] == 1
+    result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
