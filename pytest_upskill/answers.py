@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from types import MappingProxyType
 
 from pytest_upskill.budget import Budget
@@ -21,6 +22,7 @@ from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client
+from pytest_upskill.rounds import Clear, Rounds
 
 _CHANGED = MappingProxyType(
     {
@@ -72,6 +74,7 @@ def fetch_answers(
     concurrency: int,
     lookahead: int | None,
     recording: str,
+    clear: Clear | None = None,
 ) -> Fetcher[Key, Answer]:
     """Start fetching every run of the trials, in their order.
 
@@ -82,19 +85,35 @@ def fetch_answers(
         concurrency: Requests in flight at one host.
         lookahead: Runs that may start beyond those waited for; None for no limit.
         recording: The command that records what a replay lacks.
+        clear: When a cell needs no further round; None to fetch every run, a trial at a time.
     """
     asker = _Asker(trials, hosts, resources, concurrency, recording)
+    rounds = Rounds(trials.values(), clear) if clear is not None else None
     lanes: dict[Host, list[Key]] = {}
-    for nodeid, trial in trials.items():
-        lanes.setdefault(hosts[trial.model], []).extend((nodeid, run) for run in range(trial.runs))
+    for key in _in_turn(trials, by_round=rounds is not None):
+        lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
+
+    async def answer_in_turn(key: Key) -> Answer:
+        assert rounds is not None
+        nodeid, run = key
+        return await rounds.play(trials[nodeid], run, partial(asker.answer, key))
+
     return Fetcher(
         lanes.values(),
-        asker.answer,
+        asker.answer if rounds is None else answer_in_turn,
+        # A round waits for the one before it, which must therefore be under way.
+        in_order=rounds is not None,
         # Twice the slots: one sleeping out a rate limit, or compiling, leaves its slot to another.
         width=2 * concurrency,
         lookahead=lookahead,
         close=asker.aclose,
     )
+
+
+def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
+    """Order the runs: those of a trial together, or a round of all trials together."""
+    keys = ((nodeid, run) for nodeid, trial in trials.items() for run in range(trial.runs))
+    yield from sorted(keys, key=lambda key: key[1]) if by_round else keys
 
 
 class _Asker:
@@ -164,15 +183,17 @@ class _Asker:
         if not await self._budget.reserve(most):
             reason = f"--upskill-max-cost: ${self._budget.limit:g} could be passed by asking this"
             return Answer(completion=None, unasked=reason)
+        cost: float | None = 0.0
         try:
             completion = await self._ask(asked, host)
+            cost = completion.cost_usd
+            if cost is None:
+                cost = self._prices.cost(asked.model, completion)
         except ProviderError as error:
-            await self._budget.settle(most, 0.0)
             return Answer(completion=None, error=str(error))
-        if completion.cost_usd is None:
-            cost = self._prices.cost(asked.model, completion)
-            completion = replace(completion, cost_usd=cost)
-        await self._budget.settle(most, completion.cost_usd)
+        finally:
+            await self._budget.settle(most, cost)
+        completion = replace(completion, cost_usd=cost)
         if host.recorded:
             self._cache.store(asked, host.url, completion, subject)
         return Answer(completion=completion)

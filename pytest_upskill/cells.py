@@ -62,6 +62,11 @@ class Cell:
         """Runs of both arms without a usable reply."""
         return sum(len(trial.errors) for trial in self.trials)
 
+    @property
+    def spared(self) -> int:
+        """Runs of both arms that were left out because the verdict was clear."""
+        return sum(trial.spared for trial in self.trials)
+
     @cached_property
     def missing_data(self) -> str | None:
         """Why the missing runs forbid a verdict, None where it stands."""
@@ -117,7 +122,12 @@ class Cell:
     @cached_property
     def verdict(self) -> CellVerdict:
         """What the runs say of the skill."""
-        return "missing data" if self.missing_data else stats.verdict(self.counts)
+        if self.missing_data:
+            return "missing data"
+        looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
+        if self.spared:
+            return stats.verdict(self.counts)
+        return stats.verdict(self.counts, stats.last_look_alpha(looks))
 
     @cached_property
     def runs_needed(self) -> int | None:

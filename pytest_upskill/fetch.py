@@ -24,6 +24,7 @@ class Fetcher(Generic[K, T]):
         lanes: Keys of each lane, in the order in which they will be waited for.
         fetch: Get the value of a key; what it raises is raised to whoever waits for the key.
         width: Fetches at a time in one lane.
+        in_order: Whether a key stays where it is, even if it is waited for.
         lookahead: How many keys may start beyond those waited for, so that stopping early wastes
             no more than that; None for no limit.
         close: Release what ``fetch`` opened on the loop.
@@ -35,6 +36,7 @@ class Fetcher(Generic[K, T]):
         fetch: Callable[[K], Awaitable[T]],
         *,
         width: int,
+        in_order: bool = False,
         lookahead: int | None = None,
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
@@ -44,6 +46,7 @@ class Fetcher(Generic[K, T]):
         self._fetch = fetch
         self._close = close
         self._width = width
+        self._in_order = in_order
         self._lookahead = lookahead
         self._wanted: set[K] = set()
         self._started = 0
@@ -128,6 +131,6 @@ class Fetcher(Generic[K, T]):
     def _move_up(self, key: K) -> None:
         self._wanted.add(key)
         queue = self._queue_of[key]
-        if key in queue:
+        if key in queue and not self._in_order:
             queue.move_to_end(key, last=False)
         self._wake.set()

@@ -22,6 +22,7 @@ from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.sandbox import SandboxError
 from pytest_upskill.settings import SETTINGS, Settings
+from pytest_upskill.stats import CaseCounts, early_verdict
 
 RESOURCES = pytest.StashKey[Resources]()
 """What this process answers trials with."""
@@ -67,18 +68,25 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
 
 def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, Answer]:
     """Start fetching the answers, in the order of their items."""
-    concurrency = config.stash[SETTINGS].concurrency
+    settings = config.stash[SETTINGS]
+    concurrency = settings.concurrency
+    early = bool(config.getoption("maxfail")) and not settings.early_stop
     fetcher = fetch_answers(
         prepared.trials,
         hosts=prepared.hosts,
         resources=config.stash[RESOURCES],
         concurrency=concurrency,
         # A run that may stop early must not pay for much that it will not look at.
-        lookahead=2 * concurrency if config.getoption("maxfail") else None,
+        lookahead=2 * concurrency if early else None,
         recording=_recording(config.invocation_params.args),
+        clear=_verdict_is_clear if settings.early_stop else None,
     )
     config.add_cleanup(fetcher.stop)
     return fetcher
+
+
+def _verdict_is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
+    return early_verdict(cases, done, planned) is not None
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:

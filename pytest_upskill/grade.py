@@ -27,6 +27,8 @@ class Answer:
     """Why the run is missing data: no usable reply, or a check that could not be decided."""
     unasked: str = ""
     """Why the model was not asked at all."""
+    needless: bool = False
+    """Whether the verdict was clear without this run."""
 
 
 Decide = Callable[[Custom, str], CheckResult]
@@ -50,6 +52,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     errors: list[str] = []
     ungraded = False
     for answer in answers:
+        if answer.needless:
+            continue
         if answer.completion is None or answer.error:
             errors.append(answer.error)
             continue
@@ -73,6 +77,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         skill_digest=skill_digest,
         grader_digest=grader_digest(trial.case),
         runs=tuple(runs),
+        planned=trial.runs,
+        early_stop=trial.early_stop,
         errors=tuple(errors),
         question=trial.case.input,
         line=trial.case.line,

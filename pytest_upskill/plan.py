@@ -35,6 +35,8 @@ class Trial:
     runs: int
     min_pass_rate: float
     max_tokens: int
+    early_stop: bool = False
+    """Whether runs are left out once the verdict is clear."""
 
     @property
     def name(self) -> str:
@@ -49,6 +51,7 @@ def plan(
     runs: int,
     min_pass_rate: float,
     max_tokens: int,
+    early_stop: bool = False,
 ) -> Iterator[Trial]:
     """Make the trials of a skill: arms side by side, so that both meet the same weather.
 
@@ -58,6 +61,7 @@ def plan(
         runs: Repeats of each trial.
         min_pass_rate: Share of the runs that must pass where the case file does not say.
         max_tokens: Limit of one answer.
+        early_stop: Whether to leave out runs once the verdict is clear.
     """
     models = tuple(models)
     blocks: dict[Arm, str] = {"with_skill": _skill_block(skill), "without_skill": ""}
@@ -76,6 +80,7 @@ def plan(
                     runs=runs,
                     min_pass_rate=rate,
                     max_tokens=max_tokens,
+                    early_stop=early_stop,
                 )
 
 

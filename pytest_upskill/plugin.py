@@ -79,6 +79,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Write what the cases came to into .upskill/baselines, to be committed.",
     )
     group.addoption(
+        "--upskill-early-stop",
+        action="store_true",
+        default=None,
+        help="Ask round by round, and no more of a skill on a model once the verdict is clear.",
+    )
+    parser.addini("upskill_early_stop", "As --upskill-early-stop.", type="bool", default=False)
+    group.addoption(
         "--upskill-dry-run",
         action="store_true",
         help="Say what would be asked and what it would cost at most, and ask nothing.",

@@ -55,6 +55,10 @@ class TrialResult:
     """Of the skill block, empty without one."""
     runs: tuple[RunResult, ...]
     """The valid runs."""
+    planned: int = 1
+    """Runs there were to be."""
+    early_stop: bool = False
+    """Whether the verdict was looked at after every round, to leave out the rest once clear."""
     grader_digest: str = ""
     """Of the case's checks."""
     errors: tuple[str, ...] = ()
@@ -65,6 +69,11 @@ class TrialResult:
     """Line of the case in its file, from 1."""
     ungraded: int = 0
     """Statements of the case that no judge looked at: neither held nor failed."""
+
+    @property
+    def spared(self) -> int:
+        """Runs that were left out because the verdict was clear."""
+        return self.planned - len(self.runs) - len(self.errors)
 
     @property
     def passes(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pytest_upskill.grade import Answer, grade
 from pytest_upskill.plan import Trial
@@ -31,17 +31,22 @@ class Rounds:
             members.setdefault(_key(trial), []).append(trial)
         self._cells = {key: _Cell(of, clear) for key, of in members.items()}
 
-    async def needed(self, trial: Trial, run: int) -> bool:
-        """Wait for the rounds before ``run``; tell whether they left the verdict open."""
+    async def play(self, trial: Trial, run: int, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """Ask in the run's round, unless the rounds before it have made the verdict clear."""
         cell = self._cells[_key(trial)]
         await cell.decided[run].wait()
-        return run < cell.rounds
-
-    async def settle(self, trial: Trial, run: int, answer: Answer) -> None:
-        """Count an answer; the last of its round decides about the next."""
-        # Off the loop: a check may take a while, and other answers are coming in.
-        result = await asyncio.to_thread(grade, trial, [answer])
-        self._cells[_key(trial)].settle(trial, run, result.passes, len(result.runs))
+        if run >= cell.rounds:
+            return Answer(completion=None, needless=True)
+        passes = runs = 0
+        try:
+            answer = await ask()
+            # Off the loop: a check may take a while, and other answers are coming in.
+            result = await asyncio.to_thread(grade, trial, [answer])
+            passes, runs = result.passes, len(result.runs)
+        finally:
+            # Whatever happened: the other trials of the cell wait for this one.
+            cell.settle(trial, run, passes, runs)
+        return answer
 
 
 class _Cell:

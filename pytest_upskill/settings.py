@@ -54,6 +54,8 @@ class Settings:
     baseline_update: bool
     baselines: Path
     """Folder of the baseline files."""
+    early_stop: bool
+    """Whether to leave out runs of a cell once its verdict is clear."""
     concurrency: int
     """Requests in flight at one host."""
     max_tokens: int
@@ -96,6 +98,7 @@ class Settings:
             compare=_value(config, "compare") or None,
             baseline_update=bool(config.getoption("upskill_baseline_update")),
             baselines=config.rootpath / ".upskill" / "baselines",
+            early_stop=_early_stop(config),
             concurrency=_positive(config, "concurrency", 20),
             max_tokens=_positive(config, "max_tokens", 8192),
             timeout=float(_positive(config, "timeout", 120)),
@@ -200,6 +203,19 @@ def _path(config: pytest.Config, name: str) -> Path | None:
         return Path(config.invocation_params.dir, given)
     value = _value(config, name)
     return Path(config.rootpath, value) if value else None
+
+
+def _early_stop(config: pytest.Config) -> bool:
+    """Refuse what would leave no whole data to compare or to keep."""
+    if not _value(config, "early_stop"):
+        return False
+    for name in ("compare", "baseline_update"):
+        if config.getoption(f"upskill_{name}"):
+            raise pytest.UsageError(
+                f"--upskill-early-stop leaves out runs that {_option(name)} needs: "
+                "leave one of them out"
+            )
+    return True
 
 
 def _cache_dir(config: pytest.Config) -> Path:

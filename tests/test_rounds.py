@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import pytest
+
 from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
 from pytest_upskill.grade import Answer
@@ -36,10 +38,11 @@ async def ask_all(rounds: Rounds, asked: Sequence[Trial], runs: int) -> list[tup
     done: list[tuple[str, int]] = []
 
     async def ask(trial: Trial, run: int) -> None:
-        if await rounds.needed(trial, run):
+        async def reply() -> Answer:
             done.append((trial.name, run))
-            text = "because" if trial.arm == "with_skill" else "no idea"
-            await rounds.settle(trial, run, answer(text))
+            return answer("because" if trial.arm == "with_skill" else "no idea")
+
+        await rounds.play(trial, run, reply)
 
     await asyncio.gather(*(ask(trial, run) for run in range(runs) for trial in asked))
     return done
@@ -76,11 +79,34 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
         seen.extend(counts)
         return True
 
-    async def ask() -> list[bool]:
+    async def fail() -> Answer:
+        return Answer(completion=None, error="HTTP 500")
+
+    async def ask() -> list[Answer]:
         rounds = Rounds(asked, clear)
         for trial in asked:
-            await rounds.settle(trial, 0, Answer(completion=None, error="HTTP 500"))
-        return [await rounds.needed(trial, 1) for trial in asked]
+            await rounds.play(trial, 0, fail)
+        return [await rounds.play(trial, 1, fail) for trial in asked]
 
-    assert asyncio.run(ask()) == [False, False]
+    assert [answer.needless for answer in asyncio.run(ask())] == [True, True]
     assert seen == [CaseCounts(0, 0, 0, 0)]
+
+
+def test_trouble_in_one_run_holds_up_no_round() -> None:
+    asked = trials(cases=1, runs=2)
+
+    async def crash() -> Answer:
+        raise OSError("the disk is full")
+
+    async def ask() -> list[Answer]:
+        rounds = Rounds(asked, lambda *_: False)
+        for trial in asked:
+            with pytest.raises(OSError, match="full"):
+                await rounds.play(trial, 0, crash)
+
+        async def reply() -> Answer:
+            return answer("because")
+
+        return [await rounds.play(trial, 1, reply) for trial in asked]
+
+    assert [answer.needless for answer in asyncio.run(ask())] == [False, False]

@@ -23,6 +23,7 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.model.served", ", ".join(_served(runs)) or "n/a"),
         ("upskill.runs", str(len(runs))),
         ("upskill.runs.missing", str(len(result.errors))),
+        ("upskill.runs.spared", str(result.spared)),
         ("upskill.passed", str(result.passes)),
         ("upskill.checks", _checks(runs)),
         ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
@@ -68,6 +69,7 @@ def cell_figures(cell: Cell) -> Iterator[tuple[str, str]]:
     if cell.runs_needed is not None:
         yield "runs_needed", str(cell.runs_needed)
     yield "missing", str(cell.missing)
+    yield "runs.spared", str(cell.spared)
 
 
 def _served(runs: tuple[RunResult, ...]) -> list[str]:

@@ -54,6 +54,9 @@ class Spending:
         runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
         if any(run.completion.served_model != "offline" for run in runs):
             terminalreporter.line(_spent(runs))
+        spared = sum(cell.spared for cell in self._ledger.cells)
+        if spared:
+            terminalreporter.line(f"early stop: the verdicts were clear without {spared} answers")
         resources = config.stash[RESOURCES]
         if resources.budget.stopped:
             line = f"--upskill-max-cost: stopped before ${resources.budget.limit:g} could be passed"

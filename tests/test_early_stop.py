@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback
+
+CASES = [
+    {"id": f"budget-{n}", "input": f"{QUESTION} ({n})", "expected": {"contains": "37"}}
+    for n in range(5)
+]
+
+
+def answers(loopback: Loopback) -> None:
+    loopback.answer = lambda received: "It is 37." if "37" in received.system else "No idea."
+
+
+def test_a_clear_verdict_leaves_the_other_rounds_out(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill(*CASES)
+    answers(loopback)
+
+    result = run(
+        f"--upskill-models=m=some@{loopback.openai_url}",
+        "--upskill-runs=10",
+        "--upskill-early-stop",
+        "--junitxml=junit.xml",
+        "skills",
+    )
+
+    assert result.ret == pytest.ExitCode.OK
+    # The first look is at p = .03, the second at .0001: two rounds, five cases, two arms.
+    assert len(loopback.requests) == 2 * 2 * len(CASES)
+    result.stdout.fnmatch_lines(["*helps*", "early stop: the verdicts were clear without 80 *"])
+    trials = ET.parse("junit.xml").findall(".//testcase[properties]")
+    spared = {
+        p.get("value")
+        for trial in trials
+        for p in trial.iter("property")
+        if p.get("name") == "upskill.runs.spared"
+    }
+    assert spared == {"8", "80"}
+
+
+def test_an_open_verdict_takes_every_round(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill(*CASES)
+    loopback.answer = lambda _: "It is 37, as everybody knows."
+
+    result = run_once(
+        f"--upskill-models=m=some@{loopback.openai_url}",
+        "--upskill-runs=3",
+        "--upskill-early-stop",
+        "skills",
+    )
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 3 * 2 * len(CASES)
+    result.stdout.no_fnmatch_line("early stop:*")
+
+
+def test_a_baseline_needs_every_run(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once(
+        "--upskill-models=offline", "--upskill-early-stop", "--upskill-baseline-update", "skills"
+    )
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --upskill-early-stop leaves out runs that * needs: *"])
