@@ -256,6 +256,32 @@ def test_a_failed_case_is_red_whatever_the_limit(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
+def test_a_client_that_breaks_holds_nobody_up(
+    write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill(*CASES)
+    pytester.makeini("[pytest]\nupskill_prices = small = 1/1\n")
+    pytester.makeconftest(
+        """
+        class Broken:
+            async def complete(self, request):
+                raise ValueError("a bug")
+            async def aclose(self):
+                pass
+
+        def pytest_upskill_make_client(model, config):
+            return Broken()
+        """
+    )
+
+    result = pytester.runpytest_subprocess(
+        "-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models", "acme:small",
+        "--upskill-max-cost", "0.01", "skills", timeout=60,
+    )  # fmt: skip
+
+    result.assert_outcomes(errors=20)
+
+
 def test_a_limit_needs_prices(run: Run, write_skill: WriteSkill, loopback: Loopback) -> None:
     write_skill()
 
