@@ -18,6 +18,7 @@ from pytest_upskill.prices import Prices
 from pytest_upskill.prune import Prune
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
+from pytest_upskill.report.progress import Progress, futures
 from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
@@ -72,6 +73,7 @@ class OwnAnswers:
         self._spending = spending
         self._prepared: Prepared | None = None
         self._fetcher: Fetcher[Key, Answer] | None = None
+        self._progress: Progress | None = None
 
     # First: the plan is made here and printed by pytest's reporter in the same hook.
     @pytest.hookimpl(tryfirst=True)
@@ -83,11 +85,11 @@ class OwnAnswers:
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for every run of the item's trial."""
-        if self._fetcher is None:
+        if self._fetcher is None or self._progress is None:
             assert self._prepared is not None
             # Not before the first trial: a run that stops earlier has spent nothing.
             self._fetcher = start_fetching(self._config, self._prepared)
-        keys = [(item.nodeid, run) for run in range(item.trial.runs)]
-        for key in keys:
-            self._fetcher.want(key)
-        return [self._fetcher.result(key) for key in keys]
+            self._progress = Progress(self._config, futures(self._fetcher, self._prepared.trials))
+        for run in range(item.trial.runs):
+            self._fetcher.want((item.nodeid, run))
+        return self._progress.wait(item.nodeid)
