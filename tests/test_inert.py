@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+
+
+def test_without_models_a_case_file_is_not_collected(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    result = run()
+
+    result.assert_outcomes(passed=1)
+
+
+def test_without_models_nothing_is_said_or_written(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    result = run_once("-p", "no:cacheprovider")
+
+    about = [line for line in result.outlines if not line.startswith(("plugins: ", "rootdir: "))]
+    assert "upskill" not in "".join(about)
+    assert not (pytester.path / ".upskill").exists()
+
+
+def test_with_models_and_no_skill_there_is_no_summary(run: Run, pytester: pytest.Pytester) -> None:
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    result = run("--upskill-models", "offline")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.no_fnmatch_line("*skills:*")
+    result.stdout.no_fnmatch_line("*trials*")
+
+
+@pytest.mark.parametrize("name", ["", "::budget"])
+def test_a_case_file_that_is_asked_for_without_models_says_what_to_write(
+    run_once: Run, write_skill: WriteSkill, name: str
+) -> None:
+    write_skill()
+
+    result = run_once(f"skills/billing/skill_meta.json{name}")
+
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["skill_meta.json: no models chosen: write --upskill-models, *"])
+    result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_without_the_plugin_its_options_are_unknown(run_once: Run) -> None:
+    result = run_once("-p", "no:upskill", "--upskill-models", "offline")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.models import Model, ModelError, parse_model, parse_models
+
+LOCAL = "http://localhost:8080/v1"
+
+
+@pytest.mark.parametrize(
+    ("text", "provider", "name", "base_url"),
+    [
+        ("haiku", "anthropic", "claude-haiku-5-5", None),
+        ("Sonnet", "anthropic", "claude-sonnet-5-5", None),
+        ("anthropic:opus", "anthropic", "claude-opus-5-5", None),
+        ("claude-haiku-4-5-20251001", "anthropic", "claude-haiku-4-5-20251001", None),
+        ("claude-opus-4-8", "anthropic", "claude-opus-4-8", None),
+        ("anthropic:claude-sonnet-5-5", "anthropic", "claude-sonnet-5-5", None),
+        ("anthropic.claude-sonnet-4-20250514", "anthropic", "claude-sonnet-4-20250514", None),
+        ("openai:gpt-6-luna", "openai", "gpt-6-luna", None),
+        ("openai.gpt-4.1", "openai", "gpt-4.1", None),
+        ("gpt-6.1-terra", "openai", "gpt-6.1-terra", None),
+        ("o4-mini", "openai", "o4-mini", None),
+        (f"local-model@{LOCAL}", "openai", "local-model", LOCAL),
+        (
+            f"unsloth/GLM-4.7-Flash-GGUF:Q4_0@{LOCAL}",
+            "openai",
+            "unsloth/GLM-4.7-Flash-GGUF:Q4_0",
+            LOCAL,
+        ),
+        (f"openai/gpt-oss-20b@{LOCAL}", "openai", "openai/gpt-oss-20b", LOCAL),
+        (f"/models/tiny-llama@main@{LOCAL}", "openai", "/models/tiny-llama@main", LOCAL),
+        (f"llama3.2:latest@{LOCAL}/", "openai", "llama3.2:latest", LOCAL),
+        ("m@http://[::1]:8080/v1", "openai", "m", "http://[::1]:8080/v1"),
+        ("m@https://u:p@h.example/v1", "openai", "m", "https://u:p@h.example/v1"),
+        (
+            "anthropic:claude-x@http://127.0.0.1:4010",
+            "anthropic",
+            "claude-x",
+            "http://127.0.0.1:4010",
+        ),
+        ("openai:openai:odd", "openai", "openai:odd", None),
+        ("openai:ft:gpt-4o:acme::abc", "openai", "ft:gpt-4o:acme::abc", None),
+        ("openai:claude-opus-4@20250514", "openai", "claude-opus-4@20250514", None),
+        ("offline", "offline", "offline", None),
+        ("acme:some-model", "acme", "some-model", None),
+        ("m=a=b@http://h/v1", "openai", "a=b", "http://h/v1"),
+        (f"generic:haiku@{LOCAL}", "openai", "haiku", LOCAL),
+        (f"haiku@{LOCAL}", "openai", "haiku", LOCAL),
+    ],
+)
+def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | None) -> None:
+    model = parse_model(text)
+
+    assert (model.provider, model.name, model.base_url) == (provider, name, base_url)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "bad model '': write [label=][provider:]model[@base_url]"),
+        ("a b", "bad model 'a b': write [label=][provider:]model[@base_url]"),
+        ("mystery", "cannot tell the provider of model 'mystery': write provider:model or "),
+        ("openai/gpt-6-luna", "cannot tell the provider of model 'openai/gpt-6-luna': write "),
+        ("openai:", "bad model 'openai:': no model name after 'openai:'"),
+        ("@http://h/v1", "bad model '@http://h/v1': no model name before the '@'"),
+        ("m@http://", "bad model 'm@http://': the base URL has no host"),
+        ("unsloth/GLM:Q4", "cannot tell the provider of model 'unsloth/GLM:Q4': write "),
+        ("ft:gpt-4o:acme::abc", "cannot tell the provider of model 'ft:gpt-4o:acme::abc': write "),
+        ("generic:some/model", "'generic:some/model' needs a server: write generic:some/model@"),
+    ],
+)
+def test_what_is_no_model_is_refused_in_one_line(text: str, problem: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        parse_model(text)
+
+    assert str(caught.value).startswith(problem)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_slash_after_a_provider_is_taken_for_a_slip() -> None:
+    with pytest.raises(ModelError, match="write openai:gpt-6-luna, or openai/gpt-6-luna@http"):
+        parse_model("openai/gpt-6-luna")
+
+
+@pytest.mark.parametrize(
+    ("text", "label"),
+    [
+        ("haiku", "haiku"),
+        ("Sonnet", "sonnet"),
+        ("small=haiku", "small"),
+        ("openai:gpt-6-luna", "gpt-6-luna"),
+        (f"unsloth/GLM-4.7-Flash-GGUF:Q4_0@{LOCAL}", "GLM-4.7-Flash-GGUF-Q4_0"),
+        (f"/models/tiny-llama@main@{LOCAL}", "tiny-llama-main"),
+        ("openai:ft:gpt-4o:acme::abc", "ft-gpt-4o-acme-abc"),
+    ],
+)
+def test_a_label_can_stand_in_a_node_id(text: str, label: str) -> None:
+    assert parse_model(text).label == label
+
+
+def test_the_default_server_takes_names_of_no_known_provider() -> None:
+    named = [
+        parse_model(text, default_base_url=LOCAL)
+        for text in ("unsloth/GLM-4.7-Flash-GGUF:Q4_0", "generic.llama3.2:latest", "generic:m")
+    ]
+
+    assert [model.name for model in named] == [
+        "unsloth/GLM-4.7-Flash-GGUF:Q4_0",
+        "llama3.2:latest",
+        "m",
+    ]
+    assert {(model.provider, model.base_url) for model in named} == {("openai", LOCAL)}
+
+
+@pytest.mark.parametrize("text", ["haiku", "claude-opus-4-8", "openai:gpt-6-luna", "offline"])
+def test_the_default_server_takes_no_name_that_has_a_provider(text: str) -> None:
+    assert parse_model(text, default_base_url=LOCAL).base_url is None
+
+
+def test_a_list_may_have_commas_and_blanks() -> None:
+    models = parse_models([f"haiku, sonnet,openai:gpt-6-luna,,local-model@{LOCAL}", "offline"])
+
+    labels = [model.label for model in models]
+    assert labels == ["haiku", "sonnet", "gpt-6-luna", "local-model", "offline"]
+
+
+def test_a_model_that_is_chosen_twice_runs_once() -> None:
+    models = parse_models(["haiku", "haiku"])
+
+    assert [model.label for model in models] == ["haiku"]
+
+
+def test_two_models_cannot_share_a_label() -> None:
+    with pytest.raises(ModelError, match="would both be called 'm': name one of them"):
+        parse_models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
+
+
+def test_own_aliases_override() -> None:
+    aliases = {"haiku": "offline", "glm": f"zai/glm-4.7@{LOCAL}"}
+
+    models = parse_models(["haiku", "GLM"], aliases=aliases)
+
+    assert models == (
+        Model(label="haiku", provider="offline", name="offline"),
+        Model(label="glm", provider="openai", name="zai/glm-4.7", base_url=LOCAL),
+    )
+
+
+def test_reports_name_the_host_and_hide_credentials() -> None:
+    model = parse_model("m@https://user:secret@h.example:8443/v1")
+
+    assert model.resolved == "openai:m@h.example:8443"
