@@ -36,8 +36,8 @@ _FORBIDDEN = ("must_not", "must_not_have")
 _TRIGGERS = ("should_trigger", "should_activate", "should_fire")
 _CHOSEN = "the skill is always in context, nobody chooses it"
 
-_FEATURES: tuple[tuple[tuple[str, ...], str], ...] = tuple(
-    (tuple(keys.split()), f"a single answer {why}")
+_FEATURES: Mapping[str, str] = {
+    key: f"{key}: a single answer {why}"
     for keys, why in (
         ("expected_script expected_test", "runs no scripts"),
         ("expected_references", "opens no files"),
@@ -47,13 +47,14 @@ _FEATURES: tuple[tuple[tuple[str, ...], str], ...] = tuple(
         ("turns messages conversation query_flow steps history", "has no further turns"),
         ("workspace fixture fixtures environment", "has no workspace"),
     )
-)
+    for key in keys.split()
+}
 """Keys of what needs an agent, and why; an empty value needs nothing."""
 
 READ = {
     *(*PROMPTS, *NAMES, *_ASSERTIONS, *_FORBIDDEN, *_TRIGGERS),
     *("ground_truth", "expected_skill", "acceptable_skills", "files", "context", "tags"),
-    *(key for keys, _ in _FEATURES for key in keys),
+    *_FEATURES,
 }
 """Keys that count for something."""
 
@@ -131,9 +132,9 @@ class _Reader:
         """Read what must hold of the answer."""
         checks = [
             check
-            for key in _ASSERTIONS
-            if not (key in _DESCRIPTIONS and isinstance(self.value.get(key), str))
-            for step, assertion in _assertions(self.value.get(key))
+            for key, value in self.value.items()
+            if key in _ASSERTIONS and not (key in _DESCRIPTIONS and isinstance(value, str))
+            for step, assertion in _assertions(value)
             for check in self._checks(assertion, (key, *step))
         ]
         for key in _FORBIDDEN:
@@ -186,10 +187,7 @@ def _features(value: Mapping[str, Any], skills: Collection[str]) -> Iterator[str
             yield f"{key}: {_CHOSEN}"
     if "expected_skill" in value and not any(skill in _wanted(value) for skill in skills):
         yield f"expected_skill is {value['expected_skill'] or 'none'}: {_CHOSEN}"
-    for keys, why in _FEATURES:
-        for key in keys:
-            if value.get(key):
-                yield f"{key}: {why}"
+    yield from (_FEATURES[key] for key, part in value.items() if part and key in _FEATURES)
 
 
 def _wanted(value: Mapping[str, Any]) -> list[object]:

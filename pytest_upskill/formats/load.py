@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path, PurePath
+from stat import S_ISREG
 from typing import Any
 
 from pytest_upskill import CASE_FILE
@@ -45,21 +46,16 @@ def load_skill(
         SkillError: With every problem of both files.
     """
     folder = skill_folder(case_file).absolute()
-    shown_file = PurePath(shown or case_file)
-    to_skill = os.path.relpath(folder, case_file.absolute().parent)
-    shown_text = PurePath(os.path.normpath(shown_file.parent / to_skill / "SKILL.md"))
-    lines: list[str] = []
+    told = partial(_told, case_file, folder, PurePath(shown or case_file))
+    of_text: list[Problem] = []
+    of_cases: list[Problem] = []
     text = SkillText(name=folder.name, text="", body_at=0, warnings=())
-    if (folder / "SKILL.md").exists():
-        with _noting(lines, shown_text):
-            text = read_skill_text(_text(folder / "SKILL.md"), folder=folder.name)
-    else:
-        cure = "(a skill is a folder with a SKILL.md)"
-        lines.append(f"{shown_file.parent}: no SKILL.md beside {case_file.name} {cure}")
-    with _noting(lines, shown_file):
+    with _noting(of_text):
+        text = read_skill_text(_text(folder / "SKILL.md"), folder=folder.name)
+    with _noting(of_cases):
         cases, gate, unread = _cases(case_file, folder, {text.name, folder.name}, extensions)
-    if lines:
-        raise SkillError("\n".join(lines))
+    if of_text or of_cases:
+        raise SkillError("\n".join(told(of_text, of_cases)))
     bundle = read_bundle(folder, text.text, body_at=text.body_at)
     return Skill(
         name=text.name,
@@ -67,11 +63,27 @@ def load_skill(
         case_file=case_file,
         cases=cases,
         gate=gate,
-        warnings=(
-            *(warning.at(str(shown_text)) for warning in (*text.warnings, *bundle.warnings)),
-            *(warning.at(str(shown_file)) for warning in unread),
-        ),
+        warnings=tuple(told((*text.warnings, *bundle.warnings), unread)),
     )
+
+
+def _told(
+    case_file: Path,
+    folder: Path,
+    shown: PurePath,
+    of_text: Sequence[Problem],
+    of_cases: Sequence[Problem],
+) -> list[str]:
+    """Write what there is to say of a ``SKILL.md`` and of the cases, each with its path."""
+    lines = [problem.at(str(shown)) for problem in of_cases]
+    if not of_text:
+        return lines
+    if not (folder / "SKILL.md").exists():
+        cure = "(a skill is a folder with a SKILL.md)"
+        return [f"{shown.parent}: no SKILL.md beside {case_file.name} {cure}", *lines]
+    to_skill = os.path.relpath(folder / "SKILL.md", case_file.absolute().parent)
+    shown_text = os.path.normpath(shown.parent / to_skill)
+    return [*(problem.at(shown_text) for problem in of_text), *lines]
 
 
 def skill_folder(case_file: Path) -> Path:
@@ -81,12 +93,13 @@ def skill_folder(case_file: Path) -> Path:
     either, as at the top of a plugin, the one of ``skills/`` that the file names.
     """
     folder = case_file.parent
-    if case_file.name == CASE_FILE or (folder / "SKILL.md").exists() or folder.name != "evals":
+    if case_file.name == CASE_FILE or folder.name != "evals":
         return folder
+    candidates = [folder.parent, folder]
     if not (folder.parent / "SKILL.md").exists() and (name := _SKILL_NAME.search(_head(case_file))):
-        named = folder.parent / "skills" / name[1]
-        return named if (named / "SKILL.md").exists() else folder.parent
-    return folder.parent
+        candidates.append(folder.parent / "skills" / name[1])
+    found = (folder for folder in candidates if (folder / "SKILL.md").exists())
+    return next(found, folder.parent)
 
 
 def _head(path: Path) -> str:
@@ -110,12 +123,12 @@ def _cases(
 
 
 @contextmanager
-def _noting(lines: list[str], shown: PurePath) -> Iterator[None]:
+def _noting(problems: list[Problem]) -> Iterator[None]:
     """Go on after a bad file, its problems noted."""
     try:
         yield
     except BadFile as error:
-        lines += [problem.at(str(shown)) for problem in error.problems]
+        problems += error.problems
 
 
 def _text(path: Path) -> str:
@@ -125,14 +138,15 @@ def _text(path: Path) -> str:
         BadFile: It cannot be read.
     """
     try:
-        if path.exists() and not path.is_file():
+        status = path.stat()
+        if not S_ISREG(status.st_mode):
             raise BadFile([Problem(what="is no file")])
+        if status.st_size > MAX_BYTES:
+            raise BadFile([Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: split it")])
         with path.open("rb") as file:
-            content = file.read(MAX_BYTES + 1)
+            content = file.read()
     except OSError as error:
         raise BadFile([Problem(what=f"cannot be read: {error.strerror}")]) from None
-    if len(content) > MAX_BYTES:
-        raise BadFile([Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: split it")])
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError as error:

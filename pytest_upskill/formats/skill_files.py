@@ -71,17 +71,14 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
         raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
     if not path.is_file():
         raise Unreadable(f"{shown!r} is not in the skill's folder")
-    try:
-        with path.open("rb") as file:
-            content = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
-    if len(content) > MAX_FILE_BYTES:
+    if path.stat().st_size > MAX_FILE_BYTES:
         raise Unreadable(f"{shown!r} is larger than {MAX_FILE_BYTES >> 10} KiB")
     try:
-        text = content.decode("utf-8-sig")
+        text = path.read_text("utf-8-sig")
+    except OSError as error:
+        raise Unreadable(f"{shown!r} cannot be read: {error.strerror}") from None
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
         raise BinaryError(f"{shown!r} is no UTF-8 text, and only text can be sent along")
-    return text.replace("\r\n", "\n")
+    return text

@@ -1,0 +1,123 @@
+"""Collect 10,000 cases of 2,000 skills, and as many parametrized tests of plain pytest.
+
+Run: python benchmarks/collection.py [--skills 2000] [--rounds 5]. Each is timed in turns on one
+machine, every time in a fresh process without caches or pytest-xdist; medians of its CPU time are
+compared, as others may be busy on the machine. Each case makes two items, one in each arm: 20,000
+of them against 10,000 tests.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+CASES = 5
+"""Cases of each skill."""
+
+PROSE = "A sentence of a skill that says what to do with a file of values and why. " * 30
+
+
+def main() -> bool:
+    """Print medians and ratios; tell whether one is over the limit."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--skills", type=int, default=2000)
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--limit", type=float, default=2.5)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as name:
+        root = Path(name)
+        folders = {
+            "parametrized tests": write_tests(root / "tests", options.skills * CASES),
+            "cases in skill_meta.json": write_skills(root / "meta", options.skills, write_meta),
+            "cases in evals/evals.json": write_skills(root / "evals", options.skills, write_evals),
+        }
+        seconds: dict[str, list[float]] = {kind: [] for kind in folders}
+        for _ in range(options.rounds):
+            for kind, folder in folders.items():
+                seconds[kind].append(collect(folder))
+    medians = {kind: statistics.median(times) for kind, times in seconds.items()}
+    floor = medians["parametrized tests"]
+    for kind, median in medians.items():
+        print(f"{options.skills * CASES:,} {kind}: {median:.2f} s, x {median / floor:.2f}")
+    return bool(max(medians.values()) > options.limit * floor)
+
+
+def collect(folder: Path) -> float:
+    """Take the CPU time of one collection, in seconds."""
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "--upskill-models=offline"]
+    start = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run(
+        [*command, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:anyio"],
+        cwd=folder,
+        env=os.environ | {"PYTHONDONTWRITEBYTECODE": ""},
+        check=True,
+        stdout=subprocess.DEVNULL,
+    )
+    end = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return end.ru_utime + end.ru_stime - start.ru_utime - start.ru_stime
+
+
+def write_tests(folder: Path, count: int) -> Path:
+    """Write a file with one parametrized test."""
+    folder.mkdir()
+    (folder / "test_plain.py").write_text(
+        "import pytest\n\n\n"
+        f"@pytest.mark.parametrize('number', range({count}))\n"
+        "def test_number(number):\n    assert number >= 0\n"
+    )
+    return folder
+
+
+def write_skills(folder: Path, count: int, write: Callable[[Path, int], None]) -> Path:
+    """Write skills whose case files ``write`` writes."""
+    for number in range(count):
+        skill = folder / f"skill-{number}"
+        skill.mkdir(parents=True)
+        front = f"---\nname: skill-{number}\ndescription: Says what to do with values.\n---\n"
+        (skill / "SKILL.md").write_text(f"{front}\n# Skill {number}\n\n{PROSE}\n")
+        write(skill, number)
+    return folder
+
+
+def write_meta(skill: Path, number: int) -> None:
+    """Write cases as ``skill_meta.json``."""
+    cases = [
+        {
+            "id": f"case-{index}",
+            "input": f"What is value {index} of skill {number}?",
+            "expected": {"contains": [f"value-{index}", "skill"], "regex": r"\d+"},
+        }
+        for index in range(CASES)
+    ]
+    (skill / "skill_meta.json").write_text(json.dumps({"cases": cases}, indent=2))
+
+
+def write_evals(skill: Path, number: int) -> None:
+    """Write cases as ``evals/evals.json``."""
+    evals = [
+        {
+            "id": index,
+            "prompt": f"What is value {index} of skill {number}?",
+            "expected_output": "The value.",
+            "assertions": [
+                {"text": "Names it", "type": "contains_phrase", "phrase": f"value-{index}"},
+                {"text": "Counts", "type": "regex", "pattern": r"\d+"},
+            ],
+        }
+        for index in range(CASES)
+    ]
+    (skill / "evals").mkdir()
+    text = json.dumps({"skill_name": skill.name, "evals": evals}, indent=2)
+    (skill / "evals" / "evals.json").write_text(text)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
