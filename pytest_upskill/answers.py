@@ -184,7 +184,6 @@ class _Asker:
             reason = f"--upskill-max-cost: ${self._budget.limit:g} could be passed by asking this"
             return Answer(completion=None, unasked=reason)
         cost: float | None = 0.0
-        cost: float | None = 0.0
         try:
             completion = await self._ask(asked, host)
             cost = completion.cost_usd
