@@ -43,7 +43,7 @@ class FirstCalls:
                     try:
                         yield
                     finally:
-                        # Failed or not: the next to go first would hold up the others again.
+                        # After a failure too: one first call after the other would take ages.
                         self._through.add(block)
                     return
         yield
