@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Literal
 
@@ -106,7 +106,7 @@ class Cache:
             text=tuple(_lines(recorded.pop("text"))),
             completion=recorded,
         )
-        text = json.dumps(asdict(recording), indent=1, ensure_ascii=False) + "\n"
+        text = _RECORDING.dump_json(recording, indent=1).decode() + "\n"
         try:
             self._hide()
             _write(self._file(asked), text)
@@ -158,7 +158,7 @@ class Cache:
 
     def _file(self, asked: Mapping[str, Any]) -> Path:
         name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
-        return self.folder / name[:2] / f"{name[2:34]}.json"
+        return self.folder / f"{name[:2]}/{name[2:34]}.json"
 
     def _hide(self) -> None:
         ignore = self.folder / ".gitignore"
@@ -179,6 +179,7 @@ def _asked(request: Request, url: str) -> dict[str, Any]:
     }
 
 
+@lru_cache(maxsize=256)  # The same few skills, again and again.
 def _digest(text: str) -> str:
     """Digest a text; nothing stays nothing."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""

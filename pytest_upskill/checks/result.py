@@ -78,6 +78,8 @@ def quoted(text: str, length: int = _MAX_QUOTE) -> str:
 
 def cut(text: str, length: int) -> str:
     """Shorten a text, its control characters made visible, to at most ``length`` characters."""
+    if len(text) <= length and text.isprintable():
+        return text
     text = "".join(
         char if char.isprintable() else char.encode("unicode_escape").decode()
         for char in text[: length + 1]
