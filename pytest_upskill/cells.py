@@ -9,9 +9,11 @@ from statistics import fmean
 from typing import Literal
 
 from pytest_upskill import stats
-from pytest_upskill.plan import ARMS, Arm
+from pytest_upskill.plan import Arm
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.skill import GateRule
+
+_MAX_MISSING = 0.2
 
 CellVerdict = stats.Verdict | Literal["missing data"]
 
@@ -56,6 +58,10 @@ class Cell:
     planned: int
     """Trials of the cell in a whole run."""
     trials: tuple[TrialResult, ...]
+    ref: str = ""
+    """Git ref whose skill is compared with; empty for none."""
+    history: str = ""
+    """Why that is not done; empty where it is."""
 
     @property
     def missing(self) -> int:
@@ -73,12 +79,23 @@ class Cell:
         if not self.missing:
             return None
         planned = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
-        return stats.too_many_missing(self.counts, planned)
+        return stats.too_many_missing(self.counts, planned) or self._old_missing
 
     @cached_property
     def pairs(self) -> list[Pair]:
         """The cases that have valid runs in both arms."""
         return [pair for pair in self._pairs if all(trial.runs for trial in pair)]
+
+    @cached_property
+    def old_pairs(self) -> list[Pair]:
+        """The cases that have valid runs with the skill as it is and as it was."""
+        old = {trial.case: trial for trial in self.trials if trial.arm == "old_skill"}
+        return [
+            (trial, old[trial.case])
+            for trial in self.trials
+            if trial.arm == "with_skill" and trial.case in old
+            if trial.runs and old[trial.case].runs
+        ]
 
     @cached_property
     def served(self) -> list[str]:
@@ -89,7 +106,8 @@ class Cell:
     @cached_property
     def asymmetric(self) -> list[str]:
         """Cases whose arms were sent anything different beside the skill: none, ever."""
-        return [one.case for one, other in self.pairs if one.prompt_digest != other.prompt_digest]
+        pairs = (*self.pairs, *self.old_pairs)
+        return [one.case for one, other in pairs if one.prompt_digest != other.prompt_digest]
 
     @cached_property
     def with_skill(self) -> ArmFigures | None:
@@ -100,6 +118,11 @@ class Cell:
     def without_skill(self) -> ArmFigures | None:
         """Figures of the runs without it."""
         return self._arm("without_skill")
+
+    @cached_property
+    def old_skill(self) -> ArmFigures | None:
+        """Figures of the runs with the skill as it was."""
+        return self._arm("old_skill")
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:
@@ -158,9 +181,18 @@ class Cell:
     def _pairs(self) -> list[Pair]:
         """The cases that were tried in both arms, with or without a usable reply."""
         with_, without = (
-            {trial.case: trial for trial in self.trials if trial.arm == arm} for arm in ARMS
+            {trial.case: trial for trial in self.trials if trial.arm == arm}
+            for arm in ("with_skill", "without_skill")
         )
         return [(trial, without[case]) for case, trial in with_.items() if case in without]
+
+    @property
+    def _old_missing(self) -> str | None:
+        old = [trial for trial in self.trials if trial.arm == "old_skill"]
+        missing, valid = sum(len(each.errors) for each in old), sum(len(each.runs) for each in old)
+        if missing <= _MAX_MISSING * (missing + valid):
+            return None
+        return f"{missing} of {missing + valid} runs with the old skill are missing, more than 20 %"
 
     @property
     def _token_pairs(self) -> list[tuple[list[float], list[float]]]:

@@ -102,6 +102,19 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     )
 
 
+def against_ref(cell: Cell) -> Comparison:
+    """Compare a cell with what the skill of its git ref came to in the same run."""
+    if cell.history:
+        return Comparison(then=cell.ref, notes=(cell.history,))
+    cases = tuple(
+        ComparedCase(id=one.case, now=tally(one), then=tally(other))
+        for one, other in cell.old_pairs
+    )
+    return Comparison(
+        then=cell.ref, cases=cases, p=stats.regression_test([case.counts for case in cases])
+    )
+
+
 def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
     """Adjust the p-values for the number of cells that were compared (Holm)."""
     ps = iter(stats.holm([each.p for each in comparisons if each and each.cases]))

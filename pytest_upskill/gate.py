@@ -8,7 +8,7 @@ from typing import Literal, Protocol
 
 from pytest_upskill.baseline import Baseline
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.comparison import Comparison, adjust, against_baseline
+from pytest_upskill.comparison import Comparison, adjust, against_baseline, against_ref
 from pytest_upskill.report.text import cell_sentence, points
 from pytest_upskill.settings import FailOn
 
@@ -75,18 +75,12 @@ def decide_all(
     Args:
         cells: All that were measured together.
         thresholds: What they are held against.
-        baselines: What they were before; None where that was not asked for.
+        baselines: What they were before; None where that was not asked for. A cell that knows
+            its own past, from a git ref, is compared with that.
     """
-    comparisons: list[Comparison | None] = [None] * len(cells)
-    if baselines is not None:
-        comparisons = adjust(
-            [
-                None
-                if undecidable(cell)
-                else against_baseline(cell, baselines.get((cell.skill, cell.model)))
-                for cell in cells
-            ]
-        )
+    comparisons = adjust(
+        [None if undecidable(cell) else _compare(cell, baselines) for cell in cells]
+    )
     return [
         decide(cell, thresholds, comparison)
         for cell, comparison in zip(cells, comparisons, strict=True)
@@ -116,6 +110,14 @@ def undecidable(cell: Cell) -> str | None:
         return f"missing data: {cell.missing_data}"
     if cell.asymmetric:
         return f"the arms of {cell.asymmetric[0]!r} were sent different prompts"
+    return None
+
+
+def _compare(cell: Cell, baselines: Baselines | None) -> Comparison | None:
+    if cell.ref:
+        return against_ref(cell)
+    if baselines is not None:
+        return against_baseline(cell, baselines.get((cell.skill, cell.model)))
     return None
 
 

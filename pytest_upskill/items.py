@@ -20,7 +20,9 @@ from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import decider, extensions_of
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.formats.load import SkillError, load_skill, skill_folder
+from pytest_upskill.git import GitError
 from pytest_upskill.grade import Answer, grade
+from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
 from pytest_upskill.report.text import ANSWER, failure, quoted, safe
@@ -70,7 +72,10 @@ class SkillFile(pytest.File):
         compilers = self.config.stash[RESOURCES].compilers
         unasked = {case.id: _unasked(case) for case in skill.cases}
         blocked = {case.id: _missing(case.checks, compilers) for case in skill.cases}
-        trials = list(trials_of(skill, settings))
+        try:
+            trials = list(trials_of(skill, settings))
+        except GitError as error:
+            raise self.CollectError(f"--upskill-compare: {error}") from None
         # A baseline is of every case: where a compiler is missing, there is none.
         planned = Counter(
             trial.model
@@ -152,6 +157,8 @@ class TrialItem(pytest.Item):
             index=self.index,
             planned=self.planned,
             gate=self.trial.skill.gate,
+            ref=self.trial.skill.ref,
+            history=self.trial.skill.history,
             result=self.result,
         )
 
@@ -216,9 +223,13 @@ def refused(items: Iterable[pytest.Item]) -> list[str]:
 
 
 def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
-    """Make a skill's trials as the settings want them."""
+    """Make a skill's trials as the settings want them.
+
+    Raises:
+        GitError: It cannot be told what the skill was.
+    """
     return plan(
-        skill,
+        skill if settings.ref is None else with_history(skill, settings.ref),
         settings.models,
         runs=settings.runs,
         min_pass_rate=settings.min_pass_rate,

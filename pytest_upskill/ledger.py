@@ -12,7 +12,7 @@ from pytest_upskill.baseline import Baseline, BaselineError, read_baselines
 from pytest_upskill.baseline_update import update_baselines
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate, decide_all
-from pytest_upskill.report.properties import cell_properties
+from pytest_upskill.report.properties import gate_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
 
@@ -90,7 +90,7 @@ class Ledger:
         if self._settings.shard is not None:
             text = "no decision: sharded: merge the reports"
             return [Gate(cell=cell, outcome="skipped", text=text) for cell in self.cells]
-        compared = None if self._settings.compare is None else self._baselines
+        compared = self._baselines if self._settings.compare == "baseline" else None
         return decide_all(self.cells, self._settings, compared)
 
     def _emit(self, session: pytest.Session, gate: Gate) -> None:
@@ -107,7 +107,7 @@ class Ledger:
                 outcome=outcome,
                 longrepr=longrepr,
                 when=when,
-                user_properties=cell_properties(gate.cell),
+                user_properties=gate_properties(gate),
             )
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
@@ -125,7 +125,7 @@ def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int,
 
 def _baselines(settings: Settings) -> dict[tuple[str, str], Baseline]:
     """Read the baselines of the chosen models before anything is paid for."""
-    if settings.compare is None and not settings.baseline_update:
+    if settings.compare != "baseline" and not settings.baseline_update:
         return {}
     try:
         found = read_baselines(settings.baselines, [model.label for model in settings.models])
@@ -143,5 +143,7 @@ def _cell(records: list[TrialRecord]) -> Cell:
         resolved=first.result.resolved,
         gate=first.gate,
         planned=first.planned,
+        ref=first.ref,
+        history=first.history,
         trials=tuple(record.result for record in records),
     )

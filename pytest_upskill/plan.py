@@ -10,10 +10,11 @@ from typing import Literal
 
 from pytest_upskill.completion import Request
 from pytest_upskill.models import Model
-from pytest_upskill.skill import Case, Skill
+from pytest_upskill.skill import Case, Skill, SkillVersion
 
-Arm = Literal["with_skill", "without_skill"]
-ARMS: tuple[Arm, ...] = ("with_skill", "without_skill")
+Arm = Literal["with_skill", "without_skill", "old_skill"]
+ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill")
+"""Side by side in this order; the last only where the skill is compared with what it was."""
 
 FRAME = (
     "Answer the user's request directly and completely in one reply. "
@@ -65,18 +66,20 @@ def plan(
     """
     models = tuple(models)
     blocks: dict[Arm, str] = {"with_skill": _skill_block(skill), "without_skill": ""}
+    if skill.before is not None:
+        blocks["old_skill"] = _skill_block(skill.before)
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
         for model in models:
             if case.models is not None and model.label not in case.models:
                 continue
-            for arm in ARMS:
+            for arm, block in blocks.items():
                 yield Trial(
                     skill=skill,
                     case=case,
                     model=model,
                     arm=arm,
-                    skill_block=blocks[arm],
+                    skill_block=block,
                     runs=runs,
                     min_pass_rate=rate,
                     max_tokens=max_tokens,
@@ -119,7 +122,7 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _skill_block(skill: Skill) -> str:
+def _skill_block(skill: Skill | SkillVersion) -> str:
     return f'\n\n<skill name="{skill.name}">\n{skill.text.rstrip()}\n</skill>'
 
 

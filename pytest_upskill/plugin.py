@@ -28,8 +28,8 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     (
         "compare",
         str,
-        "baseline",
-        "Fail a skill that has become worse than its committed baseline.",
+        "baseline|REF",
+        "Fail a skill that has become worse than its committed baseline, or than at the git ref.",
     ),
     ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
     ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),

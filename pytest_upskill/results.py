@@ -113,4 +113,8 @@ class TrialRecord:
     """Trials of the same cell in a whole run."""
     gate: GateRule
     """Thresholds of the case file."""
+    ref: str
+    """Git ref whose skill is compared with; empty for none."""
+    history: str
+    """Why that is not done; empty where it is."""
     result: TrialResult

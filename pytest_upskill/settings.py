@@ -11,6 +11,7 @@ from typing import Any, Literal, TypeVar, get_args
 import pytest
 
 from pytest_upskill.cache import MODES, Mode
+from pytest_upskill.git import GitError, merge_base
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_models
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox import LEVELS, Level
@@ -50,7 +51,7 @@ class Settings:
     fail_on: frozenset[FailOn]
     """What makes a cell red."""
     compare: str | None
-    """What a regression is measured against: ``baseline``, or None."""
+    """What a regression is measured against: ``baseline``, or a git ref."""
     baseline_update: bool
     baselines: Path
     """Folder of the baseline files."""
@@ -80,6 +81,11 @@ class Settings:
     shard: tuple[int, int] | None
     """Which share of the trials to run, from 1, and of how many; None for all."""
 
+    @property
+    def ref(self) -> str | None:
+        """Git ref that a regression is measured against."""
+        return None if self.compare == "baseline" else self.compare
+
     @classmethod
     def from_config(cls, config: pytest.Config) -> Settings:
         """Read the options.
@@ -95,7 +101,7 @@ class Settings:
             gate_min_pass_rate=min_pass_rate,
             gate_min_lift=_rate(config, "min_lift", low=-1.0),
             fail_on=_fail_on(config),
-            compare=_value(config, "compare") or None,
+            compare=_ref(config, "compare"),
             baseline_update=bool(config.getoption("upskill_baseline_update")),
             baselines=config.rootpath / ".upskill" / "baselines",
             early_stop=_early_stop(config),
@@ -161,6 +167,17 @@ def _positive(config: pytest.Config, name: str, default: int) -> int:
     if value < 1:
         raise pytest.UsageError(f"{_option(name)} must be at least 1, got {value}")
     return int(value)
+
+
+def _ref(config: pytest.Config, name: str) -> str | None:
+    """Read a git ref, or the word ``baseline``."""
+    ref = _value(config, name) or None
+    try:
+        if ref not in {None, "baseline"}:
+            merge_base(config.rootpath, ref)
+    except GitError as error:
+        raise pytest.UsageError(f"{_option(name)}: {error}") from None
+    return ref
 
 
 def _fail_on(config: pytest.Config) -> frozenset[FailOn]:

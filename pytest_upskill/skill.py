@@ -40,6 +40,14 @@ class GateRule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SkillVersion:
+    """What a model gets of a skill."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
     """A ``SKILL.md`` folder with the cases that tell its worth."""
 
@@ -49,5 +57,11 @@ class Skill:
     case_file: Path
     cases: tuple[Case, ...]
     gate: GateRule = GateRule()
+    ref: str = ""
+    """Git ref that it is to be compared with; empty for none."""
+    before: SkillVersion | None = None
+    """What it was there."""
+    history: str = ""
+    """Why there is nothing to compare with; empty where there is."""
     warnings: tuple[str, ...] = ()
     """Departures of ``SKILL.md`` from the specification, each ``path:line:column: …``."""

@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator
 from statistics import fmean
 
 from pytest_upskill.cells import Cell
+from pytest_upskill.comparison import Comparison
+from pytest_upskill.gate import Gate
 from pytest_upskill.results import RunResult, TrialResult
 
 Properties = list[tuple[str, str]]
@@ -37,13 +39,15 @@ def trial_properties(result: TrialResult) -> Properties:
     ]
 
 
-def cell_properties(cell: Cell) -> Properties:
+def gate_properties(gate: Gate) -> Properties:
     """List what a cell measured; rates and lift are fractions, tokens are means of a run."""
+    cell = gate.cell
     return [
         ("upskill.skill", cell.skill),
         ("upskill.model", cell.model),
         ("upskill.model.resolved", cell.resolved),
         *((f"upskill.{name}", value) for name, value in cell_figures(cell)),
+        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
     ]
 
 
@@ -54,7 +58,11 @@ def cell_figures(cell: Cell) -> Iterator[tuple[str, str]]:
         yield "lift", f"{cell.lift:.4f}"
         yield "lift.low", f"{cell.interval.low:.4f}"
         yield "lift.high", f"{cell.interval.high:.4f}"
-    for name, arm in (("with", cell.with_skill), ("without", cell.without_skill)):
+    for name, arm in (
+        ("with", cell.with_skill),
+        ("without", cell.without_skill),
+        ("old", cell.old_skill),
+    ):
         if arm is not None:
             yield f"pass.{name}", f"{arm.passes}/{arm.runs}"
             yield f"pass_rate.{name}", f"{arm.pass_rate:.4f}"
@@ -70,6 +78,14 @@ def cell_figures(cell: Cell) -> Iterator[tuple[str, str]]:
         yield "runs_needed", str(cell.runs_needed)
     yield "missing", str(cell.missing)
     yield "runs.spared", str(cell.spared)
+
+
+def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
+    if comparison is not None and comparison.cases:
+        yield "compared_with", comparison.then
+        yield "compared_cases", str(len(comparison.cases))
+        yield "regressed", str(comparison.regressed).lower()
+        yield "regression.p", f"{comparison.p:.4g}"
 
 
 def _served(runs: tuple[RunResult, ...]) -> list[str]:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from pytest_upskill.cells import ArmFigures, Cell, Pair, figures
 from pytest_upskill.report.text import points
+from pytest_upskill.results import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
 _LEAST_COLUMNS = 4
@@ -49,7 +50,10 @@ def _rows(cells: Sequence[Cell], *, cases: bool) -> Iterator[Row]:
             yield Row(columns=(cell.skill,))
         yield Row(columns=_cell_columns(cell), cell=cell)
         if cases:
-            yield from (Row(columns=_case_columns(pair)) for pair in cell.pairs)
+            old = {one.case: other for one, other in cell.old_pairs}
+            yield from (
+                Row(columns=_case_columns(pair, old.get(pair[0].case))) for pair in cell.pairs
+            )
 
 
 def _cell_columns(cell: Cell) -> tuple[str, ...]:
@@ -59,7 +63,12 @@ def _cell_columns(cell: Cell) -> tuple[str, ...]:
         lift = f"{points(cell.lift)} [{points(low)},{points(high)}]"
     return (
         f"  {cell.model}",
-        _change(cell.without_skill, cell.with_skill, lambda arm: f"{100 * arm.pass_rate:.0f}")
+        _change(
+            cell.without_skill,
+            cell.with_skill,
+            lambda arm: f"{100 * arm.pass_rate:.0f}",
+            old=cell.old_skill,
+        )
         + "%",
         lift,
         cell.verdict,
@@ -67,11 +76,12 @@ def _cell_columns(cell: Cell) -> tuple[str, ...]:
     )
 
 
-def _case_columns(pair: Pair) -> tuple[str, ...]:
+def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:
     one, other = figures([pair[0].runs]), figures([pair[1].runs])
+    before = figures([old.runs]) if old else None
     return (
         f"    {pair[0].case}",
-        _change(other, one, lambda arm: f"{arm.passes}/{arm.runs}"),
+        _change(other, one, lambda arm: f"{arm.passes}/{arm.runs}", old=before),
         points(one.pass_rate - other.pass_rate),
         "",
         *_means(other, one),
@@ -91,10 +101,15 @@ def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, s
 
 
 def _change(
-    without: ArmFigures | None, with_: ArmFigures | None, form: Callable[[ArmFigures], str]
+    without: ArmFigures | None,
+    with_: ArmFigures | None,
+    form: Callable[[ArmFigures], str],
+    *,
+    old: ArmFigures | None = None,
 ) -> str:
-    """Write a figure of both arms, the one without the skill first."""
-    return "->".join(form(arm) if arm else "?" for arm in (without, with_))
+    """Write a figure of the arms: without the skill, with the old one if any, with the skill."""
+    arms = [without, with_] if old is None else [without, old, with_]
+    return "->".join(form(arm) if arm else "?" for arm in arms)
 
 
 def _fit(rows: Sequence[Row], width: int) -> list[int]:

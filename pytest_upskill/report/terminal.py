@@ -48,7 +48,10 @@ class Terminal:
         if not cells or config.get_verbosity() < 0:
             return
         failed = {gate.nodeid for gate in self._ledger.gates if gate.outcome == "failed"}
-        terminalreporter.section("skills: without -> with", "=", bold=True)
+        arms = (
+            "without -> old -> with" if any(cell.old_skill for cell in cells) else "without -> with"
+        )
+        terminalreporter.section(f"skills: {arms}", "=", bold=True)
         width = config.get_terminal_writer().fullwidth
         for line, cell in table(cells, width, cases=config.get_verbosity() > 0):
             red = cell is not None and f"{cell.path}::gate[{cell.model}]" in failed
