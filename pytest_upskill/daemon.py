@@ -1,0 +1,31 @@
+"""Blocking work beside an event loop, which a leaving process does not wait for."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import threading
+from collections.abc import Callable
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+async def in_daemon_thread(function: Callable[[], T]) -> T:
+    """Call ``function`` on a daemon thread and wait for what it returns or raises.
+
+    ``asyncio.to_thread`` would keep the interpreter until the call returns: with an SDK's import,
+    seconds after Ctrl-C.
+    """
+    future: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def call() -> None:
+        if not future.set_running_or_notify_cancel():
+            return
+        try:
+            future.set_result(function())
+        except Exception as error:  # noqa: BLE001  belongs to whoever waits
+            future.set_exception(error)
+
+    threading.Thread(target=call, name="upskill-open", daemon=True).start()
+    return await asyncio.wrap_future(future)
