@@ -62,7 +62,9 @@ def test_only_extras_bring_an_sdk_or_a_toolkit(metadata: Message) -> None:
     required = metadata.get_all("Requires-Dist", [])
     always = {line.split(">")[0] for line in required if "extra ==" not in line}
 
-    assert always == {"jsonschema", "markdown-it-py", "pydantic", "pytest", "pyyaml", "tenacity"}
+    assert always == {
+        *("jinja2", "jsonschema", "markdown-it-py", "pydantic", "pytest", "pyyaml", "tenacity"),
+    }
     extras = set(metadata.get_all("Provides-Extra", []))
     assert extras == {"all", "anthropic", "cuda", "dev", "openai", "xdist"}
 
