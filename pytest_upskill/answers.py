@@ -12,12 +12,14 @@ from types import MappingProxyType
 
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
-from pytest_upskill.checks import Sandboxed
+from pytest_upskill.checks import CheckError, Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.daemon import in_daemon_thread
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.first_calls import FirstCalls
-from pytest_upskill.grade import Answer
+from pytest_upskill.grade import Answer, statements_of
+from pytest_upskill.judging import judge_request, read_judgement
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices
@@ -34,6 +36,9 @@ _CHANGED = MappingProxyType(
         "max_tokens": "--upskill-max-tokens",
     }
 )
+
+JUDGEMENT = "judgement of "
+"""What the subject of a judgement's recording begins with."""
 
 Key = tuple[str, int]
 """Node id of a trial and index of the run."""
@@ -74,6 +79,7 @@ def fetch_answers(
     concurrency: int,
     lookahead: int | None,
     recording: str,
+    judge: Model | None,
     clear: Clear | None = None,
 ) -> Fetcher[Key, Answer]:
     """Start fetching every run of the trials, in their order.
@@ -85,9 +91,12 @@ def fetch_answers(
         concurrency: Requests in flight at one host.
         lookahead: Runs that may start beyond those waited for; None for no limit.
         recording: The command that records what a replay lacks.
+        judge: Who decides statements about answers; None for nobody.
         clear: When a cell needs no further round; None to fetch every run, a trial at a time.
     """
-    asker = _Asker(trials, hosts, resources, concurrency, recording)
+    asker = _Asker(
+        trials, hosts, resources, concurrency=concurrency, recording=recording, judge=judge
+    )
     rounds = Rounds(trials.values(), clear) if clear is not None else None
     lanes: dict[Host, list[Key]] = {}
     for key in _in_turn(trials, by_round=rounds is not None):
@@ -124,8 +133,10 @@ class _Asker:
         trials: Mapping[str, Trial],
         hosts: Mapping[Model, Host],
         resources: Resources,
+        *,
         concurrency: int,
         recording: str,
+        judge: Model | None,
     ) -> None:
         self._trials = trials
         self._hosts = hosts
@@ -135,6 +146,7 @@ class _Asker:
         self._budget = resources.budget
         self._concurrency = concurrency
         self._recording = recording
+        self._judge = judge
         self._clients: dict[Host, asyncio.Task[Client]] = {}
         self._answers: dict[tuple[Host, Request], asyncio.Task[Answer]] = {}
         self._first_calls = FirstCalls()
@@ -150,7 +162,10 @@ class _Asker:
         answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
         if answer.completion is None:
             return answer
-        return await self._compile(trial, answer.completion)
+        answer = await self._compile(trial, answer.completion)
+        if self._judge is None or answer.error or not statements_of(trial.case):
+            return answer
+        return await self._judged(self._judge, trial, answer, subject)
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections."""
@@ -159,6 +174,22 @@ class _Asker:
         for task in self._clients.values():
             if task.done() and not task.cancelled() and task.exception() is None:
                 await task.result().aclose()
+
+    async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
+        """Add what the judge says of an answer; it is kept, counted and limited as any other."""
+        assert answer.completion is not None
+        text, statements = answer.completion.text, statements_of(trial.case)
+        question = request(trial, run=0).user
+        asked = judge_request(judge, statements, question=question, answer=text)
+        said = await self._once(asked, self._hosts[judge], f"{JUDGEMENT}{subject}")
+        if said.completion is None:
+            error = said.error and f"judge: {said.error}"
+            return replace(answer, error=error, unasked=said.unasked)
+        try:
+            results = read_judgement(said.completion, statements, text)
+        except CheckError as error:
+            return replace(answer, error=str(error), judgement=said.completion)
+        return replace(answer, judged=results, judgement=said.completion)
 
     async def _once(self, asked: Request, host: Host, subject: str) -> Answer:
         """Get what was or will be answered to ``asked``, whoever else asks the same."""
@@ -223,7 +254,7 @@ class _Asker:
         # Only here: a run that asks no model needs neither SDK nor retries.
         from pytest_upskill.retry import RetryingClient, Slots
 
-        client = await asyncio.to_thread(host.open)
+        client = await in_daemon_thread(host.open)
         return RetryingClient(client, slots=Slots(self._concurrency))
 
     async def _compile(self, trial: Trial, completion: Completion) -> Answer:

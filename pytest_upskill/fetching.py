@@ -15,7 +15,7 @@ from pytest_upskill.checks import Sandboxed
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast
-from pytest_upskill.grade import Answer
+from pytest_upskill.grade import Answer, statements_of
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial
 from pytest_upskill.providers import Client, make_client, missing_sdk
@@ -49,13 +49,15 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
             key, a sandbox that does not work here. A line for each.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    served = hosts(config, dict.fromkeys(trial.model for trial in trials.values()))
+    judge = settings.judge if any(statements_of(t.case) for t in trials.values()) else None
+    asked = dict.fromkeys(trial.model for trial in trials.values())
+    served = hosts(config, asked if judge is None else asked | {judge: None})
 
     def recorded(request: Request) -> bool:
         host = served[request.model]
         return host.recorded and resources.cache.holds(request, host.url)
 
-    ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices)
+    ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices, judge=judge)
     if not settings.dry_run:
         problems = [
             *_problems(ahead, served, settings),
@@ -79,6 +81,7 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         # A run that may stop early must not pay for much that it will not look at.
         lookahead=2 * concurrency if early else None,
         recording=_recording(config.invocation_params.args),
+        judge=config.stash[SETTINGS].judge,
         clear=_verdict_is_clear if settings.early_stop else None,
     )
     config.add_cleanup(fetcher.stop)
@@ -153,14 +156,15 @@ def _problems(ahead: Forecast, served: Mapping[Model, Host], settings: Settings)
     """Say what keeps requests from being sent."""
     if settings.cache_mode == "replay":
         return []
-    own = (share.model for share in ahead.shares if not served[share.model].given)
+    shares = [*ahead.shares, *([ahead.judgements] if ahead.judgements else [])]
+    own = (share.model for share in shares if not served[share.model].given)
     problems = [line for model in own for line in _model_problems(model)]
     if settings.max_cost is not None:
         problems += [
             f"--upskill-max-cost: no price is known for {share.model.resolved!r}: pip install "
             f"genai-prices, or set upskill_prices = '{share.model.label} = IN/OUT' in dollars "
             "for a million tokens"
-            for share in ahead.shares
+            for share in shares
             if share.most_usd is None
         ]
     return problems

@@ -7,9 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.completion import Request
+from pytest_upskill.grade import statements_of
+from pytest_upskill.judging import judge_request
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices, most_input_tokens
+
+_BYTES_PER_TOKEN = 4
+"""What a token of an answer comes to, in prose and code alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,8 @@ class Forecast:
     """Completions that the trials need."""
     shares: tuple[Share, ...]
     """Those that are not recorded, by model."""
+    judgements: Share | None = None
+    """What a judge may be asked, recorded or not: that depends on the answers; None for nothing."""
 
     @property
     def to_send(self) -> int:
@@ -46,7 +53,11 @@ class Forecast:
 
 
 def forecast(
-    trials: Iterable[Trial], *, recorded: Callable[[Request], bool], prices: Prices
+    trials: Iterable[Trial],
+    *,
+    recorded: Callable[[Request], bool],
+    prices: Prices,
+    judge: Model | None = None,
 ) -> Forecast:
     """Count what the trials need.
 
@@ -54,6 +65,7 @@ def forecast(
         trials: Those that will run.
         recorded: Tells whether the answer to a request is at hand.
         prices: Of the models that will be asked.
+        judge: Who decides statements about the answers.
     """
     trials = list(trials)
     asks: dict[Model, list[tuple[Request, int]]] = defaultdict(list)
@@ -65,7 +77,26 @@ def forecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
         shares=tuple(_share(model, of_model, prices) for model, of_model in asks.items()),
+        judgements=_judgements(trials, judge, prices) if judge else None,
     )
+
+
+def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
+    """Sum up judgements, one of each answer, as long as answers may become."""
+    asks = [
+        (
+            judge_request(
+                judge,
+                statements_of(trial.case),
+                question=request(trial, run=0).user,
+                answer=" " * (_BYTES_PER_TOKEN * trial.max_tokens),
+            ),
+            trial.runs,
+        )
+        for trial in trials
+        if statements_of(trial.case)
+    ]
+    return _share(judge, asks, prices)
 
 
 def _share(model: Model, asks: Sequence[tuple[Request, int]], prices: Prices) -> Share:

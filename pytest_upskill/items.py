@@ -70,7 +70,7 @@ class SkillFile(pytest.File):
 
     def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
         compilers = self.config.stash[RESOURCES].compilers
-        unasked = {case.id: _unasked(case) for case in skill.cases}
+        unasked = {case.id: _unasked(case, settings) for case in skill.cases}
         blocked = {case.id: _missing(case.checks, compilers) for case in skill.cases}
         try:
             trials = list(trials_of(skill, settings))
@@ -251,10 +251,14 @@ def _skipped(item: TrialItem) -> bool:
     return item.blocked is not None or item.get_closest_marker("skip") is not None
 
 
-def _unasked(case: Case) -> str | None:
+def _unasked(case: Case, settings: Settings) -> str | None:
     """Say why a case is nothing to ask a model."""
-    if case.skip is None and all(isinstance(check, Judge) for check in case.checks):
-        return "only a judge can tell whether its statements hold, and there is none"
+    only_statements = all(isinstance(check, Judge) for check in case.checks)
+    if case.skip is None and only_statements and settings.judge is None:
+        return (
+            "only a judge can tell whether its statements hold, and there is none: "
+            "name a model with --upskill-judge"
+        )
     return case.skip
 
 

@@ -11,6 +11,7 @@ from pytest_upskill import CASE_FILES
 
 _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("base-url", str, "URL", "OpenAI-compatible server for models of no known provider."),
+    ("judge", str, "MODEL", "Model that decides the 'judge' statements about answers."),
     ("runs", int, "N", "Runs of each case in each arm (default 1)."),
     (
         "min-pass-rate",

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from pytest_upskill.answers import JUDGEMENT
 from pytest_upskill.fetching import RESOURCES, hosts
 from pytest_upskill.items import TrialItem
 from pytest_upskill.plan import request
@@ -58,6 +59,8 @@ class Prune:
         served = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
         cache = self._config.stash[RESOURCES].cache
         unused = cache.unused({request(t, run=0): served[t.model].url for t in trials})
+        # Only the text of the answer, which no trial holds, tells what a judgement is of.
+        unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
         for file, recording in unused:
             self._say(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
             if not self._settings.dry_run:

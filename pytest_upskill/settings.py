@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.cache import MODES, Mode
 from pytest_upskill.git import GitError, merge_base
-from pytest_upskill.models import ALIASES, Model, ModelError, parse_models
+from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox import LEVELS, Level
 
@@ -40,6 +40,8 @@ class Settings:
     """Every option, resolved: command line before ini file before default."""
 
     models: tuple[Model, ...]
+    judge: Model | None
+    """Who decides statements about answers; None for nobody."""
     runs: int
     """Repeats of each trial."""
     min_pass_rate: float
@@ -96,6 +98,7 @@ class Settings:
         min_pass_rate = _rate(config, "min_pass_rate")
         return cls(
             models=_models(config),
+            judge=_judge(config),
             runs=_positive(config, "runs", 1),
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
             gate_min_pass_rate=min_pass_rate,
@@ -148,6 +151,25 @@ def _models(config: pytest.Config) -> tuple[Model, ...]:
     if not models:
         raise pytest.UsageError("--upskill-models: no model in it: write a name, such as offline")
     return models
+
+
+def _judge(config: pytest.Config) -> Model | None:
+    given = _value(config, "judge")
+    if not given:
+        return None
+    try:
+        judge = parse_model(
+            given,
+            aliases={**ALIASES, **_aliases(config)},
+            default_base_url=_value(config, "base_url") or None,
+        )
+    except ModelError as error:
+        raise pytest.UsageError(f"--upskill-judge: {error}") from None
+    if judge.provider == "offline":
+        raise pytest.UsageError(
+            "--upskill-judge: offline is no language model and judges nothing: write another"
+        )
+    return judge
 
 
 def _aliases(config: pytest.Config) -> dict[str, str]:

@@ -23,7 +23,7 @@ def said(text: str, stop_reason: StopReason = "end") -> Completion:
     return Completion(text=text, input_tokens=9, output_tokens=9, stop_reason=stop_reason)
 
 
-def verdict(number: int, *, holds: bool = True, quote: str = "csv.reader", **more: Any) -> Any:
+def verdict(number: int, *, holds: Any = True, quote: str = "csv.reader", **more: Any) -> Any:
     return {"statement": number, "holds": holds, "quote": quote, "reason": "so it is"} | more
 
 

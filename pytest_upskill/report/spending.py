@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
+from pytest_upskill.cells import Cell
+from pytest_upskill.completion import Completion
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.forecast import Forecast, Share
 from pytest_upskill.ledger import NOT_MEASURED, Ledger
-from pytest_upskill.results import RunResult
 from pytest_upskill.settings import Settings
 
 
@@ -53,7 +54,11 @@ class Spending:
             return
         runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
         if any(run.completion.served_model != "offline" for run in runs):
-            terminalreporter.line(_spent(runs))
+            terminalreporter.line(_spent([run.completion for run in runs]))
+        if judgements := [run.judgement for run in runs if run.judgement is not None]:
+            terminalreporter.line(f"judge: {_spent(judgements)}")
+        for line in _ungraded(self._ledger.cells):
+            terminalreporter.line(line, yellow=True)
         spared = sum(cell.spared for cell in self._ledger.cells)
         if spared:
             terminalreporter.line(f"early stop: the verdicts were clear without {spared} answers")
@@ -79,6 +84,8 @@ def _plan(ahead: Forecast, *, by_model: bool) -> list[str]:
     paid = [share for share in ahead.shares if share.model.provider != "offline"]
     line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
     line += f"{ahead.to_send} to ask for{_most(paid)}"
+    if ahead.judgements:
+        line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one would only repeat the sum
         return [line]
     return [
@@ -100,11 +107,19 @@ def _most(shares: Iterable[Share]) -> str:
     return f", at most {sent:,} tokens in, {told:,} out, {cost}"
 
 
-def _spent(runs: list[RunResult]) -> str:
+def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
+    """Say that statements were not looked at, so that nobody takes them for true."""
+    counts = {(trial.skill, trial.case): trial.ungraded for cell in cells for trial in cell.trials}
+    if total := sum(counts.values()):
+        statements = "1 statement is" if total == 1 else f"{total} statements are"
+        yield f"judge: {statements} ungraded: name a model with --upskill-judge"
+
+
+def _spent(completions: Sequence[Completion]) -> str:
     """Say what was paid in this run and what the replayed answers had cost."""
-    asked = [run for run in runs if not run.completion.replayed]
-    replayed = [run for run in runs if run.completion.replayed]
-    retried = sum(run.completion.attempts > 1 for run in asked)
+    asked = [each for each in completions if not each.replayed]
+    replayed = [each for each in completions if each.replayed]
+    retried = sum(each.attempts > 1 for each in asked)
     parts = []
     if asked:
         parts.append(f"asked for {len(asked)} answers: {_cost(asked)}")
@@ -115,8 +130,8 @@ def _spent(runs: list[RunResult]) -> str:
     return "; ".join(parts)
 
 
-def _cost(runs: list[RunResult]) -> str:
-    costs = [run.completion.cost_usd for run in runs]
+def _cost(completions: Iterable[Completion]) -> str:
+    costs = [each.cost_usd for each in completions]
     known = [cost for cost in costs if cost is not None]
     if not known:
         return "cost n/a"

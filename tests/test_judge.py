@@ -1,0 +1,181 @@
+"""Statements are put to a judge model, once, blind, and at a cost of their own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback, Received, Reply
+
+ANSWER = "It is 37 attempts, says the skill."
+CASE = {"id": "a", "input": QUESTION, "expected": {"judge": ["It names a number.", "It is kind."]}}
+Judge = Callable[[Received], Reply]
+
+
+def verdicts(*holds: bool, quote: str = "37 attempts") -> Judge:
+    entries = [
+        {"statement": number, "holds": each, "quote": quote, "reason": "as quoted"}
+        for number, each in enumerate(holds, 1)
+    ]
+    return lambda _received: Reply(text=json.dumps({"verdicts": entries}))
+
+
+@pytest.fixture
+def models(loopback: Loopback) -> tuple[str, ...]:
+    url = loopback.openai_url
+    return ("skills", f"--upskill-models=m=model@{url}", f"--upskill-judge=j=judge@{url}")
+
+
+def serve(loopback: Loopback, judge: Judge, answer: str = ANSWER) -> None:
+    def reply(received: Received) -> Reply:
+        return judge(received) if is_judgement(received) else Reply(text=answer)
+
+    loopback.answer = reply
+
+
+def is_judgement(received: Received) -> bool:
+    return bool(received.body["model"] == "judge")
+
+
+def test_a_statement_that_does_not_hold_fails_the_case(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+    serve(loopback, verdicts(True, False))
+
+    result = run(*models)
+
+    result.assert_outcomes(passed=2, failed=1)
+    result.stdout.fnmatch_lines(
+        ["judge 'It is kind.': does not hold: as quoted", "1 of 2 checks held"]
+    )
+
+
+def test_one_answer_is_judged_once_for_all_statements_and_arms(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+    serve(loopback, verdicts(True, True))
+
+    result = run_once(*models, "--upskill-runs=3")
+
+    result.assert_outcomes(passed=3)
+    judgements = [received for received in loopback.requests if is_judgement(received)]
+    assert len(judgements) == 1
+    assert "<skill" not in judgements[0].system + judgements[0].user
+
+
+def test_a_judgement_is_replayed_and_counted_apart(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+    serve(loopback, verdicts(True, True))
+    run_once(*models)
+    asked = len(loopback.requests)
+
+    result = run_once(*models, "--upskill-cache=replay")
+
+    result.assert_outcomes(passed=3)
+    assert len(loopback.requests) == asked
+    result.stdout.fnmatch_lines(
+        ["replayed 2 answers, recorded at *", "judge: replayed 2 answers, recorded at *"]
+    )
+
+
+@pytest.mark.parametrize(
+    "judge",
+    [
+        lambda _received: Reply(text="All of it holds."),
+        lambda _received: Reply(status=400),
+        verdicts(True, True, quote="never said that"),
+        verdicts(True),
+    ],
+    ids=["no JSON", "refused", "no evidence", "too few"],
+)
+def test_without_a_usable_judgement_the_run_is_missing(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    models: tuple[str, ...],
+    judge: Judge,
+) -> None:
+    write_skill(CASE)
+    serve(loopback, judge)
+
+    result = run_once(*models)
+
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("failed", 0) == 0
+    assert outcomes["errors"] >= 1
+    result.stdout.fnmatch_lines(["judge: *"])
+
+
+def test_without_a_judge_a_statement_neither_holds_nor_fails(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    expected = {"contains": "37", "judge": "It is kind."}
+    write_skill(CASE | {"expected": expected}, CASE | {"id": "b"})
+    serve(loopback, verdicts())
+
+    result = run(*models[:2], "-v", "-rs")
+
+    result.assert_outcomes(passed=3, skipped=2)
+    result.stdout.fnmatch_lines(["judge: 1 statement is ungraded: name a model with *"])
+    result.stdout.fnmatch_lines(["SKIPPED *only a judge can tell *--upskill-judge"])
+    assert not any(is_judgement(received) for received in loopback.requests)
+
+
+def test_the_plan_counts_judgements(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+
+    result = run_once(*models, "--upskill-dry-run")
+
+    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: *; up to 2 to judge, at most *"])
+    assert loopback.requests == []
+
+
+@pytest.mark.parametrize(
+    ("judge", "message"),
+    [
+        ("offline", "--upskill-judge: offline is no language model and judges nothing*"),
+        ("what", "--upskill-judge: cannot tell the provider of model 'what'*"),
+        ("haiku", "*ANTHROPIC_API_KEY*"),
+    ],
+)
+def test_a_judge_that_cannot_judge_is_a_usage_error(
+    run_once: Run, write_skill: WriteSkill, judge: str, message: str
+) -> None:
+    write_skill(CASE)
+
+    result = run_once("--upskill-models=offline", f"--upskill-judge={judge}", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: {message}"])
+
+
+def test_pruning_keeps_judgements(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    models: tuple[str, ...],
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill(CASE)
+    serve(loopback, verdicts(True, True))
+    run_once(*models)
+    before = _recordings(pytester.path)
+
+    run_once(*models, "--upskill-cache-prune")
+
+    assert _recordings(pytester.path) == before
+    assert len(before) == 3
+
+
+def _recordings(path: Path) -> list[Path]:
+    return sorted((path / ".upskill" / "cache").glob("??/*.json"))
