@@ -32,6 +32,7 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
         "baseline|REF",
         "Fail a skill that has become worse than its committed baseline, or than at the git ref.",
     ),
+    ("changed-since", str, "REF", "Run only skills whose folder changed since the git ref."),
     ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
     ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
     ("timeout", int, "SECONDS", "Limit of one request (default 120)."),

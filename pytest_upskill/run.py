@@ -7,6 +7,7 @@ import pytest
 from pytest_upskill.answers import Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
+from pytest_upskill.changed_since import ChangedSince
 from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import languages_of
 from pytest_upskill.fetch import Fetcher
@@ -42,6 +43,9 @@ def start(config: pytest.Config) -> None:
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
+    if settings.changed_since is not None:
+        changed = ChangedSince(config, settings.changed_since)
+        plugins.register(changed, "upskill-changed-since")
     if settings.shard is not None:
         plugins.register(Shard(*settings.shard), "upskill-shard")
     if hasattr(config, "workerinput"):

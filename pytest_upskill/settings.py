@@ -54,6 +54,8 @@ class Settings:
     """What makes a cell red."""
     compare: str | None
     """What a regression is measured against: ``baseline``, or a git ref."""
+    changed_since: str | None
+    """Git ref since which a skill's folder must have changed for it to be run; None for all."""
     baseline_update: bool
     baselines: Path
     """Folder of the baseline files."""
@@ -104,7 +106,8 @@ class Settings:
             gate_min_pass_rate=min_pass_rate,
             gate_min_lift=_rate(config, "min_lift", low=-1.0),
             fail_on=_fail_on(config),
-            compare=_ref(config, "compare"),
+            compare=_ref(config, "compare", other="baseline"),
+            changed_since=_ref(config, "changed_since"),
             baseline_update=bool(config.getoption("upskill_baseline_update")),
             baselines=config.rootpath / ".upskill" / "baselines",
             early_stop=_early_stop(config),
@@ -191,11 +194,11 @@ def _positive(config: pytest.Config, name: str, default: int) -> int:
     return int(value)
 
 
-def _ref(config: pytest.Config, name: str) -> str | None:
-    """Read a git ref, or the word ``baseline``."""
+def _ref(config: pytest.Config, name: str, *, other: str | None = None) -> str | None:
+    """Read a git ref, or a word that stands for something else."""
     ref = _value(config, name) or None
     try:
-        if ref not in {None, "baseline"}:
+        if ref not in {None, other}:
             merge_base(config.rootpath, ref)
     except GitError as error:
         raise pytest.UsageError(f"{_option(name)}: {error}") from None

@@ -1,0 +1,80 @@
+"""Only the skills that a branch changed: the others are deselected."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.formats.load import skill_folder
+from pytest_upskill.git import GitError, is_changed, merge_base
+from pytest_upskill.items import TrialItem
+
+_KEY = "upskill_changed_since"
+
+
+class ChangedSince:
+    """Deselects unchanged skills where items are collected, and says so where is reported.
+
+    Args:
+        config: Of this process.
+        ref: The git ref that the branch left.
+    """
+
+    def __init__(self, config: pytest.Config, ref: str) -> None:
+        self._config = config
+        self._ref = ref
+        self._left_out: set[str] = set()
+        """Case files of unchanged skills."""
+        self._nothing_left = False
+
+    # First: what -k and -m leave out is not left out for being unchanged.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Deselect the trials of skills whose folder is as it was."""
+        changed = cache(self._changed)
+        kept: list[pytest.Item] = []
+        unchanged: list[pytest.Item] = []
+        for item in items:
+            keep = not isinstance(item, TrialItem) or changed(item.trial.skill.case_file)
+            (kept if keep else unchanged).append(item)
+        if unchanged:
+            self._left_out = {str(item.path) for item in unchanged}
+            self._nothing_left = not kept
+            self._config.hook.pytest_deselected(items=unchanged)
+            items[:] = kept
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Hear from a worker what it left out; all leave out the same."""
+        if told := getattr(node, "workeroutput", {}).get(_KEY):
+            left_out, self._nothing_left = told
+            self._left_out = set(left_out)
+
+    # First: what comes later prints the status.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End well where nothing was to be run: the branch has changed no skill."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output[_KEY] = (sorted(self._left_out), self._nothing_left)
+        elif self._nothing_left and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was left out."""
+        if self._left_out:
+            skills = "1 skill" if len(self._left_out) == 1 else f"{len(self._left_out)} skills"
+            nothing = ", so there is nothing to run" if self._nothing_left else ""
+            terminalreporter.line(f"left out {skills} unchanged since {self._ref}{nothing}")
+
+    def _changed(self, case_file: Path) -> bool:
+        try:
+            return any(
+                is_changed(merge_base(folder, self._ref), folder)
+                for folder in {skill_folder(case_file), case_file.parent}
+            )
+        except GitError as error:
+            raise pytest.UsageError(f"--upskill-changed-since: {error}") from None

@@ -1,0 +1,95 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.repository import commit_all, git
+
+ARGS = ("--upskill-models=offline", "--upskill-changed-since=main", "skills")
+
+
+@pytest.fixture
+def repository(write_skill: WriteSkill, pytester: pytest.Pytester) -> Path:
+    write_skill()
+    write_skill(name="shipping")
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+    return pytester.path
+
+
+def changed(repository: Path) -> Path:
+    file = repository / "skills" / "shipping" / "SKILL.md"
+    file.write_text(file.read_text("utf-8") + "\nOne more line.\n", "utf-8")
+    return file
+
+
+def test_only_the_skill_that_changed_is_run(repository: Path, run: Run) -> None:
+    changed(repository)
+    commit_all(repository)
+
+    result = run(*ARGS)
+
+    assert result.ret == pytest.ExitCode.OK
+    assert result.parseoutcomes()["passed"] == 3
+    result.stdout.fnmatch_lines(["shipping", "left out 1 skill unchanged since main"])
+    result.stdout.no_fnmatch_line("billing*")
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_branch_that_changed_no_skill_ends_well_and_says_so(run: Run) -> None:
+    result = run(*ARGS)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["left out 2 skills unchanged since main, so there is nothing to run"]
+    )
+
+
+@pytest.mark.parametrize("state", ["staged", "unstaged", "untracked", "removed"])
+def test_a_change_need_not_be_committed(repository: Path, run_once: Run, state: str) -> None:
+    if state == "untracked":
+        (repository / "skills" / "shipping" / "new.md").write_text("New.\n", "utf-8")
+    elif state == "removed":
+        extra = repository / "skills" / "shipping" / "extra.md"
+        extra.write_text("Extra.\n", "utf-8")
+        git(repository, "switch", "--quiet", "main")
+        commit_all(repository, "extra")
+        git(repository, "switch", "--quiet", "--create", "later")
+        extra.unlink()
+    else:
+        changed(repository)
+        git(repository, *(("add", "--all") if state == "staged" else ("status",)))
+
+    result = run_once(*ARGS)
+
+    assert result.parseoutcomes() == {"passed": 3, "deselected": 2}
+
+
+def test_what_changed_on_main_alone_is_left_out(repository: Path, run_once: Run) -> None:
+    git(repository, "switch", "--quiet", "main")
+    changed(repository)
+    commit_all(repository)
+    git(repository, "switch", "--quiet", "branch")
+
+    result = run_once(*ARGS)
+
+    result.stdout.fnmatch_lines(["left out 2 skills unchanged since main, *"])
+
+
+@pytest.mark.usefixtures("repository")
+def test_a_selection_that_leaves_nothing_is_still_an_error(run_once: Run) -> None:
+    result = run_once("--upskill-models=offline", "-k", "nothing", "skills")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+@pytest.mark.usefixtures("repository")
+def test_an_unknown_ref_is_one_line_with_a_cure(run_once: Run) -> None:
+    result = run_once("--upskill-models=offline", "--upskill-changed-since=origin/main", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --upskill-changed-since: no commit is called 'origin/main' *: git fetch origin *"]
+    )
