@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-import pytest
-
 from pytest_upskill.cells import Cell
 from pytest_upskill.checks import CheckResult, Compile
 from pytest_upskill.compile import Compilers
@@ -68,7 +66,7 @@ def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, r
         date=datetime.now(UTC).replace(microsecond=0),
         versions={
             "pytest-upskill": version("pytest-upskill"),
-            "pytest": pytest.__version__,
+            "pytest": version("pytest"),
             "python": platform.python_version(),
         },
         models={model.label: model.resolved for model in settings.models},
