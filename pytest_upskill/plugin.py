@@ -93,6 +93,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Say what would be asked and what it would cost at most, and ask nothing.",
     )
     group.addoption(
+        "--upskill-write-schema",
+        metavar="PATH",
+        help="Write the JSON Schema of skill_meta.json, for editors, and run nothing.",
+    )
+    group.addoption(
         "--upskill-cache-prune",
         action="store_true",
         help="Delete recordings that no trial refers to, and run nothing; with "
@@ -121,12 +126,17 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_cmdline_main(config: pytest.Config) -> None:
-    """Keep in one process what runs no trial: there is nothing to distribute."""
+def pytest_cmdline_main(config: pytest.Config) -> int | None:
+    """Write the schema instead of a run; keep in one process what runs no trial."""
+    if path := config.getoption("upskill_write_schema"):
+        from pytest_upskill.formats.skill_meta_schema import write_schema
+
+        return write_schema(config.invocation_params.dir / path)
     if config.getoption("upskill_dry_run") or config.getoption("upskill_cache_prune"):
         config.option.numprocesses = None
         config.option.dist = "no"
         config.option.tx = []
+    return None
 
 
 def pytest_configure(config: pytest.Config) -> None:

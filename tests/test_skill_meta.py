@@ -75,6 +75,18 @@ def test_a_file_that_upskill_wrote_is_read_as_it_is() -> None:
     ]
 
 
+def test_a_case_for_upskills_own_validator_is_skipped_and_says_why() -> None:
+    (found,) = read([case(validator="hf_eval_yaml", output_file="a.yaml", validator_config={})])
+
+    assert found.skip == (
+        "validator: upskill's code looks at files, and a single answer leaves none"
+    )
+
+
+def test_a_file_that_upskill_wrote_without_tests_holds_none() -> None:
+    assert read({"metadata": {"version": "1.0"}, "tests": []}) == ()
+
+
 def test_everything_a_case_can_say_is_read() -> None:
     text = json.dumps(
         {

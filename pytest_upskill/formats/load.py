@@ -116,7 +116,7 @@ def _cases(
     if case_file.name == CASE_FILE:
         read_schema = partial(_read_schema, folder)
         cases, gate = read_cases(text, read_schema=read_schema, extensions=extensions)
-        return cases, gate, ()
+        return cases, gate, () if cases else [Problem(what="holds no cases")]
     read = partial(read_files, folder, beside=case_file.absolute().parent)
     evals = read_evals(text, suffix=case_file.suffix, skills=skills, read_files=read)
     return evals.cases, GateRule(), evals.warnings

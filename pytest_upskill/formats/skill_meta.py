@@ -14,8 +14,10 @@ from pytest_upskill.formats.expected import checks_of
 from pytest_upskill.formats.ids import case_ids
 from pytest_upskill.formats.positions import Document, JsonPath, read_json
 from pytest_upskill.formats.problems import BadFile, Problem, shown
+from pytest_upskill.formats.skill_meta_values import ReadSchema, suggestion
 from pytest_upskill.skill import Case, GateRule
 
+_VALIDATOR = "validator: upskill's code looks at files, and a single answer leaves none"
 _TYPES = {
     "bool_type": "true or false",
     "dict_type": "an object",
@@ -40,7 +42,7 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
 
 
 def read_cases(
-    text: str, *, read_schema: entries.ReadSchema, extensions: Extensions = NO_EXTENSIONS
+    text: str, *, read_schema: ReadSchema, extensions: Extensions = NO_EXTENSIONS
 ) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a bare list of cases.
 
@@ -152,6 +154,7 @@ def _case(
         models=tuple(entry.models) if entry.models else None,
         tags=tuple(entry.tags or ()),
         line=line,
+        skip=_VALIDATOR if entry.validator else None,
     )
 
 
@@ -195,4 +198,4 @@ def _meant(path: JsonPath) -> str:
     *parents, word = (step for step in path if isinstance(step, str))
     fields = _OBJECTS[parents[-1] if parents else ""].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
-    return entries.suggestion(str(word), known)
+    return suggestion(str(word), known)

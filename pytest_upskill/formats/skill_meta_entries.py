@@ -3,93 +3,24 @@
 from __future__ import annotations
 
 import ast
-import re
-from collections.abc import Callable
-from difflib import get_close_matches
 from typing import Annotated, Any
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    ConfigDict,
-    Field,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from pytest_upskill import compile_options
-from pytest_upskill.checks import compile_pattern
-from pytest_upskill.checks.paths import parse_path
-from pytest_upskill.extensions import Extensions
-from pytest_upskill.formats.ids import MAX_ID
-from pytest_upskill.formats.problems import shown
-
-ReadSchema = Callable[[str], Any]
-"""Reads the JSON file that a ``json_schema`` names; raises ValueError with one line."""
-
-
-def _listed(value: object) -> object:
-    if isinstance(value, str):
-        return [value]
-    if isinstance(value, list):
-        return value
-    raise _wrong(value, "a string or a list of strings")
-
-
-def _check_id(value: str) -> str:
-    if "::" in value or "[" in value or "]" in value:
-        raise ValueError("must not hold '::', '[' or ']': pytest's node ids give them a meaning")
-    if not value.isprintable() or value != value.strip():
-        raise ValueError("must be one line of printable characters, without blanks around it")
-    if value == "gate":
-        raise ValueError("'gate' is the name of the skill's own gate: choose another")
-    return value
-
-
-def _check_pattern(value: str) -> str:
-    try:
-        compile_pattern(value)
-    except re.error as error:
-        at = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise ValueError(f"bad pattern: {error.msg}{at}") from None
-    except (RecursionError, OverflowError) as error:
-        raise ValueError(f"bad pattern: {error}") from None
-    return value
-
-
-def _check_path(value: str) -> str:
-    parse_path(value)
-    return value
-
-
-def _extensions(info: ValidationInfo) -> Extensions:
-    assert info.context is not None
-    extensions = info.context["extensions"]
-    assert isinstance(extensions, Extensions)
-    return extensions
-
-
-def _check_language(value: str, info: ValidationInfo) -> str:
-    extensions = _extensions(info)
-    language = extensions.language(value)
-    if language is None:
-        known = extensions.known_languages
-        raise ValueError(f"unknown language {value!r}{suggestion(value, known)}")
-    return language
-
-
-def _check_runnable(value: str, info: ValidationInfo) -> str:
-    language = _check_language(value, info)
-    runnable = tuple(sorted(_extensions(info).runnable))
-    if language not in runnable:
-        raise ValueError(f"nothing runs {language}: write {' or '.join(runnable)}")
-    return language
-
-
-def _check_validator(value: str | None) -> None:
-    if value is not None:
-        raise ValueError("no named validators here: check with 'regex', 'compile' or another")
+from pytest_upskill.formats.skill_meta_values import (
+    FileName,
+    Id,
+    Language,
+    Patterns,
+    Rate,
+    Runnable,
+    Schema,
+    Text,
+    Texts,
+    Values,
+    wrong,
+)
 
 
 def _check_expected(value: object) -> object:
@@ -103,54 +34,13 @@ def _as_compile_entry(value: object) -> object:
         return {"language": value}
     if isinstance(value, dict):
         return value
-    raise _wrong(value, "a language or an object")
+    raise wrong(value, "a language or an object")
 
 
-def _read_schema(value: object, info: ValidationInfo) -> object:
-    # Slow to import: only the cases that need it pay for the schema library.
-    from pytest_upskill.schemas import check_schema
-
-    assert info.context is not None
-    schema = info.context["read_schema"](value) if isinstance(value, str) else value
-    if not isinstance(schema, dict):
-        raise _wrong(schema, "a JSON Schema (an object) or the path of one")
-    if not schema:
-        raise ValueError("must not be empty: every answer would be valid")
-    check_schema(schema)
-    return schema
-
-
-def _check_file_name(value: str) -> str:
-    if problem := compile_options.check_file(value):
-        raise ValueError(problem)
+def _present(value: object) -> object:
+    if value is None:
+        raise wrong(value, "an object")
     return value
-
-
-def suggestion(word: str, known: tuple[str, ...]) -> str:
-    """Write what ``word`` was probably meant to be, in brackets."""
-    if close := get_close_matches(word, known, n=1):
-        return f" (did you mean {close[0]!r}?)"
-    return f" (known: {', '.join(sorted(known))})"
-
-
-def _wrong(value: object, wanted: str) -> ValueError:
-    return ValueError(f"must be {wanted}, got {shown(value)}")
-
-
-Text = Annotated[str, Field(min_length=1)]
-Pattern = Annotated[Text, AfterValidator(_check_pattern)]
-Texts = Annotated[
-    list[Text],
-    Field(min_length=1),
-    BeforeValidator(_listed, json_schema_input_type=Text | list[Text]),
-]
-Patterns = Annotated[
-    list[Pattern],
-    Field(min_length=1),
-    BeforeValidator(_listed, json_schema_input_type=Text | list[Text]),
-]
-Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
-Rate = Annotated[float, Field(ge=0, le=1)]
 
 
 class Entry(BaseModel):
@@ -162,13 +52,13 @@ class Entry(BaseModel):
 class CompileEntry(Entry):
     """How the answer's code is built."""
 
-    language: Annotated[str, AfterValidator(_check_language)]
+    language: Language
     """`c`, `cpp`, `cuda` or `python`."""
     arch: str | None = None
     """CUDA architecture such as `sm_90`, which is the default."""
-    flags: list[str] = []
+    flags: list[str] = Field(default_factory=list)
     """Extra compiler flags, such as `-std=c++20`."""
-    files: dict[Annotated[str, AfterValidator(_check_file_name)], str] = {}
+    files: dict[FileName, str] = Field(default_factory=dict)
     """Headers that the answer's code may include: relative name to text."""
     host: bool = False
     """Whether the host's half of CUDA code must build too; it takes twice the time."""
@@ -178,9 +68,9 @@ class CompileEntry(Entry):
     """Bytes of registers that any function may store and load elsewhere, together."""
     max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
     """Bytes of static shared memory that any kernel may use."""
-    ptx_contains: Texts = []
+    ptx_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
-    sass_contains: Texts = []
+    sass_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
 
     @model_validator(mode="after")
@@ -199,7 +89,7 @@ class CompileEntry(Entry):
 class RunEntry(Entry):
     """What the answer's code is run with."""
 
-    language: Annotated[str, AfterValidator(_check_runnable)]
+    language: Runnable
     """`python`."""
     code: Text
     """Test code, which fails by raising; it finds the names that the answer defines."""
@@ -218,37 +108,38 @@ class Expected(Entry):
     """The checks of a case; every one must hold."""
 
     # A plugin may claim further keys; the reader refuses those that none does.
-    model_config = ConfigDict(extra="allow", json_schema_extra={"additionalProperties": False})
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
+    )
 
-    contains: Texts = []
+    contains: Texts = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Texts = []
+    not_contains: Texts = Field(default_factory=list)
     """Strings of which none may be in the answer; case does not matter."""
-    contains_any: Annotated[list[Text], Field(min_length=1)] = []
+    contains_any: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Patterns = []
+    regex: Patterns = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Patterns = []
+    not_regex: Patterns = Field(default_factory=list)
     """Python regular expressions of which none may be found in the answer."""
-    json_schema: Annotated[
-        dict[str, Any],
-        BeforeValidator(_read_schema, json_schema_input_type=Text | dict[str, Any]),
-    ] = {}
+    json_schema: Schema = Field(default_factory=dict)
     """JSON Schema (2020-12) of the answer's JSON block, or its path, relative to this file."""
-    toml: Values = {}
+    toml: Values = Field(default_factory=dict)
     """What must stand where in the answer's TOML: path such as `general.backends` to value."""
-    yaml: Values = {}
+    yaml: Values = Field(default_factory=dict)
     """What must stand where in the answer's YAML: path such as `jobs.test.steps[0]` to value."""
-    json_: Annotated[Values, Field(alias="json")] = {}
+    json_: Annotated[Values, Field(alias="json")] = Field(default_factory=dict)
     """What must stand where in the answer's JSON: path such as `items[0].'a.b'` to value."""
     compile: Annotated[
         CompileEntry | None,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
     ] = None
     """The language in which the answer's code must build, or how it is built."""
-    run: RunEntry | None = None
+    run: Annotated[RunEntry | None, BeforeValidator(_present, json_schema_input_type=RunEntry)] = (
+        None
+    )
     """Test code that the answer's code must pass; both are run in a sandbox."""
-    judge: Texts = []
+    judge: Texts = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
 
 
@@ -262,7 +153,7 @@ class Context(Entry):
 class CaseEntry(Entry):
     """One question to a model and the checks its answer must hold."""
 
-    id: Annotated[Text, Field(max_length=MAX_ID), AfterValidator(_check_id)] | None = None
+    id: Id | None = None
     """Unique name of the case; without one it is made of the input."""
     input: Text
     """The user's message."""
@@ -277,9 +168,9 @@ class CaseEntry(Entry):
     tags: Texts | None = None
     """Words to select cases by, as in `pytest -k slow`."""
     output_file: str | None = None
-    """Ignored: upskill reads it for named validators only."""
-    validator: Annotated[str | None, AfterValidator(_check_validator)] = None
-    """Refused: there are no named validators."""
+    """Ignored, as it belongs to `validator`."""
+    validator: str | None = None
+    """Skips the case: upskill's validators are code that looks at files an agent left."""
     validator_config: dict[str, Any] | None = None
     """Ignored, as it belongs to `validator`."""
 
@@ -311,17 +202,17 @@ class CaseFile(Entry):
     """Where editors find the schema of this file."""
     metadata: dict[str, Any] | None = None
     """Ignored: upskill notes here how it made the skill."""
-    gate: Gate = Gate()
+    gate: Gate = Field(default_factory=Gate)
     """What the skill must reach on every model."""
-    defaults: Defaults = Defaults()
+    defaults: Defaults = Field(default_factory=Defaults)
     """What holds for every case that does not say otherwise."""
-    cases: Annotated[list[CaseEntry], Field(min_length=1)] = []
+    cases: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
     """The test cases."""
-    tests: Annotated[list[CaseEntry], Field(min_length=1)] = []
-    """The test cases, as upskill calls them."""
+    tests: list[CaseEntry] = Field(default_factory=list)
+    """The test cases, as upskill calls them; it writes the key where it made none, too."""
 
     @model_validator(mode="after")
     def _check_cases(self) -> CaseFile:
-        if bool(self.cases) == bool(self.tests):
+        if ("cases" in self.model_fields_set) == ("tests" in self.model_fields_set):
             raise ValueError("must hold either 'cases' or 'tests'")
         return self
