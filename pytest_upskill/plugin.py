@@ -48,6 +48,12 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("json", str, "PATH", "Write everything as JSON."),
     ("md", str, "PATH", "Write a summary as Markdown, such as for a pull request's comment."),
     ("html", str, "PATH", "Write a page with charts and answers, in one file."),
+    (
+        "junit-properties",
+        str,
+        "WORDS",
+        "Repeat JUnit properties under the names that datadog and codecov read.",
+    ),
     ("shard", str, "K/N", "Run only the K-th of N shares of the trials; then merge the reports."),
     ("benchmark-json", str, "PATH", "Write skill-creator's benchmark.json."),
 )

@@ -56,7 +56,7 @@ def start(config: pytest.Config) -> None:
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
     plugins.register(Repeats(), "upskill-repeats")
-    plugins.register(JUnit(config, ledger), "upskill-junit")
+    plugins.register(JUnit(config, settings, ledger), "upskill-junit")
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)
     plugins.register(spending, "upskill-spending")

@@ -26,6 +26,9 @@ ReportFormat = Literal["json", "md", "html", "benchmark-json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 """Reports that options name a file for."""
 
+Mirror = Literal["datadog", "codecov"]
+MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
+
 FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
@@ -82,6 +85,8 @@ class Settings:
     """Whether to delete unused recordings instead of running."""
     reports: Mapping[ReportFormat, Path]
     """Files to write at the end."""
+    junit_properties: tuple[Mirror, ...]
+    """Dashboards for which JUnit properties are repeated."""
     shard: tuple[int, int] | None
     """Which share of the trials to run, from 1, and of how many; None for all."""
 
@@ -124,6 +129,7 @@ class Settings:
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
+            junit_properties=_words(config, "junit_properties", MIRRORS) or (),
             shard=_shard(config),
         )
 
@@ -206,16 +212,22 @@ def _ref(config: pytest.Config, name: str, *, other: str | None = None) -> str |
 
 
 def _fail_on(config: pytest.Config) -> frozenset[FailOn]:
-    given = _value(config, "fail_on")
+    words = _words(config, "fail_on", FAIL_ON)
+    return frozenset({"hurts", "regression"} if words is None else words)
+
+
+def _words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...] | None:
+    """Read a comma list of known words, None where nothing was given."""
+    given = _value(config, name)
     if given is None:
-        return frozenset({"hurts", "regression"})
+        return None
     words = [word.strip() for word in given.split(",") if word.strip()]
     for word in words:
-        if word not in FAIL_ON:
+        if word not in known:
             raise pytest.UsageError(
-                f"--upskill-fail-on: no such word {word!r}: write any of {', '.join(FAIL_ON)}"
+                f"{_option(name)}: no such word {word!r}: write any of {', '.join(known)}"
             )
-    return frozenset(known for known in FAIL_ON if known in words)
+    return tuple(word for word in known if word in words)
 
 
 def _shard(config: pytest.Config) -> tuple[int, int] | None:

@@ -10,16 +10,22 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.ledger import Ledger
+from pytest_upskill.report.mirrors import mirrored
 from pytest_upskill.report.properties import cell_figures
 from pytest_upskill.report.text import ANSWER
+from pytest_upskill.settings import Settings
+
+_LONGEST_MESSAGE = 1000
+"""Characters of an attribute that every known reader takes."""
 
 
 class JUnit:
     """Adds to the XML in the process that writes it; idle without ``--junitxml``."""
 
-    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
         self._config = config
         self._ledger = ledger
+        self._mirrors = settings.junit_properties
         self._answers: dict[str, list[str]] = {}
 
     @property
@@ -34,10 +40,14 @@ class JUnit:
             found = [text for name, text in report.sections if name == ANSWER]
             self._answers[report.nodeid] = found
         if report.when == "teardown" and self._xml is not None:
+            reporter = self._xml.node_reporter(report)
+            for element in reporter.nodes:
+                _shorten(element)
             for text in self._answers.pop(report.nodeid, ()):
                 element = ET.Element("system-out")
                 element.text = bin_xml_escape(text)
-                self._xml.node_reporter(report).append(element)
+                reporter.append(element)
+            report.user_properties += mirrored(report.user_properties, self._mirrors)
 
     # First: pytest's own writer closes the file in the same hook.
     @pytest.hookimpl(tryfirst=True)
@@ -49,3 +59,10 @@ class JUnit:
                     self._xml.add_global_property(
                         f"upskill.{name}[{cell.skill}-{cell.model}]", value
                     )
+
+
+def _shorten(element: ET.Element) -> None:
+    """Keep the first line of a message, which stands alone; pytest puts a whole report there."""
+    message = element.get("message")
+    if message is not None and element.text:
+        element.set("message", message.partition("\n")[0][:_LONGEST_MESSAGE])

@@ -1,0 +1,123 @@
+"""What those who read JUnit XML ask of it; the numbers are theirs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.junit import cases_of, properties, suite
+
+AZURE_NAME = 512
+CODECOV_NAME = 1000
+TRUNK_FIELD = 1000
+ENRICOMI_DETAILS = 64_000
+WORDS = [f"{'word' * 40}{number}" for number in range(200)]
+CASES = [
+    {"id": "red", "input": QUESTION, "expected": {"contains": WORDS}},
+    {"input": f"{QUESTION} " * 40, "expected": {"contains": "37"}},
+    {"input": f"{QUESTION} " * 41, "expected": {"contains": "37"}},
+    {"id": "émoji 🎈", "input": QUESTION, "expected": {"contains": "37"}},
+]
+
+
+@pytest.fixture(params=["xunit1", "xunit2"])
+def xml(
+    request: pytest.FixtureRequest,
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+) -> Path:
+    """Write the results of a suite with hard names and long failures, in either family."""
+    write_skill(*CASES)
+    write_skill(*CASES, name="csv")
+    file = pytester.path / "results.xml"
+    run_once(
+        "--upskill-models=offline,b=offline:b",
+        "--upskill-runs=2",
+        "--upskill-junit-properties=datadog,codecov",
+        f"--junitxml={file}",
+        f"--override-ini=junit_family={request.param}",
+    )
+    return file
+
+
+def test_the_file_keeps_to_what_its_readers_take(xml: Path) -> None:
+    cases = suite(xml).findall("testcase")
+
+    # GitLab drops what has the name of another; mikepenz keeps the success, hiding a failure.
+    names = [(case.attrib["classname"], case.attrib["name"]) for case in cases]
+    assert len(set(names)) == len(names) == 2 * 2 * (2 * len(CASES) + 1)
+    # No name tells a run, a date or a digest: histories would end with each run.
+    assert all(len(name) <= AZURE_NAME for _, name in names)
+    assert all(len(classname) <= CODECOV_NAME for classname, _ in names)
+    for case in cases:
+        for failure in (*case.findall("failure"), *case.findall("error")):
+            message = failure.attrib["message"]
+            assert len(message) <= TRUNK_FIELD
+            assert "\n" not in message
+            assert message in (failure.text or "")
+            assert len((failure.text or "").encode()) <= ENRICOMI_DETAILS
+        # Each name once, which `properties` asserts.
+        assert properties(case)
+
+
+def test_only_the_trials_that_missed_are_red(xml: Path) -> None:
+    red = [case.attrib["name"] for case in suite(xml) if case.find("failure") is not None]
+
+    assert sorted(set(red)) == ["red[b-with_skill]", "red[offline-with_skill]"]
+    assert int(suite(xml).attrib["failures"]) == len(red) == 4
+    assert suite(xml).attrib["errors"] == "0"
+
+
+def test_datadog_and_codecov_find_the_figures_under_their_names(xml: Path) -> None:
+    gate = next(
+        case
+        for case in suite(xml)
+        if case.attrib.get("name") == "gate[b]" and "billing" in case.attrib["classname"]
+    )
+
+    figures = properties(gate)
+    assert figures["dd_tags[upskill.verdict]"] == figures["upskill.verdict"]
+    assert figures["dd_tags[upskill.lift]"] == figures["upskill.lift"]
+    assert figures["evals.scores.lift.value"] == figures["upskill.lift"]
+    assert figures["evals.scores.lift.type"] == "float"
+    assert figures["evals.scores.pass_rate_with.value"] == figures["upskill.pass_rate.with"]
+    assert "evals.scores.verdict.value" not in figures
+
+
+def test_without_being_asked_no_name_of_a_dashboard_is_written(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    file = pytester.path / "results.xml"
+
+    run_once("--upskill-models=offline", f"--junitxml={file}")
+
+    assert all(
+        name.startswith("upskill.") for case in cases_of(file).values() for name in properties(case)
+    )
+
+
+def test_a_dashboard_that_is_not_known_is_refused(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models=offline", "--upskill-junit-properties=datadgo")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(
+        ["ERROR: --upskill-junit-properties: no such word 'datadgo': write any of *"]
+    )
+
+
+def test_the_mirrors_cross_processes(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    file = pytester.path / "results.xml"
+
+    run("--upskill-models=offline", "--upskill-junit-properties=datadog", f"--junitxml={file}")
+
+    for case in cases_of(file).values():
+        assert properties(case)["dd_tags[upskill.skill]"] == "billing"
