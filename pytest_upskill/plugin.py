@@ -94,6 +94,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
     parser.addini("upskill_early_stop", "As --upskill-early-stop.", type="bool", default=False)
     group.addoption(
+        "--upskill-lint",
+        action="store_true",
+        help="Look for what is wrong with skills and cases, and ask no model.",
+    )
+    group.addoption(
         "--upskill-dry-run",
         action="store_true",
         help="Say what would be asked and what it would cost at most, and ask nothing.",
@@ -162,14 +167,21 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     if file_path.name not in CASE_FILES:
         return None
     asked_for = parent.session.isinitpath(file_path)
-    if not (asked_for or _models_chosen(parent.config)):
+    lint = parent.config.getoption("upskill_lint")
+    if not (asked_for or lint or _models_chosen(parent.config)):
         return None
     from pytest_upskill.items import SkillFile, has_skill
 
     if not (asked_for or has_skill(file_path)):
         return None
+    if lint:
+        from pytest_upskill.lint_items import LintFile
+
+        return LintFile.from_parent(parent, path=file_path)
     return SkillFile.from_parent(parent, path=file_path)
 
 
 def _models_chosen(config: pytest.Config) -> bool:
+    if config.getoption("upskill_lint"):
+        return False
     return bool(config.getoption("upskill_models") or config.getini("upskill_models"))

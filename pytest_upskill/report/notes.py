@@ -22,6 +22,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield from (f"{name}: {note}" for note in _remarks(gate))
         if verbose:
             yield from (f"{name}: {note}" for note in _figures(gate.cell))
+            yield from (f"{name}: {note}" for note in _idle(gate.cell))
     needed = sorted(gate.cell.runs_needed for gate in gates if gate.cell.runs_needed)
     if needed:
         runs = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
@@ -38,6 +39,20 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield from gate.comparison.remarks
     if stats.mixed(cell.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
+
+
+def _idle(cell: Cell) -> Iterator[str]:
+    """Name the cases whose runs came out alike in both arms: paid for, and of no weight."""
+    alike: dict[float, list[str]] = {0.0: [], 1.0: []}
+    for one, other in cell.pairs:
+        rate = other.passes / len(other.runs)
+        if rate == one.passes / len(one.runs) and rate in alike:
+            alike[rate].append(one.case)
+    if alike[1.0]:
+        cases = ", ".join(alike[1.0])
+        yield f"passes with and without the skill, so tells nothing: {cases}"
+    if alike[0.0]:
+        yield f"never passes, so tells nothing: {', '.join(alike[0.0])}"
 
 
 def _are(runs: int) -> str:

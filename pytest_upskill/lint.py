@@ -1,0 +1,126 @@
+"""What is wrong with a skill's cases, told without asking a model."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from pytest_upskill.checks import (
+    AnyCheck,
+    CheckError,
+    Contains,
+    ContainsAny,
+    NotContains,
+    NotRegex,
+    Regex,
+    Run,
+)
+from pytest_upskill.skill import Case, Skill
+
+MAX_TOKENS = 5000
+"""Length of a skill that its specification recommends not to exceed."""
+
+_CHARS_PER_TOKEN = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Finding:
+    """Something to mend in a case file."""
+
+    line: int
+    """From 1."""
+    what: str
+    """One line: what is wrong, and the cure."""
+
+
+def findings(skill: Skill) -> list[Finding]:
+    """List what makes cases worth less than they look, in the order of the file."""
+    found = [*_length(skill), *_repeated(skill)]
+    for case in skill.cases:
+        found += [Finding(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
+    return sorted(found)
+
+
+def _length(skill: Skill) -> Iterator[Finding]:
+    tokens = len(skill.text) // _CHARS_PER_TOKEN
+    if tokens > MAX_TOKENS:
+        yield Finding(
+            line=1,
+            what=f"the skill is about {tokens:,} tokens long, which every request carries: "
+            f"over {MAX_TOKENS:,} the specification advises to move parts into files of their own",
+        )
+
+
+def _repeated(skill: Skill) -> Iterator[Finding]:
+    """Find cases that ask the same, which count twice in every rate."""
+    first: dict[object, Case] = {}
+    for case in skill.cases:
+        other = first.setdefault((case.input, *sorted(case.files.items())), case)
+        if other is not case:
+            what = f"{case.id}: asks the same as {other.id} in line {other.line}: make one of them"
+            yield Finding(line=case.line, what=what)
+
+
+def _case(case: Case) -> Iterator[str]:
+    for said, count in Counter(map(repr, case.checks)).items():
+        if count > 1:
+            yield f"the same check stands there {count} times: {said[:80]}"
+    for check in case.checks:
+        yield from _check(check, case.input)
+    yield from _contradictions(case)
+
+
+def _check(check: AnyCheck, question: str) -> Iterator[str]:
+    match check:
+        case Contains() | ContainsAny() | Regex():
+            if _holds(check.check, ""):
+                yield f"{_named(check)} can never fail: even an empty answer holds it"
+            elif _holds(check.check, question):
+                yield f"{_named(check)} holds in the question already: an answer may just repeat it"
+        case NotContains() if not check.text.strip():
+            yield f"{_named(check)} can hardly ever hold: it forbids blanks"
+        case NotRegex() if not _holds(check.check, ""):
+            yield f"{_named(check)} can never hold: it is found even in an empty answer"
+        case Run() if check.language == "python" and not _asserts(check.code):
+            yield "run can never fail: its code has no assert, and calls nothing"
+
+
+def _contradictions(case: Case) -> Iterator[str]:
+    """Find texts that must and must not be there."""
+    forbidden = [check for check in case.checks if isinstance(check, NotContains)]
+    for check in case.checks:
+        if isinstance(check, Contains):
+            for other in forbidden:
+                if other.text.casefold() in check.text.casefold():
+                    yield f"{_named(check)} and {_named(other)} can never both hold"
+
+
+def _holds(check: Callable[[str], object], text: str) -> bool:
+    try:
+        return bool(getattr(check(text), "passed", False))
+    except CheckError:
+        return False
+
+
+def _asserts(code: str) -> bool:
+    """Tell whether test code does anything that could fail it."""
+    statements = [
+        node
+        for node in ast.parse(code).body
+        if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_")
+    ]
+    telling = (ast.Assert, ast.Raise, ast.Call)
+    return any(isinstance(node, telling) for each in statements for node in ast.walk(each))
+
+
+def _named(check: Contains | ContainsAny | Regex | NotContains | NotRegex) -> str:
+    match check:
+        case Contains() | NotContains():
+            said = repr(check.text)
+        case ContainsAny():
+            said = ", ".join(map(repr, check.texts))
+        case _:
+            said = repr(check.pattern)
+    return f"{check.name} {said if len(said) <= 60 else said[:59] + '…'}"  # noqa: PLR2004  a line's

@@ -1,0 +1,127 @@
+"""Skills and cases are looked at without a model, and their weight is told after a run."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from tests.conftest import FACT, QUESTION, Run, WriteSkill
+from tests.scripted import Script, script  # noqa: F401  a fixture
+
+LINT = ("--upskill-lint", "skills")
+
+
+def case(name: str = "a", text: str = QUESTION, **expected: Any) -> dict[str, Any]:
+    return {"id": name, "input": text, "expected": expected or {"contains": "37"}}
+
+
+def findings(result: pytest.RunResult) -> list[str]:
+    return [line for line in result.outlines if re.match(r"skills/\S+:\d+:", line)]
+
+
+def test_a_sound_skill_is_green_and_no_model_is_needed(run: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run(*LINT)
+
+    result.assert_outcomes(passed=1)
+
+
+def test_no_model_is_asked_though_one_is_chosen(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once(*LINT, "--upskill-models", "haiku", "-v")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["skills/billing/skill_meta.json::lint PASSED*"])
+
+
+@pytest.mark.parametrize(
+    ("cases", "finding"),
+    [
+        ([case(contains="billing")],
+         "a: contains 'billing' holds in the question already: an answer may just repeat it"),
+        ([case(contains_any=["9", "retry"])], "a: contains_any '9', 'retry' holds in the question *"),
+        ([case(regex="(?i)BUDGET")], "a: regex '(?i)BUDGET' holds in the question already*"),
+        ([case(regex="x*")], "a: regex 'x[*]' can never fail: even an empty answer holds it"),
+        ([case(not_regex="^")], "a: not_regex '^' can never hold: *"),
+        ([case(not_contains=" ")], "a: not_contains ' ' can hardly ever hold: it forbids blanks"),
+        ([case(contains="a 37 b", not_contains="37")],
+         "a: contains 'a 37 b' and not_contains '37' can never both hold"),
+        ([case(contains=["37", "37"])], "a: the same check stands there 2 times: Contains(*"),
+        ([case(run={"language": "python", "code": "x = 1\ndef check(): assert x"})],
+         "a: run can never fail: its code has no assert, and calls nothing"),
+        ([case(), case("b")], "b: asks the same as a in line 1: make one of them"),
+    ],
+    ids=lambda value: str(value)[:30],
+)  # fmt: skip
+def test_what_makes_a_case_worthless_is_told(
+    run_once: Run, write_skill: WriteSkill, cases: list[dict[str, Any]], finding: str
+) -> None:
+    write_skill(*cases)
+
+    result = run_once(*LINT)
+
+    result.assert_outcomes(failed=1)
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"skills/billing/skill_meta.json:1: {finding}"])
+    assert len(findings(result)) == 1
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"contains": "37", "not_contains": "38"},
+        {"regex": r"\d+"},
+        {"contains": "standing in the file"},
+        {"run": {"language": "python", "code": "def test_it():\n    assert f()"}},
+        {"run": {"language": "python", "code": "f()"}},
+        {"json_schema": {"type": "object"}, "judge": "It is kind."},
+    ],
+)
+def test_what_can_tell_is_left_alone(
+    run_once: Run, write_skill: WriteSkill, expected: dict[str, Any]
+) -> None:
+    files = {"notes.md": "It is standing in the file."}
+    write_skill(case(**expected) | {"context": {"files": files}})
+
+    run_once(*LINT).assert_outcomes(passed=1)
+
+
+def test_a_long_skill_and_a_spec_violation_are_told_at_their_place(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=FACT + "More of the same.\n" * 2000)
+    text = (folder / "SKILL.md").read_text("utf-8")
+    (folder / "SKILL.md").write_text(text.replace("name: billing", "name: Billing"), "utf-8")
+
+    result = run_once(*LINT)
+
+    first, second = findings(result)
+    assert first.startswith("skills/billing/SKILL.md:2:7: name: must be lower-case")
+    assert second.startswith("skills/billing/skill_meta.json:1: the skill is about 9,0")
+
+
+def test_files_that_cannot_be_read_are_red_one_item_each(run: Run, write_skill: WriteSkill) -> None:
+    write_skill(case(contians="x"), name="one")
+    write_skill(name="two")
+
+    result = run(*LINT)
+
+    result.assert_outcomes(passed=1, failed=1)
+    result.stdout.fnmatch_lines(["skills/one/skill_meta.json:1:*.expected.contians: unknown key*"])
+
+
+def test_cases_that_tell_nothing_are_named_after_a_run(run_once: Run, script: Script) -> None:  # noqa: F811
+    arguments = script(easy="++ ++", hard="-- --", telling="++ --")
+
+    result = run_once(*arguments, "-v")
+
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: passes with and without the skill, so tells nothing: easy",
+            "csv on haiku: never passes, so tells nothing: hard",
+        ]
+    )
