@@ -25,7 +25,7 @@ MAP = {
         "xdist shard prune report.files report.junit report.progress report.repeats "
         "report.spending report.terminal"
     ),
-    "items and their results": "items ledger",
+    "items and their results": "items ledger lint_items",
     "asking for a run": "extending fetching",
     "reports": "report report.*",
     "decisions": "gate baseline_update",
@@ -41,7 +41,7 @@ MAP = {
     "words": "report.text report.properties",
     "figures": "cells comparison baseline rounds stats stats.*",
     "trials": "plan grade results completion models",
-    "skills": "skill extensions",
+    "skills": "skill extensions lint",
     "checks": "checks checks.* schemas blocks languages paths compile_options cpu_limit",
 }
 KNOW_PYTEST = {
