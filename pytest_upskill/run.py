@@ -19,7 +19,7 @@ from pytest_upskill.prices import Prices
 from pytest_upskill.prune import Prune
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
-from pytest_upskill.report.progress import Progress, futures
+from pytest_upskill.report.progress import Progress
 from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
@@ -93,7 +93,7 @@ class OwnAnswers:
             assert self._prepared is not None
             # Not before the first trial: a run that stops earlier has spent nothing.
             self._fetcher = start_fetching(self._config, self._prepared)
-            self._progress = Progress(self._config, futures(self._fetcher, self._prepared.trials))
+            self._progress = Progress(self._config, self._fetcher, self._prepared.trials)
         for run in range(item.trial.runs):
             self._fetcher.want((item.nodeid, run))
         return self._progress.wait(item.nodeid)

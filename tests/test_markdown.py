@@ -66,7 +66,7 @@ def test_a_gate_without_a_decision_is_no_passed_gate() -> None:
     page = write_markdown(type(whole)(sessions=whole.sessions, gates=(undecided, whole.gates[1])))
 
     assert "1 of 2 gates passed" in page
-    assert "- `billing on haiku`: `no decision: 1 of 2`" in page
+    assert "- `billing on haiku: no decision: 1 of 2`" in page
 
 
 def test_why_a_case_missed_is_folded_with_its_answer() -> None:

@@ -91,18 +91,31 @@ def test_what_is_captured_of_a_test_holds_no_progress(
     assert "waiting" not in (pytester.path / "j.xml").read_text("utf-8")
 
 
+def test_with_xdist_and_without_the_state_is_told(
+    run: Run, write_skill: WriteSkill, slow: Loopback
+) -> None:
+    write_skill()
+
+    result = run(model(slow), "skills")
+
+    result.stdout.fnmatch_lines(["*upskill: * of 2 answers, 0 recorded, *"])
+    assert result.ret == pytest.ExitCode.OK
+
+
 def test_the_state_counts_answers_and_dollars() -> None:
-    running: Future[Answer] = Future()
-    running.set_running_or_notify_cancel()
     broken: Future[Answer] = Future()
     broken.set_exception(OSError())
-    answers = {
-        "a": [answered(), answered(0.5), answered(9.0, replayed=True)],
-        "b": [running, Future(), broken],
-    }
+    answers = [
+        answered(),
+        answered(0.5),
+        answered(9.0, replayed=True),
+        Future(),
+        Future(),
+        broken,
+    ]
 
-    assert progress.state(answers) == "4 of 6 answers, 1 recorded, 1 in flight, $0.7500"
+    assert progress.state(answers, begun=5) == "4 of 6 answers, 1 recorded, 1 in flight, $0.7500"
 
 
 def test_a_price_that_is_not_known_is_not_guessed() -> None:
-    assert progress.state({"a": [answered(None)]}).endswith("0 in flight, cost n/a")
+    assert progress.state([answered(None)], begun=1).endswith("0 in flight, cost n/a")

@@ -17,9 +17,9 @@ from pytest_upskill.report.cases import arm_figures, case_lines
 from pytest_upskill.report.charts import bar, scatter
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.excerpts import alike, arm_difference, shown
+from pytest_upskill.report.notes import notes
 from pytest_upskill.report.phrases import costs, headline, matrix, matrix_parts, money, scope
 from pytest_upskill.report.text import points, safe
-from pytest_upskill.stats import population_interval
 
 MOST_BYTES = 5_000_000
 
@@ -80,7 +80,7 @@ def _environment() -> Environment:
         "icons": _ICONS,
         "matrix": matrix,
         "matrix_parts": matrix_parts,
-        "population_interval": population_interval,
+        "notes": notes,
         "scatter": scatter,
         "scope": scope,
     }

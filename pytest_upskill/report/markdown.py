@@ -12,6 +12,7 @@ from pytest_upskill.cells import ArmFigures, Cell
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.document import Report
+from pytest_upskill.report.notes import notes
 from pytest_upskill.report.phrases import ICONS, costs, headline, matrix, matrix_parts, scope
 from pytest_upskill.report.text import points, safe
 from pytest_upskill.results import RunResult, TrialResult
@@ -66,16 +67,17 @@ def _overview(report: Report) -> Iterator[_Section]:
     icon = "\u274c" if failed else "\u2705" if report.gates else "\u2754"
     yield _Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
     yield _matrix(report)
-    red = tuple(f"- {code(gate.text)}\n" for gate in report.gates if gate.outcome == "failed")
+    red = tuple(
+        f"- {code(line)}\n"
+        for gate in report.gates
+        if gate.outcome == "failed"
+        for line in (gate.text, *(gate.comparison.worse if gate.comparison else ()))
+    )
     if red:
         yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
-    undecided = tuple(
-        f"- {code(f'{gate.cell.skill} on {gate.cell.model}')}: {code(gate.text)}\n"
-        for gate in report.gates
-        if gate.outcome == "skipped"
-    )
-    if undecided:
-        yield _Section(head="#### Gates without a decision\n\n", rows=undecided, tail="\n")
+    said = tuple(f"- {code(note)}\n" for note in notes(report.gates, verbose=False))
+    if said:
+        yield _Section(head="#### Notes\n\n", rows=said, tail="\n")
     worse = tuple(_worse(report.cells))
     if worse:
         head = "#### Cases that got worse with the skill\n\n"

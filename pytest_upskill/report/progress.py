@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import nullcontext
+from itertools import chain
 
 import pytest
 
@@ -25,11 +26,12 @@ class Progress:
 
     Args:
         config: Whose terminal to write to.
-        answers: Every run's future, by node id of its trial.
+        fetcher: What fetches the answers.
+        trials: All that are fetched, by node id.
     """
 
     def __init__(
-        self, config: pytest.Config, answers: Mapping[str, Sequence[Future[Answer]]]
+        self, config: pytest.Config, fetcher: Fetcher[Key, Answer], trials: Mapping[str, Trial]
     ) -> None:
         plugins = config.pluginmanager
         self._reporter: pytest.TerminalReporter | None = plugins.get_plugin("terminalreporter")
@@ -37,7 +39,11 @@ class Progress:
         self._quiet = config.get_verbosity() < 0
         self._verbose = config.get_verbosity() > 0
         self._writer = config.get_terminal_writer() if self._reporter else None
-        self._answers = answers
+        self._fetcher = fetcher
+        self._answers = {
+            nodeid: [fetcher.future((nodeid, run)) for run in range(trial.runs)]
+            for nodeid, trial in trials.items()
+        }
         self._spoke_at = time.monotonic()
 
     def wait(self, nodeid: str) -> list[Answer]:
@@ -67,32 +73,26 @@ class Progress:
                 self._reporter.ensure_newline()
             elif self._writer.width_of_current_line:
                 self._writer.line()
-            self._writer.line(safe(f"upskill: {state(self._answers)}{what}"))
+            futures = list(chain.from_iterable(self._answers.values()))
+            self._writer.line(safe(f"upskill: {state(futures, self._fetcher.begun)}{what}"))
             self._writer.flush()
 
 
-def futures(
-    fetcher: Fetcher[Key, Answer], trials: Mapping[str, Trial]
-) -> dict[str, list[Future[Answer]]]:
-    """List every run's future, by node id of its trial."""
-    return {
-        nodeid: [fetcher.future((nodeid, run)) for run in range(trial.runs)]
-        for nodeid, trial in trials.items()
-    }
-
-
-def state(answers: Mapping[str, Sequence[Future[Answer]]]) -> str:
-    """Sum up: ``12 of 40 answers, 8 recorded, 20 in flight, $0.0210 spent``."""
-    futures = [future for trial in answers.values() for future in trial]
-    done = [each.result() for each in futures if each.done() and not _broken(each)]
-    completions = [answer.completion for answer in done if answer.completion is not None]
+def state(answers: Sequence[Future[Answer]], begun: int) -> str:
+    """Sum up: ``12 of 40 answers, 8 recorded, 20 in flight, $0.0210``."""
+    done = [each for each in answers if each.done()]
+    completions = [
+        completion
+        for each in done
+        if not _broken(each) and (completion := each.result().completion)
+    ]
     paid = [each.cost_usd for each in completions if not each.replayed]
     known = [cost for cost in paid if cost is not None]
-    spent = money(sum(known) if len(known) == len(paid) else None)
     return (
-        f"{sum(each.done() for each in futures)} of {len(futures)} answers, "
+        f"{len(done)} of {len(answers)} answers, "
         f"{sum(each.replayed for each in completions)} recorded, "
-        f"{sum(each.running() for each in futures)} in flight, {spent}"
+        f"{max(0, begun - len(done))} in flight, "
+        f"{money(sum(known) if len(known) == len(paid) else None)}"
     )
 
 
