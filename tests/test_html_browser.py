@@ -174,7 +174,9 @@ def test_hostile_answers_are_inert(browser: Browser, tmp_path: Path, width: int)
     page.locator("summary").first.click()
 
     assert not dialogs
-    assert page.title() == "billing on haiku: missing data, gate passed \u2013 pytest-upskill"
+    assert page.title() == (
+        "billing on haiku: missing data, gate passed, 1 trial failed \u2013 pytest-upskill"
+    )
     assert (
         page.locator("script, img, iframe, [onload], [onerror], a[href^=javascript]").count() == 0
     )

@@ -18,7 +18,15 @@ from pytest_upskill.report.charts import bar, scatter
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.excerpts import alike, arm_difference, shown
 from pytest_upskill.report.notes import notes
-from pytest_upskill.report.phrases import costs, headline, matrix, matrix_parts, money, scope
+from pytest_upskill.report.phrases import (
+    costs,
+    headline,
+    is_red,
+    matrix,
+    matrix_parts,
+    money,
+    scope,
+)
 from pytest_upskill.report.text import points, safe
 
 MOST_BYTES = 5_000_000
@@ -78,6 +86,7 @@ def _environment() -> Environment:
         "costs": costs,
         "headline": headline,
         "icons": _ICONS,
+        "is_red": is_red,
         "matrix": matrix,
         "matrix_parts": matrix_parts,
         "notes": notes,

@@ -13,7 +13,15 @@ from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.notes import notes
-from pytest_upskill.report.phrases import ICONS, costs, headline, matrix, matrix_parts, scope
+from pytest_upskill.report.phrases import (
+    ICONS,
+    costs,
+    headline,
+    is_red,
+    matrix,
+    matrix_parts,
+    scope,
+)
 from pytest_upskill.report.text import points, safe
 from pytest_upskill.results import RunResult, TrialResult
 
@@ -63,8 +71,7 @@ def fence(text: str) -> str:
 
 
 def _overview(report: Report) -> Iterator[_Section]:
-    failed = any(gate.outcome == "failed" for gate in report.gates)
-    icon = "\u274c" if failed else "\u2705" if report.gates else "\u2754"
+    icon = "\u274c" if is_red(report) else "\u2705" if report.gates else "\u2754"
     yield _Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
     yield _matrix(report)
     red = tuple(

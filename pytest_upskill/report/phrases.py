@@ -10,6 +10,7 @@ from pytest_upskill.cells import Cell, CellVerdict
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.text import points
+from pytest_upskill.results import TrialResult
 
 VERDICTS: tuple[CellVerdict, ...] = (
     "hurts",
@@ -30,10 +31,30 @@ ICONS: Mapping[CellVerdict, str] = {
 
 
 def headline(report: Report) -> str:
-    """Say in one line what came out: ``2 of 6 gates failed: 4 help, 1 no effect, 1 hurts``."""
-    gates = report.gates
-    if not gates:
+    """Say in one line what came out: ``1 of 6 gates failed (hurts 1, helps 5)``."""
+    if not report.gates:
         return "No trial ran"
+    failed = len(failed_trials(report))
+    trials = f", {failed} trial{'s' * (failed > 1)} failed" if failed else ""
+    return _gates(report.gates) + trials
+
+
+def failed_trials(report: Report) -> list[TrialResult]:
+    """List the trials with the skill in which too few runs passed."""
+    return [
+        trial
+        for cell in report.cells
+        for trial in cell.trials
+        if trial.arm == "with_skill" and trial.runs and not trial.passed
+    ]
+
+
+def is_red(report: Report) -> bool:
+    """Tell whether the run failed."""
+    return bool(failed_trials(report)) or any(gate.outcome == "failed" for gate in report.gates)
+
+
+def _gates(gates: Sequence[Gate]) -> str:
     counts = Counter(gate.cell.verdict for gate in gates)
     failed = sum(gate.outcome == "failed" for gate in gates)
     undecided = sum(gate.outcome == "skipped" for gate in gates)
