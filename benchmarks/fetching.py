@@ -41,40 +41,50 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
 
 def fetch_1200(bench: Bench) -> Iterator[Row]:
     """1,200 completions of 50 ms: time, CPU, memory."""
-    weather, trials = Weather(latency=0.05), 1200
-    root = bench.skills(trials)
+    weather, few, many = Weather(latency=0.05), 120, 1200
+    roots = {trials: bench.skills(trials) for trials in (few, many)}
+
+    def ours(trials: int, width: int) -> Cost:
+        return bench.measure(roots[trials], weather, concurrency=width, trials=trials)
+
+    def bare(trials: int, width: int) -> Cost:
+        return bench.bare("openai", weather, requests=trials, concurrency=width)
+
     for width in (50, 100):
-        ours, floor = interleaved(
+        short, long, short_floor, floor = interleaved(
             bench.repeats,
-            partial(bench.measure, root, weather, concurrency=width, trials=trials),
-            partial(bench.bare, "openai", weather, requests=trials, concurrency=width),
+            *(partial(run, trials, width) for run in (ours, bare) for trials in (few, many)),
         )
         work = f"1,200 x 50 ms, openai, concurrency {width}"
-        ratio = wall(ours) / wall(floor)
+        ratio = wall(long) / wall(floor)
         yield Row(
             work=work,
-            measured=f"{wall(ours):.2f} s",
+            measured=f"{wall(long):.2f} s",
             floor=f"{wall(floor):.2f} s bare script",
             ratio=f"{ratio:.2f}",
             bar="≤ 1.3",
             met=ratio <= 1.3,
         )
-        beyond = 1000 * (cpu(ours) - cpu(floor)) / trials
+        # The slope: what starting up takes, the rows before and "warm" tell.
+        mine, theirs = (
+            1000 * (cpu(large) - cpu(small)) / (many - few)
+            for small, large in ((short, long), (short_floor, floor))
+        )
         yield Row(
-            work=f"{work}: CPU",
-            measured=f"{cpu(ours):.2f} s",
-            floor=f"{cpu(floor):.2f} s bare script",
-            ratio=f"+ {beyond:.2f} ms a completion",
+            work=f"{work}: CPU of a further completion",
+            measured=f"{mine:.2f} ms",
+            floor=f"{theirs:.2f} ms bare script",
+            ratio=f"+ {mine - theirs:.2f} ms",
             bar="≤ + 1 ms",
-            met=beyond <= 1,
+            met=mine - theirs <= 1,
         )
         yield Row(
             work=f"{work}: memory",
-            measured=f"{megabytes(ours):.0f} MB",
+            measured=f"{megabytes(long):.0f} MB",
             floor=f"{megabytes(floor):.0f} MB bare script",
-            ratio=f"{megabytes(ours) / megabytes(floor):.2f}",
+            ratio=f"{megabytes(long) / megabytes(floor):.2f}",
             bar="≤ 90 MB",
-            met=megabytes(ours) <= 90,
+            met=megabytes(long) <= 90,
         )
 
 

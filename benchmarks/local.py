@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 
-from measure import HERE, Cost, interleaved, megabytes, wall
+from measure import HERE, Cost, cpu, interleaved, megabytes, wall
 from server import Weather
 from suites import KERNEL, write_kernels
 from workbench import Bench, Row, pytest_run
@@ -41,7 +41,7 @@ def warm(bench: Bench) -> Iterator[Row]:
             work=work,
             measured=f"{wall(ours):.2f} s, {requests} requests, SDKs: {', '.join(sdks) or 'none'}",
             floor=f"{wall(floor):.2f} s plain pytest",
-            ratio=f"{ratio:.2f}",
+            ratio=f"{ratio:.2f} (CPU {cpu(ours) / cpu(floor):.2f})",
             bar=f"{'≤ 0.5 s' if trials < 1000 else '≤ 1.6'}, 0 requests, no SDK",
             met=quick and not requests and not sdks,
         )

@@ -73,7 +73,9 @@ def cost(command: Sequence[str | Path], cwd: Path) -> Cost:
         command: Program and arguments.
         cwd: Where.
     """
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST")}
+    # What a user's shell has not: options of another pytest, a ban on compiled modules.
+    foreign = ("PYTEST", "PYTHON", "COV", "GITHUB")
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith(foreign)}
     with tempfile.TemporaryFile("w+") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
