@@ -1,0 +1,131 @@
+"""Text that nobody means, for every reader of untrusted text.
+
+``python -m tests.fuzz 10000`` gives each reader that many examples; the suite gives it fewer.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from pytest_upskill.blocks import blocks, choose
+from pytest_upskill.checks import CheckError, Holds, NotRegex, Regex, compile_pattern
+from pytest_upskill.completion import Completion
+from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.skill_md import read_skill_text
+from pytest_upskill.formats.skill_meta import read_cases
+from pytest_upskill.judging import read_judgement
+
+MOST_SECONDS = 5.0
+"""CPU time that no example may take; a check by pattern is stopped after one second."""
+
+CASES = """{"cases": [{"id": "a", "input": "Why?", "expected": {"contains": ["x"], "regex": "a+",
+ "toml": {"a.b[0]": 1}, "compile": {"language": "cuda", "arch": "sm_90", "flags": ["-O2"]},
+ "run": {"language": "python", "code": "assert 1"}, "json_schema": {"type": "object"}},
+ "context": {"files": {"a.txt": "x"}}, "min_pass_rate": 0.5, "tags": ["t"]}],
+ "gate": {"min_lift": 0.1}}"""
+SKILL = '---\nname: csv\ndescription: >\n  Reads: CSV\nmetadata: {a: "b"}\n---\n# x\n'
+ANSWER = "Text\n\n```cuda title=a.cu\n__global__ void k() {}\n```\n> ~~~yaml\n> a: &b [1]\n> ~~~\n"
+PATTERN = r"(?i)^(a+)+[^b-d]{2,3}?(?P<n>\w|\d)(?=x)(?<!y)\1$"
+
+
+def case_file(text: str) -> None:
+    """Read a case file."""
+    with suppress(BadFile):
+        read_cases(_of_file(text), read_schema=json.loads)
+
+
+def skill_file(text: str) -> None:
+    """Read a SKILL.md."""
+    with suppress(BadFile):
+        read_skill_text(_of_file(text), folder="csv")
+
+
+def answer(text: str) -> None:
+    """Find the blocks of an answer, and read the data in them."""
+    found = blocks(text)
+    for language in ("cuda", "python", "json", ""):
+        choose(found, language)
+    for name in ("json", "toml", "yaml"):
+        with suppress(CheckError):
+            Holds(name=name, path="a.b[0].'c'", value={"a": [1]}).check(text)
+
+
+def pattern(text: str) -> None:
+    """Search for a pattern, on half of the text, in the other half."""
+    half = len(text) // 2
+    with suppress(Exception):  # what is no pattern is refused when the case file is read
+        compile_pattern(text[:half])
+        for kind in (Regex, NotRegex):
+            with suppress(CheckError):
+                kind(pattern=text[:half]).check(text[half:])
+
+
+def judgement(text: str) -> None:
+    """Read what a judge said."""
+    with suppress(CheckError):
+        read_judgement(Completion(text=text, input_tokens=1, output_tokens=1), [], "answer")
+
+
+TARGETS: Mapping[Callable[[str], None], str] = {
+    case_file: CASES,
+    skill_file: SKILL,
+    answer: ANSWER,
+    pattern: PATTERN * 2,
+    judgement: '{"verdicts": [{"statement": 1, "holds": true, "quote": "answer"}]}',
+}
+"""Readers, and something like what they read."""
+
+
+def texts(seed: str) -> st.SearchStrategy[str]:
+    """Make texts of any kind, and the seed with parts replaced, doubled and left out."""
+    anything = st.text(st.characters(codec=None), max_size=300)
+    known = sorted(set(seed) | set("[]{}()\\\"'`~:,.-*+?|^$#&!\n\t \0"))
+    hard = ["[" * 500, "a" * 500, "{" * 200, "\ud800", "\u202e", "9" * 5000, "```\n"]
+    parts = st.text(st.sampled_from(known), max_size=40) | anything | st.sampled_from(hard)
+    cuts = st.tuples(st.integers(0, len(seed)), st.integers(0, len(seed)), parts)
+    return st.one_of(anything, st.lists(cuts, max_size=4).map(lambda cuts: _mutate(seed, cuts)))
+
+
+def run(target: Callable[[str], None], examples: int) -> float:
+    """Try a reader on many texts; return the most CPU time that one took, in seconds."""
+    longest = 0.0
+
+    @settings(
+        max_examples=examples,
+        deadline=None,
+        database=None,
+        suppress_health_check=[*HealthCheck],
+    )
+    @given(texts(TARGETS[target]))
+    def once(text: str) -> None:
+        nonlocal longest
+        start = time.process_time()
+        target(text)
+        longest = max(longest, time.process_time() - start)
+
+    once()
+    return longest
+
+
+def _of_file(text: str) -> str:
+    """Leave out what no file in UTF-8 can hold."""
+    return text.encode("utf-8", "ignore").decode()
+
+
+def _mutate(seed: str, cuts: list[tuple[int, int, str]]) -> str:
+    for start, end, part in cuts:
+        seed = seed[:start] + part + seed[end:]
+    return seed
+
+
+if __name__ == "__main__":
+    for target in TARGETS:
+        longest = run(target, int(sys.argv[1]))
+        print(f"{target.__name__}: {sys.argv[1]} examples, at most {longest:.2f} s of CPU time each")  # noqa: T201

@@ -1,0 +1,12 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from tests import fuzz
+
+
+@pytest.mark.parametrize("target", fuzz.TARGETS, ids=lambda target: target.__name__)
+def test_no_text_crashes_or_hangs_a_reader(target: Callable[[str], None]) -> None:
+    assert fuzz.run(target, examples=100) < fuzz.MOST_SECONDS
