@@ -12,7 +12,12 @@ from tests.reporting import cell, counted, report, run, trial
 
 def test_the_viewer_finds_what_it_reads() -> None:
     runs = [run(), run(passed=False, tokens=200, message="contains '37': not in the answer")]
-    written = report(cell(trial("a", "with_skill", runs), trial("a", "without_skill", [run()])))
+    arms = (
+        trial("a", "with_skill", runs),
+        trial("a", "without_skill", [run()]),
+        trial("a", "old_skill", [run()]),
+    )
+    written = report(cell(*arms))
 
     ((file, text),) = write_benchmarks(written, Path("benchmark.json"))
 

@@ -149,6 +149,20 @@ def test_the_difference_of_the_arms_is_shown_line_by_line() -> None:
     assert "<ins>37</ins>" in text
 
 
+def test_the_skill_as_it_was_has_a_place_beside_both_arms() -> None:
+    arms = [
+        trial("a", "with_skill", [run(), run()]),
+        trial("a", "without_skill", [run(passed=False)] * 2),
+        trial("a", "old_skill", [run(), run(passed=False, text="It was 36.")]),
+    ]
+
+    page = Page(write_html(report(cell(*arms))))
+
+    assert "was 1/2" in page.text
+    assert "With the skill as it was" in page.text
+    assert "It was 36." in page.text
+
+
 def test_a_thousand_trials_take_less_than_five_megabytes() -> None:
     answer = "\n".join(f"if (a[{n}] < b && c > d) <{n}>" for n in range(400))
     arms: tuple[Arm, ...] = ("with_skill", "without_skill")

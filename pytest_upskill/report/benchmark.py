@@ -15,9 +15,12 @@ from typing import Any
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate
-from pytest_upskill.plan import ARMS
+from pytest_upskill.plan import Arm
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.results import RunResult, TrialResult
+
+_ARMS: tuple[Arm, Arm] = ("with_skill", "without_skill")
+"""The configurations that the viewer knows."""
 
 _FIGURES = ("pass_rate", "time_seconds", "tokens")
 
@@ -42,8 +45,7 @@ def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
 def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
     cell = gate.cell
     numbers = {case: n for n, case in enumerate(dict.fromkeys(t.case for t in cell.trials), 1)}
-    # The format knows no other arms.
-    trials = [trial for arm in ARMS for trial in cell.trials if trial.arm == arm]
+    trials = [trial for arm in _ARMS for trial in cell.trials if trial.arm == arm]
     return {
         "metadata": {
             "skill_name": cell.skill,
@@ -100,7 +102,7 @@ def _figures(run: RunResult) -> dict[str, float]:
 
 def _summary(trials: Sequence[TrialResult]) -> dict[str, Any]:
     arms: dict[str, dict[str, dict[str, float]]] = {}
-    for arm in ARMS:
+    for arm in _ARMS:
         runs = [_figures(run) for trial in trials if trial.arm == arm for run in trial.runs]
         arms[arm] = {name: _spread([run[name] for run in runs]) for name in _FIGURES}
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
 from pytest_upskill.cells import ArmFigures, Cell, figures
+from pytest_upskill.plan import Arm
 from pytest_upskill.results import TrialResult
 from pytest_upskill.stats import CaseCounts, Interval, lift_interval
 
@@ -24,7 +26,7 @@ _ORDER: tuple[Standing, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLine:
-    """One case of a cell in both arms."""
+    """One case of a cell in its arms."""
 
     case: str
     line: int
@@ -32,11 +34,13 @@ class CaseLine:
     question: str
     with_skill: TrialResult | None
     without_skill: TrialResult | None
+    old_skill: TrialResult | None
 
     @property
     def trials(self) -> list[TrialResult]:
-        """Those of both arms that ran."""
-        return [trial for trial in (self.with_skill, self.without_skill) if trial is not None]
+        """Those of all arms that ran."""
+        arms = (self.with_skill, self.without_skill, self.old_skill)
+        return [trial for trial in arms if trial is not None]
 
     @property
     def counts(self) -> CaseCounts:
@@ -73,6 +77,13 @@ class CaseLine:
         return "always passes" if passes == self.counts.runs_with else "same"
 
 
+ARM_NAMES: Mapping[Arm, str] = {
+    "with_skill": "with the skill",
+    "without_skill": "without the skill",
+    "old_skill": "with the skill as it was",
+}
+
+
 def case_lines(cell: Cell) -> list[CaseLine]:
     """List the cases of a cell, those that call for a look first."""
     cases: dict[str, dict[str, TrialResult]] = {}
@@ -88,6 +99,7 @@ def case_lines(cell: Cell) -> list[CaseLine]:
                 question=first.question,
                 with_skill=arms.get("with_skill"),
                 without_skill=arms.get("without_skill"),
+                old_skill=arms.get("old_skill"),
             )
         )
     return sorted(lines, key=lambda case: (_ORDER.index(case.standing), case.difference or 0.0))

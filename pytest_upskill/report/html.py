@@ -13,7 +13,7 @@ from markupsafe import Markup
 
 from pytest_upskill.cells import CellVerdict
 from pytest_upskill.report import charts
-from pytest_upskill.report.cases import arm_figures, case_lines
+from pytest_upskill.report.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.report.charts import bar, scatter
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.excerpts import alike, arm_difference, shown
@@ -78,6 +78,7 @@ def _environment() -> Environment:
     environment.filters |= {"points": points, "percent": _percent, "shown": shown, "money": money}
     environment.globals |= {
         "alike": alike,
+        "arm_names": ARM_NAMES,
         "arm_difference": arm_difference,
         "arm_figures": arm_figures,
         "bar": bar,

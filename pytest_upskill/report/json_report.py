@@ -40,6 +40,7 @@ class Figures:
     token_ratio: TokenRatio | None
     with_skill: ArmFigures | None
     without_skill: ArmFigures | None
+    old_skill: ArmFigures | None
     missing: int
     """Runs without a usable reply."""
 
@@ -131,6 +132,7 @@ def _entry(gate: Gate) -> Entry:
         token_ratio=cell.token_ratio,
         with_skill=cell.with_skill,
         without_skill=cell.without_skill,
+        old_skill=cell.old_skill,
         missing=cell.missing,
     )
     decision = Decision(outcome=gate.outcome, text=gate.text, comparison=gate.comparison)
