@@ -11,8 +11,10 @@ from typing import Any
 
 import pytest
 
-# Imported before the first inner run: pytester drops what a run imported, and extension modules
-# such as PyYAML's do not survive a second import.
+# Imported before the first inner run: pytester drops what a run imported, extension modules such as
+# PyYAML's do not survive a second import, and the SDKs' takes a second.
+import pytest_upskill.providers.anthropic
+import pytest_upskill.providers.openai
 import pytest_upskill.run  # noqa: F401
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 from tests.scripted import script as script  # noqa: PLC0414  a fixture
