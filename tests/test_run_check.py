@@ -68,7 +68,7 @@ def test_an_answer_that_works_passes(level: Level, code: str) -> None:
         (ADD, "assert add(1, 2) == 4, 'bad sum'", "AssertionError: bad sum ("),
         (ADD, "def test_it():\n    assert not add(1, 2)", "AssertionError: assert not add(1, 2) ("),
         (ADD, "add(1)", "TypeError: add() missing 1 required positional argument: 'b' ("),
-        (ADD, "sub(1, 2)", "NameError: name 'sub' is not defined ("),
+        (ADD, "minus(1, 2)", "NameError: name 'minus' is not defined ("),
         ("def add(a, b:", "add(1, 2)", "SyntaxError: "),
         ("raise ValueError('no')", "pass", "ValueError: no ("),
         ("import numpy", "pass", "ModuleNotFoundError: No module named 'numpy' ("),
@@ -84,12 +84,13 @@ def test_an_answer_that_does_not_says_why(answer: str, code: str, message: str) 
 def test_a_traceback_is_told_in_lines_of_answer_and_test() -> None:
     result = run(python("def half(n):\n    return 1 / n"), "\nhalf(0)")
 
-    assert result.detail.splitlines() == [
+    without_marks = [line for line in result.detail.splitlines() if line.strip(" ~^")]
+    assert without_marks == [
         "Traceback (most recent call last):",
         "  test line 2, in <module>",
         "    half(0)",
         "  answer line 5, in half",
-        *(["    return 1 / n"] + ["           ~~^~~"] * ("~~^~~" in result.detail)),
+        "    return 1 / n",
         "ZeroDivisionError: division by zero",
     ]
 
