@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from pytest_upskill.cells import Cell
-from pytest_upskill.checks import CheckResult, Compile
+from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.compile import Compilers
 from pytest_upskill.gate import Gate
 from pytest_upskill.results import RunResult, TrialResult
@@ -61,7 +61,9 @@ def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, r
         root: Absolute path of the rootdir, which no report shows.
     """
     gates = tuple(_presentable(gate, root) for gate in gates)
-    built = any(check.name == Compile.name for run in _runs(gates) for check in run.checks)
+    built = any(
+        check.name in {Compile.name, Run.name} for run in _runs(gates) for check in run.checks
+    )
     session = Session(
         date=datetime.now(UTC).replace(microsecond=0),
         versions={
@@ -77,6 +79,7 @@ def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, r
             "fail_on": sorted(settings.fail_on),
             "max_tokens": settings.max_tokens,
             "compare": settings.compare,
+            "judge": settings.judge.resolved if settings.judge else None,
             "cache": settings.cache_mode,
             "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
         },
