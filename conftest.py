@@ -1,3 +1,37 @@
 """What the project's own tests and its example skills need from the rootdir."""
 
+from __future__ import annotations
+
+import os
+import shutil
+
+import pytest
+
+from pytest_upskill.checks import Compile
+from pytest_upskill.compile import Compilers
+
 pytest_plugins = ["pytester"]
+
+_ALSO = {"gcc": ["clang"], "g++": ["clang++"], "chromium": ["chromium-browser"]}
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker of tests that need more than Python."""
+    config.addinivalue_line("markers", "needs(*programs): skip the test where one is missing")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip a test whose programs are missing, or fail it where none may be."""
+    needed = (name for mark in item.iter_markers("needs") for name in mark.args)
+    if reason := next(filter(None, map(_missing, needed)), None):
+        # Set in CI, where nobody reads what was skipped.
+        (pytest.fail if "UPSKILL_TESTS_NEED_ALL" in os.environ else pytest.skip)(reason)
+
+
+def _missing(program: str) -> str | None:
+    if program == "nvcc":
+        # Not on PATH alone: the toolkit and its wheels have their own places.
+        reason = Compilers().missing(Compile(language="cuda"))
+        return reason and f"needs nvcc: {reason}"
+    found = any(map(shutil.which, [program, *_ALSO.get(program, [])]))
+    return None if found else f"needs {program}: install it on PATH"

@@ -273,6 +273,7 @@ def test_recordings_of_no_request_are_unused_but_further_runs_are_kept(tmp_path:
     assert [recording.subject for _, recording in unused] == ["an old skill's"]
 
 
+@pytest.mark.needs("git")
 def test_a_folder_that_nobody_chose_hides_itself_from_git(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     Cache(tmp_path / ".upskill" / "cache", "auto", hidden=True).store(REQUEST, URL, ANSWER, "x")

@@ -7,6 +7,8 @@ import pytest
 from tests.conftest import Run, WriteSkill
 from tests.repository import commit_all, git
 
+pytestmark = pytest.mark.needs("git")
+
 ARGS = ("--upskill-models=offline", "--upskill-changed-since=main", "skills")
 
 

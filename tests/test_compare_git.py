@@ -11,6 +11,8 @@ from tests.conftest import Run, WriteSkill
 from tests.repository import commit_all, git
 from tests.scripted import Script
 
+pytestmark = pytest.mark.needs("git")
+
 COMPARE, LENIENT = "--upskill-compare=main", "--upskill-min-pass-rate=0"
 OFFLINE = ("--upskill-models=offline", "skills")
 

@@ -14,6 +14,9 @@ from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox import Level, Limits, SandboxError
 from tests.compiling import SLOW, build
 
+pytestmark = pytest.mark.needs("gcc", "g++")
+
+NVCC = pytest.mark.needs("nvcc")
 SECRET = "sk_planted_key"
 
 
@@ -44,8 +47,10 @@ every_level = pytest.mark.parametrize("compilers", list(_each_level()), ids=lamb
         ("c", 'asm(".incbin \\"{secret}\\"");\n#error seen'),
         ("c", 'char s[] = {{\n#embed "{secret}"\n}};'),
         ("cpp", 'enum {{\n#include "{secret}"\n}};'),
-        ("cuda", '#include "{secret}"\n__global__ void k() {{}}'),
-        ("cuda", '__global__ void k() {{ asm(".include \\"{secret}\\";"); }}'),
+        pytest.param("cuda", '#include "{secret}"\n__global__ void k() {{}}', marks=NVCC),
+        pytest.param(
+            "cuda", '__global__ void k() {{ asm(".include \\"{secret}\\";"); }}', marks=NVCC
+        ),
     ],
 )
 def test_files_of_the_machine_do_not_reach_the_result(
@@ -60,6 +65,7 @@ def test_files_of_the_machine_do_not_reach_the_result(
     assert SECRET not in result.message + result.detail
 
 
+@pytest.mark.needs("nvcc")
 def test_a_warning_in_a_file_of_the_machine_does_not_hide_the_kernels(tmp_path: Path) -> None:
     header = tmp_path / "warns.h"
     header.write_text(f"#warning {SECRET}\n")
@@ -93,8 +99,10 @@ def test_the_environment_of_the_session_does_not_reach_the_result(
         ("c", "x;\n" * 100_000),
         ("c", "/*" * 500_000),
         ("c", "#error " + "../src/" * 100_000),
-        ("cuda", '__global__ void k() { asm("' + "bad.x;\\n\\n" * 9_000 + '"); }'),
-        ("cuda", "#include __FILE__\n#include __FILE__"),
+        pytest.param(
+            "cuda", '__global__ void k() { asm("' + "bad.x;\\n\\n" * 9_000 + '"); }', marks=NVCC
+        ),
+        pytest.param("cuda", "#include __FILE__\n#include __FILE__", marks=NVCC),
     ],
     ids=["templates", "constexpr", "include itself", "parentheses", "errors", "comments",
          "paths", "PTX", "nvcc includes"],

@@ -10,6 +10,8 @@ from pytest_upskill.checks import AtMost, CheckResult, Compile, Instruction
 from pytest_upskill.compile import CannotCompile, Compilers
 from tests.compiling import fenced
 
+pytestmark = pytest.mark.needs("nvcc")
+
 SHARED = """\
 __device__ __noinline__ float pick(float x, int i) {
   float all[64];

@@ -10,6 +10,8 @@ from pytest_upskill.checks import Compile
 from pytest_upskill.compile import CannotCompile, Compilers
 from tests.compiling import build, fenced
 
+pytestmark = pytest.mark.needs("gcc", "g++")
+
 
 @pytest.fixture(scope="module")
 def compilers() -> Compilers:

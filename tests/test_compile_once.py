@@ -29,6 +29,7 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return programs
 
 
+@pytest.mark.needs("gcc")
 def test_one_answer_is_built_once(runs: list[str]) -> None:
     compilers = Compilers("limits")
 
@@ -39,6 +40,7 @@ def test_one_answer_is_built_once(runs: list[str]) -> None:
     assert runs == ["../src/answer.c"]
 
 
+@pytest.mark.needs("g++")
 def test_one_answer_is_built_once_by_many_threads(runs: list[str]) -> None:
     compilers = Compilers("limits")
 
@@ -54,6 +56,7 @@ def test_one_answer_is_built_once_by_many_threads(runs: list[str]) -> None:
     ("language", "code", "flags"),
     [("cpp", "int x;", ()), ("c", "int y;", ()), ("c", "int x;", ("-O2",))],
 )
+@pytest.mark.needs("gcc", "g++")
 def test_another_question_is_another_build(
     runs: list[str], language: str, code: str, flags: tuple[str, ...]
 ) -> None:
@@ -65,6 +68,7 @@ def test_another_question_is_another_build(
     assert len(runs) == 2
 
 
+@pytest.mark.needs("g++")
 def test_closing_ends_a_build_undecided() -> None:
     compilers = Compilers()
     assert build(compilers, "cpp", "int x;").passed

@@ -11,6 +11,8 @@ from playwright.sync_api import Browser, Page, Request, sync_playwright
 from pytest_upskill.report.html import write_html
 from tests.reporting import cell, counted, report, run, trial
 
+pytestmark = pytest.mark.needs("chromium")
+
 HOSTILE = [
     "<script>document.title = 'owned'</script><img src=x onerror=\"document.title='owned'\">",
     "</pre></details></main><style>* { display: none !important }</style><h2>owned</h2>",

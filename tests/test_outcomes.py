@@ -135,6 +135,7 @@ def test_a_required_compiler_that_is_missing_is_an_error(
     result.stdout.fnmatch_lines(["no gcc or clang on PATH*"])
 
 
+@pytest.mark.needs("gcc")
 def test_an_answer_that_does_not_build_fails_with_the_line_of_the_answer(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:

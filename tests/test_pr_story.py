@@ -8,6 +8,8 @@ import pytest
 from tests.conftest import Run, WriteSkill
 from tests.repository import commit_all, git
 
+pytestmark = pytest.mark.needs("git")
+
 RUNS = ("--upskill-models=offline", "--upskill-runs=5", "skills")
 FACTS = {
     "budget": ("What is the retry budget of the billing service?", "37 attempts"),

@@ -124,6 +124,7 @@ def test_the_scripts_in_a_workflow_are_scripts(file: Path, tmp_path: Path) -> No
             assert process.returncode == 0, process.stdout
 
 
+@pytest.mark.needs("git")
 def test_the_shares_of_a_workflow_merge_into_one_report(project: Path) -> None:
     workflow = yaml.safe_load((CHECKOUT / "docs" / "workflows" / "shards.yml").read_text("utf-8"))
     scripts = [step["run"] for step in steps(workflow) if "run" in step]
@@ -139,6 +140,7 @@ def test_the_shares_of_a_workflow_merge_into_one_report(project: Path) -> None:
     assert (project / "report.html").exists()
 
 
+@pytest.mark.needs("git")
 def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     process = act(project, ARGS="--upskill-runs 2 -q")
 
@@ -148,6 +150,7 @@ def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     assert (project / "outputs").read_text("utf-8") == "verdict=helps\nlift=1.0000\nregressed=[]\n"
 
 
+@pytest.mark.needs("git")
 def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
     skill = project / "skills" / "yaml-parsing" / "SKILL.md"
     skill.write_text("---\nname: yaml-parsing\ndescription: Nothing.\n---\n", "utf-8")
@@ -159,6 +162,7 @@ def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
     assert 'regressed=["yaml-parsing on offline"]\n' in outputs
 
 
+@pytest.mark.needs("git")
 def test_the_action_tests_only_what_changed(project: Path) -> None:
     process = act(project, SINCE="main", ARGS="-v")
 
@@ -166,6 +170,7 @@ def test_the_action_tests_only_what_changed(project: Path) -> None:
     assert "git-commit-messages" not in process.stdout
 
 
+@pytest.mark.needs("git")
 def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
     process = act(project, SINCE="branch")
 
@@ -173,6 +178,7 @@ def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
     assert process.stdout == "no skill differs from branch\n"
 
 
+@pytest.mark.needs("git")
 def test_inputs_of_the_action_are_words_not_commands(project: Path) -> None:
     process = act(project, ARGS="-q $(touch owned) ; touch owned", PATHS="skills\n$(touch owned)")
 
