@@ -68,6 +68,12 @@ class Cell:
         """Runs of both arms without a usable reply."""
         return sum(len(trial.errors) for trial in self.trials)
 
+    @cached_property
+    def alpha(self) -> float:
+        """Error rate that is left for the last look, where there were looks before it."""
+        looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
+        return stats.last_look_alpha(1 if self.spared else looks)
+
     @property
     def spared(self) -> int:
         """Runs of both arms that were left out because the verdict was clear."""
@@ -147,10 +153,7 @@ class Cell:
         """What the runs say of the skill."""
         if self.missing_data:
             return "missing data"
-        looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
-        if self.spared:
-            return stats.verdict(self.counts)
-        return stats.verdict(self.counts, stats.last_look_alpha(looks))
+        return stats.verdict(self.counts, self.alpha)
 
     @cached_property
     def runs_needed(self) -> int | None:

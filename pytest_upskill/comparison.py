@@ -36,6 +36,8 @@ class Comparison:
     cases: tuple[ComparedCase, ...] = ()
     p: float = 1.0
     """Of ``stats.regression_test``; adjusted for the number of cells by ``adjust``."""
+    alpha: float = 0.05
+    """Error rate of the test."""
     drift: str = ""
     """Why the model, and not the skill, may be what has changed."""
     notes: tuple[str, ...] = ()
@@ -45,7 +47,7 @@ class Comparison:
     def dropped(self) -> bool:
         """Whether the cases pass less often, and not by chance."""
         difference = stats.lift([case.counts for case in self.cases])
-        return difference is not None and difference < 0 and stats.significant(self.p)
+        return difference is not None and difference < 0 and stats.significant(self.p, self.alpha)
 
     @property
     def regressed(self) -> bool:
@@ -111,7 +113,10 @@ def against_ref(cell: Cell) -> Comparison:
         for one, other in cell.old_pairs
     )
     return Comparison(
-        then=cell.ref, cases=cases, p=stats.regression_test([case.counts for case in cases])
+        then=cell.ref,
+        cases=cases,
+        p=stats.regression_test([case.counts for case in cases]),
+        alpha=cell.alpha,
     )
 
 

@@ -17,12 +17,12 @@ from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast
 from pytest_upskill.grade import Answer, statements_of
 from pytest_upskill.models import Model
-from pytest_upskill.plan import Trial
+from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.sandbox import SandboxError
 from pytest_upskill.settings import SETTINGS, Settings
-from pytest_upskill.stats import CaseCounts, early_verdict
+from pytest_upskill.stats import CaseCounts, early_gate, early_verdict
 
 RESOURCES = pytest.StashKey[Resources]()
 """What this process answers trials with."""
@@ -82,14 +82,16 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         lookahead=2 * concurrency if early else None,
         recording=_recording(config.invocation_params.args),
         judge=config.stash[SETTINGS].judge,
-        clear=_verdict_is_clear if settings.early_stop else None,
+        clear=_is_clear if settings.early_stop else None,
     )
     config.add_cleanup(fetcher.stop)
     return fetcher
 
 
-def _verdict_is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
-    return early_verdict(cases, done, planned) is not None
+def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int, against: Arm) -> bool:
+    """Tell whether the verdict, or the gate where the skill is compared, needs no more rounds."""
+    early = early_gate if against == "old_skill" else early_verdict
+    return early(cases, done, planned) is not None
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:

@@ -7,11 +7,13 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 from pytest_upskill.grade import Answer, grade
-from pytest_upskill.plan import Trial
+from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.stats import CaseCounts
 
-Clear = Callable[[Sequence[CaseCounts], int, int], bool]
-"""Tells, by counts, rounds done and rounds planned, whether a cell needs no further round."""
+Clear = Callable[[Sequence[CaseCounts], int, int, Arm], bool]
+"""Tells by counts, rounds done, rounds planned and the arm that the skill is held against whether a
+cell needs no further round.
+"""
 
 
 class Rounds:
@@ -55,6 +57,8 @@ class _Cell:
     def __init__(self, trials: Sequence[Trial], clear: Clear) -> None:
         self._cases = list(dict.fromkeys(trial.case.id for trial in trials))
         self._clear = clear
+        compared = any(trial.arm == "old_skill" for trial in trials)
+        self._against: Arm = "old_skill" if compared else "without_skill"
         self.rounds = trials[0].runs
         """Rounds there will be, as far as is decided."""
         self._waiting = [len(trials)] * self.rounds
@@ -71,7 +75,7 @@ class _Cell:
         done = run + 1
         if self._waiting[run] or done == len(self._waiting):
             return
-        if self._clear(self._counts(), done, len(self._waiting)):
+        if self._clear(self._counts(), done, len(self._waiting), self._against):
             self.rounds = done
         for event in self.decided[done:] if self.rounds == done else [self.decided[done]]:
             event.set()
@@ -81,8 +85,8 @@ class _Cell:
             CaseCounts(
                 self._passes[case, "with_skill"],
                 self._runs[case, "with_skill"],
-                self._passes[case, "without_skill"],
-                self._runs[case, "without_skill"],
+                self._passes[case, self._against],
+                self._runs[case, self._against],
             )
             for case in self._cases
         ]

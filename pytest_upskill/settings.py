@@ -260,14 +260,16 @@ def _path(config: pytest.Config, name: str) -> Path | None:
 
 
 def _early_stop(config: pytest.Config) -> bool:
-    """Refuse what would leave no whole data to compare or to keep."""
+    """Refuse what needs the runs that an early stop leaves out."""
     if not _value(config, "early_stop"):
         return False
-    for name in ("compare", "baseline_update"):
-        if config.getoption(f"upskill_{name}"):
+    for given, option in (
+        (_value(config, "compare") == "baseline", "--upskill-compare baseline"),
+        (config.getoption("upskill_baseline_update"), "--upskill-baseline-update"),
+    ):
+        if given:
             raise pytest.UsageError(
-                f"--upskill-early-stop leaves out runs that {_option(name)} needs: "
-                "leave one of them out"
+                f"--upskill-early-stop leaves out runs that {option} needs: leave one of them out"
             )
     return True
 

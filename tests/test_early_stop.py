@@ -6,6 +6,7 @@ import pytest
 
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback
+from tests.repository import commit_all
 
 CASES = [
     {"id": f"budget-{n}", "input": f"{QUESTION} ({n})", "expected": {"contains": "37"}}
@@ -61,6 +62,28 @@ def test_an_open_verdict_takes_every_round(
     assert result.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 3 * 2 * len(CASES)
     result.stdout.no_fnmatch_line("early stop:*")
+
+
+def test_a_skill_no_worse_than_at_the_ref_needs_two_rounds(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
+) -> None:
+    skill = write_skill(*CASES) / "SKILL.md"
+    commit_all(pytester.path)
+    skill.write_text(skill.read_text("utf-8") + "\nSay it in a sentence.\n", "utf-8")
+    # As good without the skill: of its worth there would be no verdict yet.
+    loopback.answer = lambda _: "It is 37, as everybody knows."
+
+    result = run(
+        f"--upskill-models=m=some@{loopback.openai_url}",
+        "--upskill-runs=5",
+        "--upskill-early-stop",
+        "--upskill-compare=main",
+        "skills",
+    )
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 2 * 3 * len(CASES)
+    result.stdout.fnmatch_lines(["early stop: the verdicts were clear without 45 answers"])
 
 
 def test_a_baseline_needs_every_run(run_once: Run, write_skill: WriteSkill) -> None:

@@ -10,7 +10,7 @@ from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
 from pytest_upskill.grade import Answer
 from pytest_upskill.models import parse_model
-from pytest_upskill.plan import Trial, plan
+from pytest_upskill.plan import Arm, Trial, plan
 from pytest_upskill.rounds import Rounds
 from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts
@@ -60,7 +60,7 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
     asked = trials(runs=5)
     looks: list[tuple[int, int]] = []
 
-    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: Arm) -> bool:
         looks.append((rounds, planned))
         assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
         return rounds == 2
@@ -75,7 +75,7 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
     asked = trials(cases=1, runs=2)
     seen: list[CaseCounts] = []
 
-    def clear(counts: Sequence[CaseCounts], _: int, __: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], _: int, __: int, ___: Arm) -> bool:
         seen.extend(counts)
         return True
 
