@@ -12,7 +12,7 @@ from pytest_upskill.baseline import Baseline, BaselineError, read_baselines
 from pytest_upskill.baseline_update import update_baselines
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate, decide_all
-from pytest_upskill.report.properties import gate_properties
+from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
 
@@ -107,7 +107,7 @@ class Ledger:
                 outcome=outcome,
                 longrepr=longrepr,
                 when=when,
-                user_properties=gate_properties(gate),
+                user_properties=cell_properties(gate.cell, gate.comparison),
             )
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)

@@ -7,7 +7,6 @@ from statistics import fmean
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.comparison import Comparison
-from pytest_upskill.gate import Gate
 from pytest_upskill.results import RunResult, TrialResult
 
 Properties = list[tuple[str, str]]
@@ -39,15 +38,14 @@ def trial_properties(result: TrialResult) -> Properties:
     ]
 
 
-def gate_properties(gate: Gate) -> Properties:
+def cell_properties(cell: Cell, comparison: Comparison | None) -> Properties:
     """List what a cell measured; rates and lift are fractions, tokens are means of a run."""
-    cell = gate.cell
     return [
         ("upskill.skill", cell.skill),
         ("upskill.model", cell.model),
         ("upskill.model.resolved", cell.resolved),
         *((f"upskill.{name}", value) for name, value in cell_figures(cell)),
-        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
+        *((f"upskill.{name}", value) for name, value in _comparison_figures(comparison)),
     ]
 
 
