@@ -52,13 +52,8 @@ def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | No
         BadFile: It is no YAML, or nested too deeply.
     """
     try:
-        depth = 0
-        for event in yaml.parse(text, Loader=_Loader):
-            depth += isinstance(event, yaml.CollectionStartEvent)
-            depth -= isinstance(event, yaml.CollectionEndEvent)
-            if depth > max_depth:
-                what = f"nested over {max_depth} levels deep"
-                raise BadFile([_problem(event.start_mark, what, first_line)])
+        if sum(map(text.count, "[{-?:")) > max_depth:  # each collection begins with one
+            _check_depth(text, max_depth, first_line)
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
@@ -68,6 +63,16 @@ def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | No
         line = text.count("\n", 0, text.find(chr(error.character))) + first_line
         what = f"not YAML: control character U+{error.character:04X}: remove it"
         raise BadFile([Problem(line=line, column=1, what=what)]) from None
+
+
+def _check_depth(text: str, max_depth: int, first_line: int) -> None:
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > max_depth:
+            what = f"nested over {max_depth} levels deep"
+            raise BadFile([_problem(event.start_mark, what, first_line)])
 
 
 def _problem(mark: Any, what: str, first_line: int) -> Problem:
