@@ -24,6 +24,8 @@ every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
 
 EXAMPLES = CHECKOUT / "example_skills"
 CASES_PAGE = CHECKOUT / "docs" / "writing-cases.md"
+README = CHECKOUT / "README.md"
+COMPILES = pytest.mark.needs("gcc", "g++", "nvcc")
 ALL_GREEN = "pytest --upskill-models offline --upskill-require-compilers skills"
 LANGUAGES = {"console", "json", "markdown", "python", "text", "toml", "yaml"}
 FREE_MODELS = ("offline", "acme:")
@@ -43,7 +45,11 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-@every_page
+@pytest.mark.parametrize(
+    "page",
+    [pytest.param(page, marks=COMPILES if page == README else ()) for page in PAGES],
+    ids=page_name,
+)
 def test_what_a_page_shows_in_a_terminal_is_what_happens(page: Path, folder: Path) -> None:
     if any((fence.title or "").startswith("skills/") for fence in fences(page)):
         shutil.rmtree(folder / "skills")
@@ -73,13 +79,14 @@ def test_the_links_of_a_page_lead_somewhere(page: Path) -> None:
 
 
 def test_the_readme_shows_a_case_file_that_can_be_read(folder: Path) -> None:
-    (value,) = _json_of(fences(CHECKOUT / "README.md"))
+    (value,) = _json_of(fences(README))
     case_file = folder / "skills" / "git-commit-messages" / "skill_meta.json"
     case_file.write_text(json.dumps(value), "utf-8")
 
     assert len(load_skill(case_file).cases) == 1
 
 
+@COMPILES
 def test_every_case_shown_is_green_with_its_skill(folder: Path) -> None:
     shown = fences(CASES_PAGE)
     (text,) = (fence for fence in shown if fence.language == "markdown")

@@ -64,6 +64,7 @@ def test_an_open_verdict_takes_every_round(
     result.stdout.no_fnmatch_line("early stop:*")
 
 
+@pytest.mark.needs("git")
 def test_a_skill_no_worse_than_at_the_ref_needs_two_rounds(
     run: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
 ) -> None:
