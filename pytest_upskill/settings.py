@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar, get_args
+from typing import Literal, TypeVar, get_args
 
 import pytest
 
 from pytest_upskill.cache import MODES, Mode
 from pytest_upskill.git import GitError, merge_base
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models
+from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox import LEVELS, Level
 
@@ -102,58 +103,44 @@ class Settings:
         Raises:
             pytest.UsageError: An option cannot be used as it is; the message says what to write.
         """
-        min_pass_rate = _rate(config, "min_pass_rate")
+        min_pass_rate = rate(config, "min_pass_rate")
         return cls(
             models=_models(config),
             judge=_judge(config),
-            runs=_positive(config, "runs", 1),
+            runs=positive(config, "runs", 1),
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
             gate_min_pass_rate=min_pass_rate,
-            gate_min_lift=_rate(config, "min_lift", low=-1.0),
+            gate_min_lift=rate(config, "min_lift", low=-1.0),
             fail_on=_fail_on(config),
             compare=_ref(config, "compare", other="baseline"),
             changed_since=_ref(config, "changed_since"),
             baseline_update=bool(config.getoption("upskill_baseline_update")),
             baselines=config.rootpath / ".upskill" / "baselines",
             early_stop=_early_stop(config),
-            concurrency=_positive(config, "concurrency", 20),
-            max_tokens=_positive(config, "max_tokens", 8192),
-            timeout=float(_positive(config, "timeout", 120)),
-            require_compilers=bool(_value(config, "require_compilers")),
-            sandbox=_choice(config, "sandbox", LEVELS),
-            cache_mode=_choice(config, "cache", MODES),
+            concurrency=positive(config, "concurrency", 20),
+            max_tokens=positive(config, "max_tokens", 8192),
+            timeout=float(positive(config, "timeout", 120)),
+            require_compilers=bool(value_of(config, "require_compilers")),
+            sandbox=choice(config, "sandbox", LEVELS),
+            cache_mode=choice(config, "cache", MODES),
             cache_dir=_cache_dir(config),
-            cache_hidden=not _value(config, "cache_dir"),
+            cache_hidden=not value_of(config, "cache_dir"),
             max_cost=_max_cost(config),
             prices=_prices(config),
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
-            junit_properties=_words(config, "junit_properties", MIRRORS) or (),
+            junit_properties=words(config, "junit_properties", MIRRORS) or (),
             shard=_shard(config),
         )
-
-
-def _value(config: pytest.Config, name: str) -> Any:
-    """Read one option: command line, then ini file."""
-    given = config.getoption(f"upskill_{name}")
-    if given is not None:
-        return given
-    key = f"upskill_{name}"
-    try:
-        return config.getini(key)
-    except (TypeError, ValueError, pytest.UsageError) as error:
-        # pytest names the key only where TOML holds another type.
-        where = "" if key in str(error) else f"{key} in {config.inipath}: "
-        raise pytest.UsageError(f"{where}{error}") from None
 
 
 def _models(config: pytest.Config) -> tuple[Model, ...]:
     try:
         models = parse_models(
-            _value(config, "models"),
+            value_of(config, "models"),
             aliases={**ALIASES, **_aliases(config)},
-            default_base_url=_value(config, "base_url") or None,
+            default_base_url=value_of(config, "base_url") or None,
         )
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
@@ -163,14 +150,14 @@ def _models(config: pytest.Config) -> tuple[Model, ...]:
 
 
 def _judge(config: pytest.Config) -> Model | None:
-    given = _value(config, "judge")
+    given = value_of(config, "judge")
     if not given:
         return None
     try:
         judge = parse_model(
             given,
             aliases={**ALIASES, **_aliases(config)},
-            default_base_url=_value(config, "base_url") or None,
+            default_base_url=value_of(config, "base_url") or None,
         )
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-judge: {error}") from None
@@ -191,47 +178,24 @@ def _aliases(config: pytest.Config) -> dict[str, str]:
     return aliases
 
 
-def _positive(config: pytest.Config, name: str, default: int) -> int:
-    value = _value(config, name)
-    if value is None:
-        return default
-    if value < 1:
-        raise pytest.UsageError(f"{_option(name)} must be at least 1, got {value}")
-    return int(value)
-
-
 def _ref(config: pytest.Config, name: str, *, other: str | None = None) -> str | None:
     """Read a git ref, or a word that stands for something else."""
-    ref = _value(config, name) or None
+    ref = value_of(config, name) or None
     try:
         if ref not in {None, other}:
             merge_base(config.rootpath, ref)
     except GitError as error:
-        raise pytest.UsageError(f"{_option(name)}: {error}") from None
+        raise pytest.UsageError(f"{option_of(name)}: {error}") from None
     return ref
 
 
 def _fail_on(config: pytest.Config) -> frozenset[FailOn]:
-    words = _words(config, "fail_on", FAIL_ON)
-    return frozenset({"hurts", "regression"} if words is None else words)
-
-
-def _words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...] | None:
-    """Read a comma list of known words, None where nothing was given."""
-    given = _value(config, name)
-    if given is None:
-        return None
-    words = [word.strip() for word in given.split(",") if word.strip()]
-    for word in words:
-        if word not in known:
-            raise pytest.UsageError(
-                f"{_option(name)}: no such word {word!r}: write any of {', '.join(known)}"
-            )
-    return tuple(word for word in known if word in words)
+    given = words(config, "fail_on", FAIL_ON)
+    return frozenset({"hurts", "regression"} if given is None else given)
 
 
 def _shard(config: pytest.Config) -> tuple[int, int] | None:
-    value = _value(config, "shard")
+    value = value_of(config, "shard")
     if value is None:
         return None
     match = _SHARD.fullmatch(value)
@@ -244,27 +208,18 @@ def _shard(config: pytest.Config) -> tuple[int, int] | None:
 
 
 def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
-    file = _path(config, name.replace("-", "_"))
+    file = path(config, name.replace("-", "_"))
     if file is not None and file.is_dir():
         raise pytest.UsageError(f"--upskill-{name}: {file} is a folder: write the name of a file")
     return file
 
 
-def _path(config: pytest.Config, name: str) -> Path | None:
-    """Take what the command line names from where it was given, and the rest from the rootdir."""
-    given = config.getoption(f"upskill_{name}")
-    if given is not None:
-        return Path(config.invocation_params.dir, given)
-    value = _value(config, name)
-    return Path(config.rootpath, value) if value else None
-
-
 def _early_stop(config: pytest.Config) -> bool:
     """Refuse what needs the runs that an early stop leaves out."""
-    if not _value(config, "early_stop"):
+    if not value_of(config, "early_stop"):
         return False
     for given, option in (
-        (_value(config, "compare") == "baseline", "--upskill-compare baseline"),
+        (value_of(config, "compare") == "baseline", "--upskill-compare baseline"),
         (config.getoption("upskill_baseline_update"), "--upskill-baseline-update"),
     ):
         if given:
@@ -275,14 +230,14 @@ def _early_stop(config: pytest.Config) -> bool:
 
 
 def _cache_dir(config: pytest.Config) -> Path:
-    folder = _path(config, "cache_dir") or config.rootpath / DEFAULT_CACHE
+    folder = path(config, "cache_dir") or config.rootpath / DEFAULT_CACHE
     if folder.exists() and not folder.is_dir():
         raise pytest.UsageError(f"--upskill-cache-dir: {folder} is not a folder: name another")
     return folder
 
 
 def _max_cost(config: pytest.Config) -> float | None:
-    value = _value(config, "max_cost")
+    value = value_of(config, "max_cost")
     if value is not None and not value > 0:
         raise pytest.UsageError(f"--upskill-max-cost must be more than 0 dollars, got {value:g}")
     return None if value is None else float(value)
@@ -299,27 +254,3 @@ def _prices(config: pytest.Config) -> dict[str, OwnPrice]:
             )
         prices[match["label"]] = OwnPrice(input=float(match["in"]), output=float(match["out"]))
     return prices
-
-
-def _rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
-    value = _value(config, name)
-    if value is None:
-        return None
-    if not low <= value <= 1:
-        raise pytest.UsageError(
-            f"{_option(name)} must be between {low:g} and 1, got {value:g}: write 0.2 for 20 points"
-        )
-    return float(value)
-
-
-def _choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
-    value = _value(config, name) or choices[0]
-    if value not in choices:
-        raise pytest.UsageError(
-            f"{_option(name)}: no such choice {value!r}: write one of {', '.join(choices)}"
-        )
-    return choices[choices.index(value)]
-
-
-def _option(name: str) -> str:
-    return "--upskill-" + name.replace("_", "-")

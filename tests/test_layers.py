@@ -30,7 +30,7 @@ MAP = {
     "reports": "report report.*",
     "decisions": "gate baseline_update",
     # 2: one frozen value
-    "settings": "settings",
+    "settings": "settings options",
     # 1: do I/O, know nothing of pytest
     "answers": "answers daemon fetch first_calls forecast handover judging retry",
     "the outer world": (

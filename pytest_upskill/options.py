@@ -1,0 +1,86 @@
+"""Options by kind: command line before ini file, and a UsageError for what cannot be used."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+
+C = TypeVar("C", bound=str)
+
+
+def value_of(config: pytest.Config, name: str) -> Any:
+    """Read one option: command line, then ini file."""
+    given = config.getoption(f"upskill_{name}")
+    if given is not None:
+        return given
+    key = f"upskill_{name}"
+    try:
+        return config.getini(key)
+    except (TypeError, ValueError, pytest.UsageError) as error:
+        # pytest names the key only where TOML holds another type.
+        where = "" if key in str(error) else f"{key} in {config.inipath}: "
+        raise pytest.UsageError(f"{where}{error}") from None
+
+
+def positive(config: pytest.Config, name: str, default: int) -> int:
+    """Read a whole number of at least 1."""
+    value = value_of(config, name)
+    if value is None:
+        return default
+    if value < 1:
+        raise pytest.UsageError(f"{option_of(name)} must be at least 1, got {value}")
+    return int(value)
+
+
+def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
+    """Read a fraction from ``low`` to 1, None where nothing was given."""
+    value = value_of(config, name)
+    if value is None:
+        return None
+    if not low <= value <= 1:
+        raise pytest.UsageError(
+            f"{option_of(name)} must be between {low:g} and 1, got {value:g}: "
+            "write 0.2 for 20 points"
+        )
+    return float(value)
+
+
+def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
+    """Read one of ``choices``, the first where nothing was given."""
+    value = value_of(config, name) or choices[0]
+    if value not in choices:
+        raise pytest.UsageError(
+            f"{option_of(name)}: no such choice {value!r}: write one of {', '.join(choices)}"
+        )
+    return choices[choices.index(value)]
+
+
+def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...] | None:
+    """Read a comma list of known words, None where nothing was given."""
+    given = value_of(config, name)
+    if given is None:
+        return None
+    written = [word.strip() for word in given.split(",") if word.strip()]
+    for word in written:
+        if word not in known:
+            raise pytest.UsageError(
+                f"{option_of(name)}: no such word {word!r}: write any of {', '.join(known)}"
+            )
+    return tuple(word for word in known if word in written)
+
+
+def path(config: pytest.Config, name: str) -> Path | None:
+    """Take what the command line names from where it was given, and the rest from the rootdir."""
+    given = config.getoption(f"upskill_{name}")
+    if given is not None:
+        return Path(config.invocation_params.dir, given)
+    value = value_of(config, name)
+    return Path(config.rootpath, value) if value else None
+
+
+def option_of(name: str) -> str:
+    """Write the option as on the command line."""
+    return "--upskill-" + name.replace("_", "-")
