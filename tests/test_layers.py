@@ -38,7 +38,7 @@ MAP = {
         "formats formats.* git history"
     ),
     # 0: pure
-    "words": "report.text report.properties",
+    "words": "report.text",
     "figures": "cells comparison baseline rounds stats stats.*",
     "trials": "plan grade results completion models",
     "skills": "skill extensions lint",
