@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn, TypeVar, TypeVarTuple, cast
 
+_AGAIN_S = 0.1
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
@@ -40,7 +41,8 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
         return _call_in_child(seconds, function, args)
     handler = signal.signal(signal.SIGVTALRM, _time_out)
     try:
-        timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
+        # Again and again: raised in a finaliser or a callback of the collector, it is ignored.
+        timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
         try:
             return function(*args)
         finally:

@@ -3,6 +3,7 @@ from __future__ import annotations
 import signal
 import warnings
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any
 
 import pytest
@@ -20,6 +21,7 @@ from pytest_upskill.checks import (
     NotRegex,
     Regex,
 )
+from pytest_upskill.cpu_limit import call_limited
 
 ANSWER = "Here is the function:\n\ndef clean(text):\n    return text.strip()\n"
 SEEN = "the answer (64 characters; begins 'Here is the function:\\n\\ndef clean(text):…')"
@@ -196,6 +198,18 @@ def test_a_search_leaves_the_signals_as_they_were() -> None:
         assert signal.getitimer(signal.ITIMER_VIRTUAL) == (0, 0)
     finally:
         signal.signal(signal.SIGVTALRM, before)
+
+
+def test_a_time_limit_that_was_ignored_comes_again() -> None:
+    def stubborn() -> None:
+        with suppress(TimeoutError):
+            while True:
+                pass
+        while True:
+            pass
+
+    with pytest.raises(TimeoutError):
+        call_limited(0.1, stubborn)
 
 
 @pytest.mark.usefixtures("_impatient")

@@ -17,7 +17,7 @@ def checks(pytester: pytest.Pytester) -> None:
 
 
 def _example(word: str) -> str:
-    examples = PAGE.read_text("utf-8").split("```python title=conftest.py\n")[1:]
+    examples = PAGE.read_text("utf-8").split('```python title="conftest.py"\n')[1:]
     (code,) = [code.partition("```")[0] for code in examples if word in code]
     return code
 
