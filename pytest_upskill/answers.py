@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import partial
@@ -162,7 +162,8 @@ class _Asker:
         answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
         if answer.completion is None:
             return answer
-        answer = await self._compile(trial, answer.completion)
+        if sandboxed := [check for check in trial.case.checks if isinstance(check, Sandboxed)]:
+            answer = await self._compile(sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer
         return await self._judged(self._judge, trial, answer, subject)
@@ -257,13 +258,12 @@ class _Asker:
         client = await in_daemon_thread(host.open)
         return RetryingClient(client, slots=Slots(self._concurrency))
 
-    async def _compile(self, trial: Trial, completion: Completion) -> Answer:
+    async def _compile(self, checks: Sequence[Sandboxed], completion: Completion) -> Answer:
         """Let compilers, beside further requests, look at the code in the answer."""
         loop = asyncio.get_running_loop()
         builds = [
             loop.run_in_executor(self._threads, self._compilers.decide, check, completion.text)
-            for check in trial.case.checks
-            if isinstance(check, Sandboxed)
+            for check in checks
         ]
         try:
             return Answer(completion=completion, compiled=tuple(await asyncio.gather(*builds)))

@@ -7,7 +7,6 @@ import pytest
 from pytest_upskill.answers import Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
-from pytest_upskill.changed_since import ChangedSince
 from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import languages_of
 from pytest_upskill.fetch import Fetcher
@@ -16,7 +15,6 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.prices import Prices
-from pytest_upskill.prune import Prune
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
 from pytest_upskill.report.progress import Progress
@@ -24,7 +22,6 @@ from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
 from pytest_upskill.settings import SETTINGS, Settings
-from pytest_upskill.shard import Shard
 from pytest_upskill.xdist import Controller, HandedAnswers
 
 
@@ -44,9 +41,13 @@ def start(config: pytest.Config) -> None:
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     if settings.changed_since is not None:
+        from pytest_upskill.changed_since import ChangedSince
+
         changed = ChangedSince(config, settings.changed_since)
         plugins.register(changed, "upskill-changed-since")
     if settings.shard is not None:
+        from pytest_upskill.shard import Shard
+
         plugins.register(Shard(*settings.shard), "upskill-shard")
     if hasattr(config, "workerinput"):
         answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
@@ -61,6 +62,8 @@ def start(config: pytest.Config) -> None:
     spending = Spending(config, settings, ledger)
     plugins.register(spending, "upskill-spending")
     if settings.prune:
+        from pytest_upskill.prune import Prune
+
         plugins.register(Prune(config, settings), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         own = config.stash[ANSWERS] = OwnAnswers(config, spending)
