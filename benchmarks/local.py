@@ -40,7 +40,7 @@ def warm(bench: Bench) -> Iterator[Row]:
         yield Row(
             work=work,
             measured=f"{wall(ours):.2f} s, {requests} requests, SDKs: {', '.join(sdks) or 'none'}",
-            floor=f"{wall(floor):.2f} s plain pytest",
+            floor=f"{wall(floor):.2f} s plain pytest (CPU {cpu(floor):.2f} s)",
             ratio=f"{ratio:.2f} (CPU {cpu(ours) / cpu(floor):.2f})",
             bar=f"{'≤ 0.5 s' if trials < 1000 else '≤ 1.6'}, 0 requests, no SDK",
             met=quick and not requests and not sdks,
@@ -93,8 +93,9 @@ def _environment(folder: Path, *packages: str) -> Path:
 
 
 def growth(bench: Bench) -> Iterator[Row]:
-    """Time and memory from 100 to 10,000 trials: asked for, and from a warm cache."""
+    """CPU and memory from 100 to 10,000 trials: asked for, and from a warm cache."""
     sizes = (100, 300, 1000, 3000, 10_000)
+    names = ", ".join(f"{size:,}" for size in sizes)
     curves: dict[str, list[Cost]] = {"asked": [], "warm": []}
     for trials in sizes:
         root, cache = bench.skills(trials), bench.fresh()
@@ -102,12 +103,12 @@ def growth(bench: Bench) -> Iterator[Row]:
             curve.append(bench.measure(root, CALM, concurrency=50, cache=cache, trials=trials))
     for name, curve in curves.items():
         small, middle, large = curve[0], curve[2], curve[4]
-        early = (middle.wall - small.wall) / 900
-        late = (large.wall - middle.wall) / 9000
+        early = (middle.cpu - small.cpu) / 900
+        late = (large.cpu - middle.cpu) / 9000
         heavier = (large.megabytes - middle.megabytes) / 9
         yield Row(
-            work=f"growth, {name}: {', '.join(f'{size:,}' for size in sizes)} trials",
-            measured=" / ".join(f"{run.wall:.2f} s, {run.megabytes:.0f} MB" for run in curve),
+            work=f"growth of CPU and memory, {name}: {names} trials",
+            measured=" / ".join(f"{run.cpu:.2f} s, {run.megabytes:.0f} MB" for run in curve),
             floor=f"{1000 * early:.2f} ms a trial from 100 to 1,000",
             ratio=f"{late / early:.2f} ({1000 * late:.2f} ms, {heavier:.1f} MB per 1,000)",
             bar="linear: ≤ 1.15",
