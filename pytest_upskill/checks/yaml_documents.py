@@ -7,6 +7,7 @@ from typing import Any
 import yaml
 
 _MAX_ALIASES = 1000
+_MAX_DEPTH = 100
 _MAX_MERGED = 10_000
 
 
@@ -17,12 +18,20 @@ class _Loader(yaml.SafeLoader):
     """
 
     _aliases = 0
+    _depth = 0
 
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
         self._aliases += self.check_event(yaml.AliasEvent)
         if self._aliases > _MAX_ALIASES:
             raise ValueError(f"it has over {_MAX_ALIASES} aliases")
-        return super().compose_node(parent, index)
+        # Well before Python's own limit, which takes seconds to reach and is not always the same.
+        if self._depth == _MAX_DEPTH:
+            raise ValueError("nested too deeply")
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
 
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
