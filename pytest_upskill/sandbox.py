@@ -50,6 +50,7 @@ exec "$@"
 """
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
+_PAUSE_S = 0.1
 _UNPRINTABLE = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
@@ -240,7 +241,10 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, byt
     with process.stdout as stdout, selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(left):
+            if not selector.select(min(left, _PAUSE_S)):
+                # A child that left the group would keep the pipe open for as long as it likes.
+                if process.poll() is not None:
+                    break
                 continue
             chunk = os.read(stdout.fileno(), 1 << 16)
             output += chunk

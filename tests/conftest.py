@@ -9,10 +9,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+# Imported before the first inner run, as what is below: pytester drops what a run imported. httpx2
+# imports httpcore2 at the first request, and knows the exceptions of the first import alone.
+import httpcore2  # noqa: F401
 import pytest
 
-# Imported before the first inner run: pytester drops what a run imported, extension modules such as
-# PyYAML's do not survive a second import, and the SDKs' takes a second.
+# Extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a second.
 import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
 import pytest_upskill.run  # noqa: F401

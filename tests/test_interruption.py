@@ -51,9 +51,11 @@ def start(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Iterator
     started: list[subprocess.Popen[str]] = []
 
     def start(*more: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-m", "pytest", "-p", "no:anyio", "-p", "no:hypothesispytest"]
+        # What is started in the background of a script ignores Ctrl-C, and so would its children.
+        command = ["env", "--default-signal=INT", sys.executable, "-m", "pytest"]
+        others = ["-p", "no:anyio", "-p", "no:hypothesispytest"]
         process = subprocess.Popen(
-            [*command, *args, *more],
+            [*command, *others, *args, *more],
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
