@@ -30,7 +30,7 @@ ALL_GREEN = "pytest --upskill-models offline --upskill-require-compilers skills"
 LANGUAGES = {"console", "json", "markdown", "python", "text", "toml", "yaml"}
 FREE_MODELS = ("offline", "acme:")
 INSTALLED = {
-    *("-e .", "-e '.[dev]'", "pytest-upskill"),
+    *("-e .", "-e '.[dev]'", "-e '.[openai,anthropic,xdist]'", "pytest-upskill"),
     *(f"'pytest-upskill[{extra}]'" for extra in ("anthropic", "openai", "cuda", "xdist", "all")),
 }
 PROVEN_BY_CI = {"pytest", "./check", ".ci/run"}
