@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
-from pytest_upskill.checks import CheckError, Sandboxed
+from pytest_upskill.checks import CheckError, Judge, Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.daemon import in_daemon_thread
@@ -98,9 +98,13 @@ def fetch_answers(
         trials, hosts, resources, concurrency=concurrency, recording=recording, judge=judge
     )
     rounds = Rounds(trials.values(), clear) if clear is not None else None
+    known: dict[Key, Answer] = {}
     lanes: dict[Host, list[Key]] = {}
     for key in _in_turn(trials, by_round=rounds is not None):
-        lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
+        if rounds is None and (answer := asker.recorded(key)):
+            known[key] = answer
+        else:
+            lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
 
     async def answer_in_turn(key: Key) -> Answer:
         assert rounds is not None
@@ -115,6 +119,7 @@ def fetch_answers(
         # Twice the slots: one sleeping out a rate limit, or compiling, leaves its slot to another.
         width=2 * concurrency,
         lookahead=lookahead,
+        known=known,
         close=asker.aclose,
     )
 
@@ -153,6 +158,20 @@ class _Asker:
         self._threads = ThreadPoolExecutor(
             len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
         )
+
+    def recorded(self, key: Key) -> Answer | None:
+        """Read one run's answer, if it is recorded and nothing but its text is to be looked at.
+
+        Here, not on the loop: a thread that reads files beside one that runs items loses more time
+        to Python's interpreter lock than to the files.
+        """
+        nodeid, run = key
+        trial = self._trials[nodeid]
+        host = self._hosts[trial.model]
+        if not host.recorded or any(isinstance(c, Sandboxed | Judge) for c in trial.case.checks):
+            return None
+        completion = self._cache.load(request(trial, run), host.url)
+        return None if completion is None else Answer(completion=completion)
 
     async def answer(self, key: Key) -> Answer:
         """Get one run's answer; what keeps it from coming is told, not raised."""

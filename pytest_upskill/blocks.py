@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-
-from markdown_it import MarkdownIt
-from markdown_it.token import Token
+from functools import cache
+from typing import TYPE_CHECKING
 
 from pytest_upskill import languages
 from pytest_upskill.paths import relative_path
 
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+    from markdown_it.token import Token
+
 MAX_TEXT = 1 << 20
 """Characters of an answer that are read; what comes after does not count."""
-
-# Inline rules cost most of the time and never make a fence. Without the HTML rule, a fence
-# right under a <details> tag is still found.
-_COMMONMARK = MarkdownIt("commonmark").disable(["inline", "html_block"])
 
 _SUFFIX = re.compile(r"[^/]\.[A-Za-z0-9+]{1,8}\Z")
 _ATTRIBUTE = re.compile(
@@ -68,7 +67,9 @@ def blocks(text: str) -> tuple[Block, ...]:
     """Find the fenced blocks of an answer, in its order."""
     text = text[:MAX_TEXT]
     lines = re.split(r"\r\n?|\n", text)
-    return tuple(_block(token, lines) for token in _COMMONMARK.parse(text) if token.type == "fence")
+    return tuple(
+        _block(token, lines) for token in _commonmark().parse(text) if token.type == "fence"
+    )
 
 
 def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
@@ -89,6 +90,16 @@ def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
         return tuple(named.values())
     current = [block for block in units if not block.name or named[block.name] is block]
     return tuple(sorted(current, key=lambda block: len(block.code))[-1:])
+
+
+@cache
+def _commonmark() -> MarkdownIt:
+    # Here, as a run whose checks read no blocks does not need it.
+    from markdown_it import MarkdownIt
+
+    # Inline rules cost most of the time and never make a fence. Without the HTML rule, a fence
+    # right under a <details> tag is still found.
+    return MarkdownIt("commonmark").disable(["inline", "html_block"])
 
 
 def _block(token: Token, lines: list[str]) -> Block:

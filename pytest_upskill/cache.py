@@ -192,8 +192,11 @@ def _lines(text: str) -> list[str]:
 
 def _write(file: Path, text: str) -> None:
     """Write at once or not at all."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+    try:
+        descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+    except FileNotFoundError:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
             stream.write(text)

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import suppress
+from types import MappingProxyType
 from typing import Generic, TypeVar
 
 K = TypeVar("K")
@@ -27,6 +28,7 @@ class Fetcher(Generic[K, T]):
         in_order: Whether a key stays where it is, even if it is waited for.
         lookahead: How many keys may start beyond those waited for, so that stopping early wastes
             no more than that; None for no limit.
+        known: Values of further keys, which are there already.
         close: Release what ``fetch`` opened on the loop.
     """
 
@@ -38,11 +40,15 @@ class Fetcher(Generic[K, T]):
         width: int,
         in_order: bool = False,
         lookahead: int | None = None,
+        known: Mapping[K, T] = MappingProxyType({}),
         close: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._queues = [OrderedDict.fromkeys(lane) for lane in lanes]
         self._queue_of = {key: queue for queue in self._queues for key in queue}
         self._futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
+        for key, value in known.items():
+            self._futures[key] = Future()
+            self._futures[key].set_result(value)
         self._fetch = fetch
         self._close = close
         self._width = width
@@ -60,12 +66,13 @@ class Fetcher(Generic[K, T]):
     @property
     def begun(self) -> int:
         """How many keys were started so far, those that are done among them."""
-        return self._started
+        return len(self._futures) - len(self._queue_of) + self._started
 
     def want(self, key: K) -> None:
         """Say that ``key`` is needed now."""
         # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
-        if self._lookahead is not None or key in self._queue_of[key]:
+        queue = self._queue_of.get(key)
+        if queue is not None and (self._lookahead is not None or key in queue):
             self._post(self._move_up, key)
 
     def future(self, key: K) -> Future[T]:

@@ -157,8 +157,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
     )
     if _models_chosen(config):
-        from pytest_upskill.run import start
+        from pytest_upskill.longlived import long_lived
 
+        with long_lived():
+            from pytest_upskill.run import start
         start(config)
 
 

@@ -14,6 +14,7 @@ from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
 from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
+from pytest_upskill.longlived import CollectedItems
 from pytest_upskill.prices import Prices
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
@@ -40,6 +41,7 @@ def start(config: pytest.Config) -> None:
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
+    plugins.register(CollectedItems(), "upskill-collected-items")
     if settings.changed_since is not None:
         from pytest_upskill.changed_since import ChangedSince
 

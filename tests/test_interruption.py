@@ -79,8 +79,15 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-def wait_for_recordings(pytester: pytest.Pytester) -> None:
-    wait_until(lambda: len(list(pytester.path.glob(".upskill/cache/*/*.json"))) == ANSWERED)
+@pytest.fixture
+def wait_for_recordings(pytester: pytest.Pytester, loopback: Loopback) -> Callable[[], None]:
+    """Wait until all is asked, for none to come in late, and what is answered is recorded."""
+
+    def wait() -> None:
+        wait_until(lambda: len(loopback.requests) == 2 * len(CASES))
+        wait_until(lambda: len(list(pytester.path.glob(".upskill/cache/*/*.json"))) == ANSWERED)
+
+    return wait
 
 
 def group_is_gone(process: subprocess.Popen[str]) -> bool:
@@ -109,12 +116,12 @@ def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
     start: Start,
     write_skill: WriteSkill,
     hanging: str,
-    pytester: pytest.Pytester,
+    wait_for_recordings: Callable[[], None],
     the_next_run_goes_on: Callable[[], bool],
 ) -> None:
     write_skill(*CASES)
     process = start("--upskill-models", hanging, "skills")
-    wait_for_recordings(pytester)
+    wait_for_recordings()
 
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=PATIENCE_S)
@@ -131,12 +138,12 @@ def test_a_killed_run_leaves_whole_recordings_and_the_next_goes_on_from_there(
     start: Start,
     write_skill: WriteSkill,
     hanging: str,
-    pytester: pytest.Pytester,
+    wait_for_recordings: Callable[[], None],
     the_next_run_goes_on: Callable[[], bool],
 ) -> None:
     write_skill(*CASES)
     process = start("--upskill-models", hanging, "skills")
-    wait_for_recordings(pytester)
+    wait_for_recordings()
 
     process.kill()
     process.wait()

@@ -6,6 +6,7 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from pytest_upskill.completion import Completion, Request
+from pytest_upskill.longlived import long_lived
 from pytest_upskill.models import Model
 from pytest_upskill.providers.keys import Endpoint
 
@@ -51,11 +52,13 @@ def make_client(endpoint: Endpoint, *, timeout: float, concurrency: int) -> Clie
     """
     match endpoint.provider:
         case "anthropic":
-            from pytest_upskill.providers.anthropic import AnthropicClient
+            with long_lived():
+                from pytest_upskill.providers.anthropic import AnthropicClient
 
             return AnthropicClient(endpoint, timeout=timeout, concurrency=concurrency)
         case "openai":
-            from pytest_upskill.providers.openai import OpenAIClient
+            with long_lived():
+                from pytest_upskill.providers.openai import OpenAIClient
 
             return OpenAIClient(endpoint, timeout=timeout, concurrency=concurrency)
         case "offline":

@@ -17,6 +17,8 @@ from pytest_upskill.providers.wire import Call, clean, count, http_options
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
 )
+_BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
+"""Never the key of an organization's administrator, which the SDK would fall back on."""
 
 
 class OpenAIClient:
@@ -40,8 +42,6 @@ class OpenAIClient:
                 **http_options(endpoint, timeout=timeout, concurrency=concurrency)
             ),
         )
-        # Found here, off the event loop: the SDK imports its resources at first use.
-        self._create: Any = self._sdk.chat.completions.create
         # OpenAI's reasoning models refuse max_tokens; local servers ignore the newer name.
         official = endpoint.host == "api.openai.com"
         self._limit = "max_completion_tokens" if official else "max_tokens"
@@ -53,9 +53,17 @@ class OpenAIClient:
             ProviderError: There is no usable reply.
         """
         call = Call(model=request.model, endpoint=self._endpoint, timeout=self._timeout)
-        limit = {self._limit: request.max_tokens}
+        body = {
+            "model": request.model.name,
+            "messages": _messages(request),
+            self._limit: request.max_tokens,
+        }
         started = time.perf_counter()
-        sent = self._create(model=request.model.name, messages=_messages(request), **limit)
+        # Not chat.completions.create(), which spends a quarter of a request's CPU time on looking
+        # for aliases of keys in a body that has none.
+        sent = self._sdk.post(
+            "/chat/completions", body=body, cast_to=ChatCompletion, options=_BEARER_ONLY
+        )
         reply = await call.reply(sent, ChatCompletion, openai)
         latency_s = time.perf_counter() - started
         try:
