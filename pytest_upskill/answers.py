@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
@@ -13,7 +11,8 @@ from types import MappingProxyType
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.checks import CheckError, Judge, Sandboxed
-from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.compile import Compilers
+from pytest_upskill.compiling import Compiling
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.daemon import in_daemon_thread
 from pytest_upskill.fetch import Fetcher
@@ -131,7 +130,7 @@ def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
 
 
 class _Asker:
-    """Holds the open clients and the compilers' threads; lives on the fetcher's loop."""
+    """Holds the open clients; lives on the fetcher's loop."""
 
     def __init__(
         self,
@@ -146,7 +145,7 @@ class _Asker:
         self._trials = trials
         self._hosts = hosts
         self._cache = resources.cache
-        self._compilers = resources.compilers
+        self._compiling = Compiling(resources.compilers)
         self._prices = resources.prices
         self._budget = resources.budget
         self._concurrency = concurrency
@@ -155,9 +154,6 @@ class _Asker:
         self._clients: dict[Host, asyncio.Task[Client]] = {}
         self._answers: dict[tuple[Host, Request], asyncio.Task[Answer]] = {}
         self._first_calls = FirstCalls()
-        self._threads = ThreadPoolExecutor(
-            len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
-        )
 
     def recorded(self, key: Key) -> Answer | None:
         """Read one run's answer, if it is recorded and nothing but its text is to be looked at.
@@ -182,15 +178,14 @@ class _Asker:
         if answer.completion is None:
             return answer
         if sandboxed := [check for check in trial.case.checks if isinstance(check, Sandboxed)]:
-            answer = await self._compile(sandboxed, answer.completion)
+            answer = await self._compiling.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer
         return await self._judged(self._judge, trial, answer, subject)
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections."""
-        self._compilers.close()
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        self._compiling.close()
         for task in self._clients.values():
             if task.done() and not task.cancelled() and task.exception() is None:
                 await task.result().aclose()
@@ -276,15 +271,3 @@ class _Asker:
 
         client = await in_daemon_thread(host.open)
         return RetryingClient(client, slots=Slots(self._concurrency))
-
-    async def _compile(self, checks: Sequence[Sandboxed], completion: Completion) -> Answer:
-        """Let compilers, beside further requests, look at the code in the answer."""
-        loop = asyncio.get_running_loop()
-        builds = [
-            loop.run_in_executor(self._threads, self._compilers.decide, check, completion.text)
-            for check in checks
-        ]
-        try:
-            return Answer(completion=completion, compiled=tuple(await asyncio.gather(*builds)))
-        except CannotCompile as error:
-            return Answer(completion=completion, error=str(error))

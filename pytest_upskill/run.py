@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+from pathlib import Path
+
 import pytest
 
 from pytest_upskill.answers import Key, Resources
@@ -35,7 +38,7 @@ def start(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
-        compilers=Compilers(settings.sandbox, languages_of(config)),
+        compilers=Compilers(settings.sandbox, languages_of(config), folder=_builds(config)),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
     )
@@ -72,6 +75,16 @@ def start(config: pytest.Config) -> None:
         plugins.register(own, "upskill-answers")
     else:
         plugins.register(Controller(config, spending), "upskill-controller")
+
+
+def _builds(config: pytest.Config) -> Path | None:
+    """Choose where builds are remembered: in pytest's own cache, as --cache-clear forgets them."""
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    if cache is None:
+        return None
+    with suppress(OSError):
+        return cache.mkdir("upskill-builds")
+    return None
 
 
 class OwnAnswers:

@@ -4,11 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import pytest
+
 from pytest_upskill.checks import CheckResult, Compile
 from pytest_upskill.compile import Compilers
+from pytest_upskill.sandbox import Outcome, Sandbox
 
 SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nint x = 0 B(+1);\n"
 """C and C++ that no compiler finishes soon."""
+
+
+@pytest.fixture
+def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Note the last argument of every program that the sandbox runs for a compiler."""
+    started: list[str] = []
+    run = Sandbox.run
+
+    def noted(self: Sandbox, program: list[str], *args: object, **kwargs: object) -> Outcome:
+        started.append(program[-1])
+        return run(self, program, *args, **kwargs)  # type: ignore[arg-type] # passed through
+
+    monkeypatch.setattr(Sandbox, "run", noted)
+    return started
 
 
 def fenced(language: str, code: str) -> str:

@@ -11,37 +11,22 @@ import pytest
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.compile.memo import Memo
-from pytest_upskill.sandbox import Outcome, Sandbox
 from tests.compiling import SLOW, build, fenced
 
 
-@pytest.fixture
-def runs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The last argument of every program that the sandbox runs for a compiler."""
-    programs: list[str] = []
-    run = Sandbox.run
-
-    def recorded(self: Sandbox, program: list[str], *args: object, **kwargs: object) -> Outcome:
-        programs.append(program[-1])
-        return run(self, program, *args, **kwargs)  # type: ignore[arg-type] # passed through
-
-    monkeypatch.setattr(Sandbox, "run", recorded)
-    return programs
-
-
 @pytest.mark.needs("gcc")
-def test_one_answer_is_built_once(runs: list[str]) -> None:
+def test_one_answer_is_built_once(programs: list[str]) -> None:
     compilers = Compilers("limits")
 
     first = build(compilers, "c", "int x;")
     second = build(compilers, "c", "int x;")
 
     assert first == second
-    assert runs == ["../src/answer.c"]
+    assert programs == ["../src/answer.c"]
 
 
 @pytest.mark.needs("g++")
-def test_one_answer_is_built_once_by_many_threads(runs: list[str]) -> None:
+def test_one_answer_is_built_once_by_many_threads(programs: list[str]) -> None:
     compilers = Compilers("limits")
 
     with ThreadPoolExecutor(8) as pool:
@@ -49,7 +34,7 @@ def test_one_answer_is_built_once_by_many_threads(runs: list[str]) -> None:
 
     assert len(set(results)) == 1
     # The second is the smallest program: it shows that the machine can build at all.
-    assert runs == ["../src/answer.cpp"] * 2
+    assert programs == ["../src/answer.cpp"] * 2
 
 
 @pytest.mark.parametrize(
@@ -58,14 +43,14 @@ def test_one_answer_is_built_once_by_many_threads(runs: list[str]) -> None:
 )
 @pytest.mark.needs("gcc", "g++")
 def test_another_question_is_another_build(
-    runs: list[str], language: str, code: str, flags: tuple[str, ...]
+    programs: list[str], language: str, code: str, flags: tuple[str, ...]
 ) -> None:
     compilers = Compilers("limits")
 
     build(compilers, "c", "int x;")
     build(compilers, language, code, flags=flags)
 
-    assert len(runs) == 2
+    assert len(programs) == 2
 
 
 @pytest.mark.needs("g++")
@@ -82,13 +67,13 @@ def test_closing_ends_a_build_undecided() -> None:
             future.result(20)
 
 
-def test_a_closed_session_builds_nothing(runs: list[str]) -> None:
+def test_a_closed_session_builds_nothing(programs: list[str]) -> None:
     compilers = Compilers()
     compilers.close()
 
     with pytest.raises(CannotCompile, match="the session has ended"):
         compilers.decide(Compile(language="c"), fenced("c", "int x;"))
-    assert runs == []
+    assert programs == []
 
 
 def test_an_exception_is_remembered_as_a_value_is() -> None:

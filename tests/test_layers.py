@@ -32,7 +32,7 @@ MAP = {
     # 2: one frozen value
     "settings": "settings options",
     # 1: do I/O, know nothing of pytest
-    "answers": "answers daemon fetch first_calls forecast handover judging retry",
+    "answers": "answers compiling daemon fetch first_calls forecast handover judging retry",
     "the outer world": (
         "providers providers.* cache budget prices compile compile.* sandbox landlock workspace "
         "formats formats.* git history"

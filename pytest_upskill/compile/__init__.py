@@ -7,6 +7,7 @@ from pytest_upskill.compile.running import Ran, Runner
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
+    Repeatable,
     Sources,
     Toolchain,
     homes_of,
@@ -21,6 +22,7 @@ __all__ = [
     "Language",
     "Probes",
     "Ran",
+    "Repeatable",
     "Runner",
     "Sources",
     "Toolchain",

@@ -79,9 +79,12 @@ class Command:
                 lines = diagnostics.read(outcome, home, self._known_folders(sandbox))
                 said += lines
                 if outcome.ended != "exited" or outcome.returncode != 0:
-                    message = diagnostics.why(outcome, lines, LIMITS)
                     return Built(
-                        passed=False, compiler=self.label, message=message, diagnostics=(*said,)
+                        passed=False,
+                        compiler=self.label,
+                        message=diagnostics.why(outcome, lines, LIMITS),
+                        diagnostics=(*said,),
+                        lasting=diagnostics.finds_fault(outcome, lines),
                     )
                 kept += self._kept(home)
         return Built(
@@ -90,6 +93,7 @@ class Command:
             message="builds",
             diagnostics=(*said,),
             kept=(*kept,),
+            lasting=True,
         )
 
     def _kept(self, home: Workspace) -> Iterator[bytes]:

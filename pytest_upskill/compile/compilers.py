@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import threading
 from collections.abc import Iterable, Iterator, Mapping
+from importlib.metadata import version
+from pathlib import Path
 
 from pytest_upskill.blocks import Block, blocks, choose
 from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
@@ -14,7 +17,14 @@ from pytest_upskill.compile.language import Language
 from pytest_upskill.compile.memo import Memo
 from pytest_upskill.compile.python import Python
 from pytest_upskill.compile.python_runner import PythonRunner
-from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources
+from pytest_upskill.compile.remembered import Remembered
+from pytest_upskill.compile.toolchain import (
+    Built,
+    CannotCompile,
+    Repeatable,
+    Sources,
+    Toolchain,
+)
 from pytest_upskill.compile_options import check_arch, check_file, check_flags
 from pytest_upskill.languages import canonical
 from pytest_upskill.sandbox import Level, Sandbox, SandboxError
@@ -28,9 +38,16 @@ class Compilers:
     Args:
         level: How programs are confined.
         languages: What plugins add to C, C++, CUDA and Python, or put in their place.
+        folder: Where builds are remembered for the next session; None for nowhere.
     """
 
-    def __init__(self, level: Level = "auto", languages: Iterable[Language] = ()) -> None:
+    def __init__(
+        self,
+        level: Level = "auto",
+        languages: Iterable[Language] = (),
+        *,
+        folder: Path | None = None,
+    ) -> None:
         self._wanted: Level = level
         self._languages = {
             spelling: language
@@ -38,6 +55,7 @@ class Compilers:
             for spelling in language.spellings
         }
         self._built = Memo[object, Built]()
+        self._remembered = Remembered(folder)
         self._sandbox: Sandbox | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -124,12 +142,32 @@ class Compilers:
                 assert language.runner is not None
                 return language.runner.run(sources, check.code, sandbox)
             assert language.toolchain is not None
-            return language.toolchain.build(sources, check, sandbox)
+            return self._build(language.toolchain, sources, check, sandbox)
 
         try:
             return self._built.get((language.name, *_identity(check), units, headers), do)
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
+
+    def _build(
+        self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox
+    ) -> Built:
+        """Build it, unless an earlier session has."""
+        if not isinstance(toolchain, Repeatable):
+            return toolchain.build(sources, check, sandbox)
+        decisive = (
+            version("pytest-upskill"),
+            toolchain.identity(check),
+            sandbox.level,
+            sources,
+            check.requires,
+        )
+        name = hashlib.sha256(repr(decisive).encode("utf-8", "replace")).hexdigest()[:32]
+        built = self._remembered.find(name)
+        if built is None:
+            built = toolchain.build(sources, check, sandbox)
+            self._remembered.keep(name, built)
+        return built
 
     def _language(self, check: Sandboxed) -> Language | None:
         return self._languages.get(_spelling(check))

@@ -14,6 +14,7 @@ from pytest_upskill.checks import AtMost, CheckResult, Compile, Instruction
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.device import Function, hold, is_chatter, look_for, read_functions
 from pytest_upskill.compile.gnu import find_host_compiler
+from pytest_upskill.compile.remembered import stamps
 from pytest_upskill.compile.sass import Disassembler
 from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of, wheel_programs
 from pytest_upskill.sandbox import Sandbox
@@ -73,6 +74,13 @@ class Cuda:
             kept=(),
             required=tuple(self._require(check, functions, built.kept, sandbox)),
         )
+
+    def identity(self, check: Compile) -> str:
+        """See `Repeatable.identity`."""
+        command = self._command(check)
+        parts = [self._toolkit / "bin" / "ptxas", *command.path]
+        assert self._host is not None
+        return repr((command, stamps([command.program, self._host, *parts])))
 
     def _require(
         self, check: Compile, functions: Sequence[Function], kept: Sequence[bytes], sandbox: Sandbox

@@ -71,6 +71,11 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
     return lines[0][:_LONGEST_LINE] if lines else "the compiler says no more"
 
 
+def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:
+    """Tell whether a build failed for what stands in the code, and would again."""
+    return outcome.ended == "exited" and any(_ERROR.match(line) for line in lines)
+
+
 def blame_header(error: str, sources: Sources, shipped: str) -> None:
     """Let the machine, not the answer, answer for a library that is not installed.
 

@@ -10,6 +10,7 @@ from typing import Literal
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile.command import Command, Probes
+from pytest_upskill.compile.remembered import stamps
 from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of
 from pytest_upskill.sandbox import Sandbox
 
@@ -68,11 +69,19 @@ class Gnu:
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
-        assert self._program is not None
         if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
             message = "there is nothing in it but comments"
             return Built(passed=False, compiler=self._version, message=message)
-        command = Command(
+        return self._command(check).build(sources, sandbox, self._probes)
+
+    def identity(self, check: Compile) -> str:
+        """See `Repeatable.identity`."""
+        command = self._command(check)
+        return repr((command, stamps([command.program])))
+
+    def _command(self, check: Compile) -> Command:
+        assert self._program is not None
+        return Command(
             label=self._version,
             program=self._program,
             options=(
@@ -85,7 +94,6 @@ class Gnu:
             smallest=_EMPTY_PROGRAM,
             homes=homes_of([self._program]),
         )
-        return command.build(sources, sandbox, self._probes)
 
     @cached_property
     def _program(self) -> Path | None:

@@ -43,7 +43,15 @@ class Python:
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:  # noqa: ARG002 - takes no options
         """See `Toolchain.build`."""
-        command = Command(
+        return self._command.build(sources, sandbox, self._probes)
+
+    def identity(self, check: Compile) -> str:  # noqa: ARG002 - takes no options
+        """See `Repeatable.identity`."""
+        return repr((self._command, sys.version))
+
+    @property
+    def _command(self) -> Command:
+        return Command(
             label=f"Python {platform.python_version()}",
             # Not the virtual environment's link to it, which may lie where nothing can be read.
             program=Path(sys.executable).resolve(),
@@ -52,4 +60,3 @@ class Python:
             smallest="pass\n",
             homes=(Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()),
         )
-        return command.build(sources, sandbox, self._probes)

@@ -8,7 +8,7 @@ import subprocess
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from pytest_upskill.blocks import Block
 from pytest_upskill.checks import CheckError, CheckResult, Compile
@@ -47,6 +47,8 @@ class Built:
     """Files it made that the caller asked for."""
     required: tuple[CheckResult, ...] = ()
     """What came of the check's ``requires``."""
+    lasting: bool = False
+    """Whether it is about the code alone: no limit, and no trouble here, had a part in it."""
 
 
 class Toolchain(Protocol):
@@ -63,6 +65,15 @@ class Toolchain(Protocol):
             CannotCompile: The outcome would say nothing about the answer.
             SandboxError: A program cannot be started.
         """
+        ...
+
+
+@runtime_checkable
+class Repeatable(Protocol):
+    """A toolchain that says the same of the same code in every session, so asking once will do."""
+
+    def identity(self, check: Compile) -> str:
+        """Name all that decides besides the code: programs, their versions, how they are called."""
         ...
 
 

@@ -1,0 +1,57 @@
+"""Letting programs look at the code of answers, beside further requests."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from pytest_upskill.checks import CheckResult, Sandboxed
+from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.completion import Completion
+from pytest_upskill.grade import Answer
+from pytest_upskill.plan import Trial
+
+Compiled = tuple[tuple[CheckResult, ...], ...]
+"""The results of each check of a case that a program decides."""
+
+
+class Compiling:
+    """As many compilers at a time as there are cores; lives on one event loop.
+
+    Args:
+        compilers: What decides.
+    """
+
+    def __init__(self, compilers: Compilers) -> None:
+        self._compilers = compilers
+        self._tasks: dict[tuple[str, str, str], asyncio.Task[Compiled]] = {}
+        self._threads = ThreadPoolExecutor(
+            len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
+        )
+
+    async def answer(
+        self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
+    ) -> Answer:
+        """Add what compilers say of the code in a completion."""
+        # Not left to the compilers alone: a thread that waits for another's build builds nothing.
+        same = str(trial.skill.case_file), trial.case.id, completion.text
+        task = self._tasks.get(same)
+        if task is None:
+            task = self._tasks[same] = asyncio.create_task(self._decide(checks, completion.text))
+        try:
+            return Answer(completion=completion, compiled=await task)
+        except CannotCompile as error:
+            return Answer(completion=completion, error=str(error))
+
+    def close(self) -> None:
+        """Kill what runs, and start no more."""
+        self._compilers.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _decide(self, checks: Sequence[Sandboxed], text: str) -> Compiled:
+        loop = asyncio.get_running_loop()
+        decide = self._compilers.decide
+        builds = [loop.run_in_executor(self._threads, decide, check, text) for check in checks]
+        return tuple(await asyncio.gather(*builds))
