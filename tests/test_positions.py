@@ -72,7 +72,7 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ("[] []", "f:1:4: the document ends before this: remove what follows"),
         ("{\0}\0", "f:1:2: a NUL character: save the file as UTF-8"),
         ("[1 2]", "f:1:4: not JSON: expecting ',' delimiter"),
-        (f"[{'9' * 5000}]", "f: a number has thousands of digits"),
+        (f"[{'9' * 5000}]", "f:1:2: a number has thousands of digits: write it as a string"),
     ],
 )
 def test_an_error_of_syntax_names_its_place_and_cure(text: str, problem: str) -> None:
@@ -109,7 +109,9 @@ def test_text_that_no_model_can_be_sent_is_refused() -> None:
 def test_deep_nesting_is_refused_where_it_becomes_too_deep(depth: int) -> None:
     text = "[" * depth + "]" * depth
 
-    assert problems(text) == [f"f:1:{MAX_DEPTH + 1}: nested over {MAX_DEPTH} levels deep"]
+    assert problems(text) == [
+        f"f:1:{MAX_DEPTH + 1}: nested over {MAX_DEPTH} levels deep: flatten it"
+    ]
 
 
 def test_a_key_of_any_kind_can_be_told_in_a_path() -> None:

@@ -81,8 +81,8 @@ def test_what_the_specification_and_claude_code_know_is_no_departure(frontmatter
         ("---\nname: [csv\n---\n", "f:3:1: not YAML: did not find expected ',' or ']'"),
         ("---\nname: *csv\n---\n", "f:2:7: not YAML: found undefined alias"),
         ("---\nname: csv\ndescription: a\x07\n---\n",
-         "f:3:1: not YAML: control character U+0007: remove it"),
-        ("---\na: " + "[" * 100_000 + "\n---\n", "f:2:23: nested over 20 levels deep"),
+         "f:3:15: not YAML: control character U+0007: remove it"),
+        ("---\na: " + "[" * 100_000 + "\n---\n", "f:2:23: nested over 20 levels deep: flatten it"),
         (f"---\n{GOOD}---\na\n\0", "f:6:1: a NUL character: save the file as UTF-8"),
     ],
 )  # fmt: skip

@@ -70,6 +70,73 @@ def test_what_json_can_hold_is_the_same_in_yaml(value: Any) -> None:
     assert document.places.keys() == read_json(json.dumps(value)).places.keys()
 
 
+def test_merged_entries_give_way_to_own_ones_and_earlier_merged_ones() -> None:
+    text = """\
+defaults: &defaults {prompt: What?, tags: [a]}
+loud: &loud {prompt: WHAT?, id: loud}
+evals:
+  - {<<: *defaults, tags: [b]}
+  - {id: own, <<: [*defaults, *loud]}
+"""
+
+    assert read_yaml(text).value["evals"] == [
+        {"prompt": "What?", "tags": ["b"]},
+        {"id": "own", "prompt": "What?", "tags": ["a"]},
+    ]
+
+
+def test_a_merged_entry_stands_where_it_is_written() -> None:
+    text = "defaults: &defaults\n  prompt: 3\nevals:\n  - <<: *defaults\n"
+
+    problem = read_yaml(text).problem(("evals", 0, "prompt"), "must be text")
+
+    assert problem.at("f") == "f:2:11: evals[0].prompt: must be text"
+
+
+KEYS = st.sampled_from("abcd")
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.lists(
+        st.tuples(
+            st.dictionaries(KEYS, st.integers(), max_size=3),
+            st.lists(st.integers(0, 5), max_size=3),
+        ),
+        min_size=1,
+        max_size=6,
+    )
+)
+def test_merges_are_read_as_pyyaml_reads_them(
+    objects: list[tuple[dict[str, int], list[int]]],
+) -> None:
+    lines = []
+    for index, (own, others) in enumerate(objects):
+        merged = ", ".join(f"*n{other}" for other in others if other < index)
+        entries = [f"{key}: {value}" for key, value in own.items()] + [f"<<: [{merged}]"]
+        lines.append(f"- &n{index} {{{', '.join(entries)}}}")
+    text = "\n".join(lines)
+
+    assert read_yaml(text).value == yaml.safe_load(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["&a [*a]", "&a {b: [*a]}", "\n".join(
+        ["- &a0 [1]", *(f"- &a{n + 1} [*a{n}]" for n in range(200))])],
+    ids=["list", "object", "chain"],
+)  # fmt: skip
+def test_aliases_nest_no_deeper_than_brackets(text: str) -> None:
+    (problem,) = problems(text)
+
+    assert problem.endswith("nested over 100 levels deep: flatten it")
+
+
+@pytest.mark.parametrize("text", ["&a {<<: *a, b: 1}", "&a {<<: {<<: *a}, b: 1}"])
+def test_what_merges_itself_gains_nothing(text: str) -> None:
+    assert read_yaml(text).value == {"b": 1}
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
@@ -79,11 +146,23 @@ def test_what_json_can_hold_is_the_same_in_yaml(value: Any) -> None:
         ("a: b: c\n",
          f"f:1:5: not YAML: {NO_COLON} (quote the value: it holds ': ')"),
         ("a: 1\n--- \nb: 2\n", "f:2:1: not YAML: but found another document"),
-        ("a: \x07\n", "f:1:1: not YAML: control character U+0007: remove it"),
-        ("[" * 200, "f:1:101: nested over 100 levels deep"),
+        ("a: \x07\n", "f:1:4: not YAML: control character U+0007: remove it"),
+        ("[" * 200, "f:1:101: nested over 100 levels deep: flatten it"),
         ("\n".join(["a: &a [1]"] + [f"{b}: &{b} [{', '.join([f'*{a}'] * 10)}]" for a, b in
                                     zip("abcdefg", "bcdefgh", strict=True)]),
          "f: holds over 100,000 values: split it"),
+        (f"a: &a {{{', '.join(f'k{n}: 1' for n in range(1000))}}}\nb: {{<<: [{'*a, ' * 200}]}}",
+         "f: holds over 100,000 values: split it"),
+        ("a: {<<: 5}", "f:1:9: '<<' takes an object, or a list of objects, to merge in"),
+        ("a: {<<: [{b: 1}, 5]}",
+         "f:1:9: '<<' takes an object, or a list of objects, to merge in"),
+        ("a: {<<: {b: 1, b: 2}}", "f:1:16: a.b: duplicate key: remove one"),
+        ("a:\n  b: !!int x", 'f:2:3: a.b: "x" is no int: remove the tag'),
+        ('a: !!int ""', 'f:1:1: a: "" is no int: remove the tag'),
+        ("a: !!bool x", 'f:1:1: a: "x" is no bool: remove the tag'),
+        (f"a: -{'9' * 5000}",
+         "f:1:1: a: a number has thousands of digits: write it as a string"),
+        ('a: "\\0"', r"f:1:1: a: \u0000 is no character of a text: remove it"),
     ],
 )  # fmt: skip
 def test_what_is_no_data_is_refused_in_one_line(text: str, problem: str) -> None:

@@ -85,5 +85,4 @@ def _line(text: str, at: int) -> tuple[int, int]:
 
 
 def _left_out(text: str, at: int, why: str) -> Problem:
-    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-    return Problem(line=line, column=column, what=f"left out of the context: {why}")
+    return Problem.in_text(text, at, f"left out of the context: {why}")

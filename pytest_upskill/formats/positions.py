@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sys
 from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +18,9 @@ JsonPath = tuple[str | int, ...]
 
 MAX_DEPTH = 100
 """Objects and arrays inside each other; more would exhaust the stack of some reader."""
+
+THOUSANDS = "a number has thousands of digits: write it as a string"
+"""What is said of a number that Python refuses to read."""
 
 # Of a valid document: strings, brackets, commas, and everything else that is not blank.
 _TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+', re.DOTALL)
@@ -100,11 +104,10 @@ def read_json(text: str) -> Document:
             problems.append(document.problem(path, what, key=True))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
             line, column = document.line_column(at)
-            what = f"nested over {MAX_DEPTH} levels deep"
-            raise BadFile([Problem(line=line, column=column, what=what)])
+            raise BadFile([Problem(line=line, column=column, what=too_deep(MAX_DEPTH))])
         if part in _CONSTANTS:
             problems.append(document.problem(path, f"JSON has no {part}: write a number"))
-        if escapes and (what := _unusable(path, part)):
+        if escapes and (what := _unusable_part(path, part)):
             problems.append(document.problem(path, what, key=True))
     if problems:
         raise BadFile(problems)
@@ -138,6 +141,21 @@ def read_json_lines(text: str) -> Document:
     return Document(value=values, places=places, line_starts=line_starts)
 
 
+def unusable(text: str) -> str:
+    """Say which character of a text is none; empty where all are."""
+    match = _UNUSABLE.search(text)
+    if not match:
+        return ""
+    if match[0] == "\0":
+        return r"\u0000 is no character of a text: remove it"
+    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
+
+
+def too_deep(levels: int) -> str:
+    """Say that a document is nested over so many levels deep."""
+    return f"nested over {levels} levels deep: flatten it"
+
+
 def _loads(text: str) -> Any:
     try:
         return json.loads(text)
@@ -147,7 +165,9 @@ def _loads(text: str) -> Any:
         what = _syntax_problem(error)
         raise BadFile([Problem(line=error.lineno, column=error.colno, what=what)]) from None
     except ValueError:  # Python's limit on the digits of an integer
-        raise BadFile([Problem(what="a number has thousands of digits")]) from None
+        digits = re.search(rf"\d{{{sys.get_int_max_str_digits()}}}", text)
+        at = digits.start() if digits else 0
+        raise BadFile([Problem.in_text(text, at, THOUSANDS)]) from None
 
 
 def _syntax_problem(error: json.JSONDecodeError) -> str:
@@ -184,15 +204,10 @@ def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
                 path, step = here, None if part == "{" else 0
 
 
-def _unusable(path: JsonPath, part: str) -> str:
+def _unusable_part(path: JsonPath, part: str) -> str:
     key = path[-1] if path else ""
     text = json.loads(part) if part.startswith('"') else ""
-    match = _UNUSABLE.search(f"{key}{text}")
-    if not match:
-        return ""
-    if match[0] == "\0":
-        return r"\u0000 is no character of a text: remove it"
-    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
+    return unusable(f"{key}{text}")
 
 
 def _where(path: JsonPath) -> str:

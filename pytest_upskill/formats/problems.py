@@ -22,6 +22,12 @@ class Problem:
     """The entry, such as ``cases[1].expected.regex``; empty for the whole document."""
     what: str
 
+    @classmethod
+    def in_text(cls, text: str, offset: int, what: str) -> Problem:
+        """Make a problem of what stands at ``offset`` of a file's text."""
+        line = text.count("\n", 0, offset) + 1
+        return cls(line=line, column=offset - text.rfind("\n", 0, offset), what=what)
+
     def at(self, path: str) -> str:
         """Write the problem as ``path:line:column: where: what``."""
         place = f"{path}:{self.line}:{self.column}" if self.line else path

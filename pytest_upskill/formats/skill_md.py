@@ -76,9 +76,7 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (at := text.find("\0")) >= 0:
-        line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
-        what = "a NUL character: save the file as UTF-8"
-        raise BadFile([Problem(line=line, column=column, what=what)])
+        raise BadFile([Problem.in_text(text, at, "a NUL character: save the file as UTF-8")])
     warnings: list[Problem] = []
     frontmatter = _frontmatter(text)
     fields = _fields(_compose(frontmatter, warnings), warnings)

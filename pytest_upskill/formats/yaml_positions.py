@@ -2,20 +2,37 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import accumulate
 from typing import Any
 
 import yaml
 
-from pytest_upskill.formats.positions import MAX_DEPTH, Document, JsonPath
-from pytest_upskill.formats.problems import BadFile, Problem
+from pytest_upskill.formats.positions import (
+    MAX_DEPTH,
+    THOUSANDS,
+    Document,
+    JsonPath,
+    too_deep,
+    unusable,
+)
+from pytest_upskill.formats.problems import BadFile, Problem, shown
 
 MAX_VALUES = 100_000
 """Values of a document; by aliases a few lines could make billions."""
 
+MAX_NUMBER = 1000
+"""Characters of a number that Python reads for sure."""
+
 _Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # without libyaml, some ten times slower
 _TYPES = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
 """What is not text, as in JSON; a date is text."""
+_MERGE = "tag:yaml.org,2002:merge"
+"""The tag of ``<<``: https://yaml.org/type/merge.html."""
+_TOO_MANY = Problem(what=f"holds over {MAX_VALUES:,} values: split it")
+
+_Entries = dict[str, tuple[yaml.Node, yaml.Node]]
+"""Key and value of every entry, by key."""
 
 
 def read_yaml(text: str) -> Document:
@@ -28,15 +45,11 @@ def read_yaml(text: str) -> Document:
     if node is None:
         raise BadFile([Problem(line=1, column=1, what="the file is empty")])
     reader = _Reader()
-    try:
-        value = reader.value(node)
-    except ValueError as error:  # such as a number that Python has no room for
-        raise BadFile([Problem(what=f"not YAML: {error}")]) from None
+    value = reader.value(node)
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     document = Document(value=value, places=reader.places, line_starts=line_starts)
-    if reader.duplicates:
-        what = "duplicate key: remove one"
-        raise BadFile(document.problem(path, what, key=True) for path in reader.duplicates)
+    if reader.problems:
+        raise BadFile(document.problem(path, what, key=True) for path, what in reader.problems)
     return document
 
 
@@ -60,9 +73,9 @@ def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | No
         what = f"not YAML: {error.problem}{_hint(error, text)}"
         raise BadFile([_problem(mark, what, first_line)]) from None
     except yaml.reader.ReaderError as error:
-        line = text.count("\n", 0, text.find(chr(error.character))) + first_line
         what = f"not YAML: control character U+{error.character:04X}: remove it"
-        raise BadFile([Problem(line=line, column=1, what=what)]) from None
+        problem = Problem.in_text(text, text.find(chr(error.character)), what)
+        raise BadFile([replace(problem, line=problem.line + first_line - 1)]) from None
 
 
 def _check_depth(text: str, max_depth: int, first_line: int) -> None:
@@ -71,11 +84,10 @@ def _check_depth(text: str, max_depth: int, first_line: int) -> None:
         depth += isinstance(event, yaml.CollectionStartEvent)
         depth -= isinstance(event, yaml.CollectionEndEvent)
         if depth > max_depth:
-            what = f"nested over {max_depth} levels deep"
-            raise BadFile([_problem(event.start_mark, what, first_line)])
+            raise BadFile([_problem(event.start_mark, too_deep(max_depth), first_line)])
 
 
-def _problem(mark: Any, what: str, first_line: int) -> Problem:
+def _problem(mark: Any, what: str, first_line: int = 1) -> Problem:
     return Problem(line=mark.line + first_line, column=mark.column + 1, what=what)
 
 
@@ -96,25 +108,76 @@ class _Reader(yaml.constructor.SafeConstructor):
     def __init__(self) -> None:
         super().__init__()
         self.places: dict[JsonPath, tuple[int, int]] = {}
-        self.duplicates: list[JsonPath] = []
+        self.problems: list[tuple[JsonPath, str]] = []
+        self._entries_of: dict[yaml.Node, _Entries] = {}
+        self._merged = 0
 
     def value(self, node: yaml.Node, path: JsonPath = (), key_at: int | None = None) -> Any:
         """Make the value of ``node``, which is at ``path``."""
         if len(self.places) >= MAX_VALUES:
-            raise BadFile([Problem(what=f"holds over {MAX_VALUES:,} values: split it")])
+            raise BadFile([_TOO_MANY])
         at = node.start_mark.index
         self.places[path] = at if key_at is None else key_at, at
+        if isinstance(node, yaml.ScalarNode):
+            return self._scalar(node, path)
+        # By aliases, which may even lead in a circle: of the text itself it is known already.
+        if len(path) >= MAX_DEPTH:
+            raise BadFile([_problem(node.start_mark, too_deep(MAX_DEPTH))])
         if isinstance(node, yaml.SequenceNode):
             return [self.value(part, (*path, index)) for index, part in enumerate(node.value)]
-        if isinstance(node, yaml.MappingNode):
-            return self._object(node, path)
-        return self.construct_object(node) if node.tag in _TYPES else node.value
+        assert isinstance(node, yaml.MappingNode)
+        return {
+            key: self.value(part, (*path, key), key_node.start_mark.index)
+            for key, (key_node, part) in self._entries(node, path).items()
+        }
 
-    def _object(self, node: yaml.MappingNode, path: JsonPath) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+    def _scalar(self, node: yaml.ScalarNode, path: JsonPath) -> Any:
+        if node.tag in _TYPES:
+            try:
+                return self.construct_object(node)
+            except (ValueError, LookupError):
+                self.problems.append((path, _misread(node)))
+        elif what := unusable(node.value):
+            self.problems.append((path, what))
+        return node.value
+
+    def _entries(self, node: yaml.MappingNode, path: JsonPath) -> _Entries:
+        """Find the entries of an object: its own, then those of what ``<<`` merges into it."""
+        if node in self._entries_of:
+            return self._entries_of[node]
+        found = self._entries_of[node] = {}
+        merged: list[yaml.MappingNode] = []
         for key_node, part in node.value:
+            if key_node.tag == _MERGE:
+                merged += _to_merge(part)
+                continue
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
+            if what := unusable(key):
+                self.problems.append(((*path, key), what))
             if key in found:
-                self.duplicates.append((*path, key))
-            found[key] = self.value(part, (*path, key), key_node.start_mark.index)
+                self.problems.append(((*path, key), "duplicate key: remove one"))
+            found[key] = key_node, part
+        for other in merged:
+            entries = self._entries(other, path)
+            self._merged += len(entries)
+            if self._merged > MAX_VALUES:
+                raise BadFile([_TOO_MANY])
+            for key, entry in entries.items():
+                found.setdefault(key, entry)
         return found
+
+
+def _misread(node: yaml.ScalarNode) -> str:
+    """Say why a value is not of the type that its form or its tag gives it."""
+    if len(node.value) > MAX_NUMBER:
+        return THOUSANDS
+    return f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}: remove the tag"
+
+
+def _to_merge(node: yaml.Node) -> list[yaml.MappingNode]:
+    """List the objects that a ``<<`` names, the weakest last."""
+    nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
+    if not all(isinstance(each, yaml.MappingNode) for each in nodes):
+        what = "'<<' takes an object, or a list of objects, to merge in"
+        raise BadFile([_problem(node.start_mark, what)])
+    return list(nodes)
