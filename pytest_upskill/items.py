@@ -66,6 +66,7 @@ class SkillFile(pytest.File):
             raise self.CollectError(str(error)) from None
         for warning in skill.warnings:
             self.warn(pytest.PytestWarning(warning))
+        self.extra_keyword_matches.add(skill.name)
         yield from self._items(skill, settings)
 
     def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
@@ -115,7 +116,8 @@ class TrialItem(pytest.Item):
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
-        self.extra_keyword_matches |= {skill, case, model, trial.arm, *trial.case.tags}
+        # The rest of what -k finds is in the item's name, and the skill's is on the file.
+        self.extra_keyword_matches.update(trial.case.tags)
 
     def setup(self) -> None:
         """Wait for the answers and grade them; without those that decide it is an error."""

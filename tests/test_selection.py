@@ -59,6 +59,19 @@ def test_expressions_select_by_skill_case_model_arm_and_tag(
     assert ran(result) == names
 
 
+def test_an_expression_selects_by_the_name_of_a_skill_that_its_folder_has_not(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    file = write_skill(RED) / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("name: billing", "name: invoices"), "utf-8")
+
+    result = run_once(
+        "--upskill-models=offline", "-v", "-W", "ignore", "-k", "invoices and not with_skill"
+    )
+
+    assert ran(result) == ["red[offline-without_skill]"]
+
+
 @pytest.mark.parametrize(
     ("name", "names"),
     [
