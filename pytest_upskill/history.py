@@ -40,6 +40,4 @@ def with_history(skill: Skill, ref: str) -> Skill:
 def _read(folder: Path, name: str) -> SkillVersion:
     content = (folder / "SKILL.md").read_text("utf-8-sig")
     text = read_skill_text(content, folder=name)
-    bundle = read_bundle(folder, text.text, body_at=text.body_at)
-    whole = text.text.rstrip() + bundle.text if bundle.text else text.text
-    return SkillVersion(name=text.name, text=whole)
+    return SkillVersion(name=text.name, text=read_bundle(folder, text).text)

@@ -11,7 +11,9 @@ import pytest
 
 from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import extensions_of, languages_of
-from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.bundle import deeper_references
+from pytest_upskill.formats.load import SkillError, load_skill, skill_folder
+from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.items import shown
 from pytest_upskill.lint import findings
 
@@ -41,9 +43,19 @@ class LintItem(pytest.Item):
             )
         except SkillError as error:
             raise LintFailed(str(error)) from None
-        lines = [*skill.warnings, *(f"{path}:{each.line}: {each.what}" for each in findings(skill))]
+        lines = [
+            *skill.warnings,
+            *self._deeper_references(),
+            *(f"{path}:{each.line}: {each.what}" for each in findings(skill)),
+        ]
         if lines:
             raise LintFailed("\n".join(lines))
+
+    def _deeper_references(self) -> Iterator[str]:
+        folder = skill_folder(self.path)
+        text = (folder / "SKILL.md").read_text("utf-8-sig")
+        for name, problem in deeper_references(folder, read_skill_text(text, folder=folder.name)):
+            yield problem.at(shown(folder / name, self.config))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Print the findings alone."""

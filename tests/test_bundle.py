@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.bundle import read_bundle
+from pytest_upskill.formats.bundle import Bundle, read_bundle
 from pytest_upskill.formats.load import load_skill
 from pytest_upskill.formats.skill_files import MAX_FILE_BYTES
+from pytest_upskill.formats.skill_md import read_skill_text
 
 FRONT = "---\nname: csv\ndescription: See references/api.md.\n---\n"
 CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'
@@ -22,8 +23,12 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
+def bundled(folder: Path, body: str) -> Bundle:
+    return read_bundle(folder, read_skill_text(FRONT + body, folder="csv"))
+
+
 def names(folder: Path, body: str) -> list[str]:
-    bundle = read_bundle(folder, FRONT + body, body_at=len(FRONT))
+    bundle = bundled(folder, body)
     return [part.partition('">')[0] for part in bundle.text.split('<file name="')[1:]]
 
 
@@ -83,9 +88,9 @@ def test_files_keep_the_order_of_their_first_mention(folder: Path) -> None:
 def test_a_file_that_does_not_fit_is_left_out_and_told(folder: Path) -> None:
     (folder / "references" / "api.md").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
 
-    bundle = read_bundle(folder, f"{FRONT}\nSee references/api.md.", body_at=len(FRONT))
+    bundle = bundled(folder, "\nSee references/api.md.")
 
-    assert bundle.text == ""
+    assert "<file" not in bundle.text
     assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
         "SKILL.md:6:5: left out of the context: 'references/api.md' is larger than 128 KiB"
     ]
@@ -95,7 +100,7 @@ def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -
     for name in "abcd":
         (folder / f"{name}.md").write_bytes(b"a" * (100 << 10))
 
-    bundle = read_bundle(folder, f"{FRONT}a.md b.md c.md d.md", body_at=len(FRONT))
+    bundle = bundled(folder, "a.md b.md c.md d.md")
 
     assert bundle.text.count("<file ") == 2
     assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
@@ -106,16 +111,16 @@ def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -
 def test_a_picture_is_nothing_to_read(folder: Path) -> None:
     (folder / "logo.png").write_bytes(b"\x89PNG\xff")
 
-    bundle = read_bundle(folder, f"{FRONT}Show logo.png.", body_at=len(FRONT))
+    bundle = bundled(folder, "Show logo.png.")
 
-    assert (bundle.text, bundle.warnings) == ("", ())
+    assert (bundle.text, bundle.warnings) == (f"{FRONT}Show logo.png.", ())
 
 
 def test_a_link_out_of_the_skill_is_not_followed(folder: Path) -> None:
     (folder.parent / "secret.md").write_text("secret", "utf-8")
     (folder / "link.md").symlink_to(folder.parent / "secret.md")
 
-    bundle = read_bundle(folder, f"{FRONT}See link.md.", body_at=len(FRONT))
+    bundle = bundled(folder, "See link.md.")
 
-    assert bundle.text == ""
+    assert "secret" not in bundle.text
     assert "leads out of the skill's folder" in bundle.warnings[0].what

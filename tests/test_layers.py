@@ -42,9 +42,7 @@ MAP = {
     "figures": "cells comparison baseline rounds stats stats.*",
     "trials": "plan grade results completion models",
     "skills": "skill extensions lint",
-    "checks": (
-        "checks checks.* schemas blocks languages paths compile_options cpu_limit longlived"
-    ),
+    "checks": "checks checks.* blocks languages paths compile_options cpu_limit longlived",
 }
 KNOW_PYTEST = {
     "entry points",

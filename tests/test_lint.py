@@ -104,6 +104,29 @@ def test_a_long_skill_and_a_spec_violation_are_told_at_their_place(
     assert second.startswith("skills/billing/skill_meta.json:1: the skill is about 9,0")
 
 
+def test_files_that_only_a_reference_refers_to_are_told_once(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=f"{FACT}See [fees](references/fees.md) and references/api.md.\n")
+    for name, text in {
+        "fees.md": "As in api.md and SKILL.md.\nSee [deep](deep.md), ![p](p.png), none.md.",
+        "api.md": "See references/deep.md; the cases are in skill_meta.json.",
+        "deep.md": "See deeper.md.",
+        "deeper.md": "No more.",
+        "p.png": "\0",
+    }.items():
+        (folder / "references").mkdir(exist_ok=True)
+        (folder / "references" / name).write_text(text, "utf-8")
+
+    result = run_once(*LINT)
+
+    (finding,) = findings(result)
+    assert finding == (
+        "skills/billing/references/fees.md:2:12: refers to 'references/deep.md', "
+        "which is not in context: name it in SKILL.md"
+    )
+
+
 def test_files_that_cannot_be_read_are_red_one_item_each(run: Run, write_skill: WriteSkill) -> None:
     write_skill(case(contians="x"), name="one")
     write_skill(name="two")

@@ -51,7 +51,7 @@ class JsonSchema:
         """
         # Slow to import: only the cases that need it pay for Markdown and schema libraries.
         from pytest_upskill.checks.documents import read_documents
-        from pytest_upskill.schemas import departures
+        from pytest_upskill.checks.schemas import departures
 
         try:
             value = read_documents("json", text)[-1].value

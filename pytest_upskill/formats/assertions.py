@@ -119,7 +119,7 @@ def _not_regex(value: object, flags: str) -> Checks:
 
 def _json_schema(value: object, _flags: str) -> Checks:
     # Slow to import: only the cases that need it pay for the schema library.
-    from pytest_upskill.schemas import check_schema
+    from pytest_upskill.checks.schemas import check_schema
 
     if not isinstance(value, dict) or not value:
         raise Unsupported("json_schema: the schema must stand in the assertion")

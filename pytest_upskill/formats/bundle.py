@@ -16,6 +16,7 @@ from pytest_upskill.formats.skill_files import (
     Unreadable,
     read_file,
 )
+from pytest_upskill.formats.skill_md import SkillText
 
 # What every path has: searching for it first is many times faster.
 _SUFFIX = re.compile(r"\.\w")
@@ -30,12 +31,12 @@ class Bundle:
     """Files that go into the context behind the ``SKILL.md``."""
 
     text: str
-    """Every file between two tags, in the order in which they are named; empty for none."""
+    """The ``SKILL.md``, and behind it every file between two tags, in the order of their names."""
     warnings: tuple[Problem, ...]
     """Files that are named and left out."""
 
 
-def read_bundle(folder: Path, text: str, *, body_at: int) -> Bundle:
+def read_bundle(folder: Path, skill: SkillText) -> Bundle:
     """Read the files of a skill's folder that its body names, such as ``references/api.md``.
 
     Files that these name in turn are not read, as the specification wants references one level
@@ -43,40 +44,75 @@ def read_bundle(folder: Path, text: str, *, body_at: int) -> Bundle:
 
     Args:
         folder: The skill's folder.
-        text: The text of its ``SKILL.md``.
-        body_at: Offset at which the frontmatter ends.
+        skill: Its ``SKILL.md``.
     """
     parts: list[str] = []
     warnings: list[Problem] = []
     left = MAX_TOTAL_BYTES
-    for name, at in _named(folder, text, body_at):
+    for name, at in _named(folder, skill.text, skill.body_at):
         try:
             content = read_file(folder, folder / name, shown=name)
         except BinaryError:
             continue
         except (OutsideError, Unreadable) as error:
-            warnings.append(_left_out(text, at, str(error)))
+            warnings.append(_left_out(skill.text, at, str(error)))
             continue
         left -= len(content.encode())
         if left < 0:
             what = f"from {name!r} on it would be over {MAX_TOTAL_BYTES >> 10} KiB"
-            warnings.append(_left_out(text, at, what))
+            warnings.append(_left_out(skill.text, at, what))
             break
         parts.append(f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>')
-    return Bundle(text="".join(parts), warnings=tuple(warnings))
+    text = skill.text.rstrip() + "".join(parts) if parts else skill.text
+    return Bundle(text=text, warnings=tuple(warnings))
+
+
+def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Problem]]:
+    """Find what the files that a ``SKILL.md`` names refer to in turn: no model is given that.
+
+    Only Markdown is looked at; a path counts from the skill's folder, or from the file's own.
+
+    Args:
+        folder: The skill's folder.
+        skill: Its ``SKILL.md``.
+
+    Returns:
+        Name of the file that refers to another, and what is to be said of that.
+    """
+    named = [name for name, _ in _named(folder, skill.text, skill.body_at)]
+    seen = set(named)
+    for name in named:
+        text = _readable(folder, name) if name.endswith(".md") else ""
+        for path, at in _mentions(text, 0):
+            paths = (path, (PurePosixPath(name).parent / path).as_posix())
+            deeper = next((each for each in paths if _readable(folder, each)), None)
+            if deeper and deeper not in seen:
+                seen.add(deeper)
+                what = f"refers to {deeper!r}, which is not in context: name it in SKILL.md"
+                yield name, Problem.in_text(text, at, what)
+
+
+def _readable(folder: Path, name: str) -> str:
+    try:
+        return "" if _ANSWERS.match(name) else read_file(folder, folder / name, shown=name)
+    except (OutsideError, Unreadable):
+        return ""
 
 
 def _named(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
     """Find the names of files that are there, each once, with the offset of its first mention."""
-    seen: set[str] = set()
-    lines = (_line(text, found.start()) for found in _SUFFIX.finditer(text, body_at))
+    for name, at in _mentions(text, body_at):
+        if not _ANSWERS.match(name) and (folder / name).is_file():
+            yield name, at
+
+
+def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Find what could be paths of files, each once, with the offset of its first mention."""
+    found: dict[str, int] = {}
+    lines = (_line(text, suffix.start()) for suffix in _SUFFIX.finditer(text, start))
     for match in chain.from_iterable(_PATH.finditer(text, *line) for line in dict.fromkeys(lines)):
-        name = PurePosixPath(match["path"]).as_posix()
-        if name in seen or _ANSWERS.match(name):
-            continue
-        seen.add(name)
-        if (folder / name).is_file():
-            yield name, match.start()
+        found.setdefault(PurePosixPath(match["path"]).as_posix(), match.start())
+    return iter(found.items())
 
 
 def _line(text: str, at: int) -> tuple[int, int]:

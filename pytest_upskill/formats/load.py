@@ -56,10 +56,10 @@ def load_skill(
         cases, gate, unread = _cases(case_file, folder, {text.name, folder.name}, extensions)
     if of_text or of_cases:
         raise SkillError("\n".join(told(of_text, of_cases)))
-    bundle = read_bundle(folder, text.text, body_at=text.body_at)
+    bundle = read_bundle(folder, text)
     return Skill(
         name=text.name,
-        text=text.text.rstrip() + bundle.text if bundle.text else text.text,
+        text=bundle.text,
         case_file=case_file,
         cases=cases,
         gate=gate,

@@ -83,7 +83,7 @@ def _check_runnable(value: str, info: ValidationInfo) -> str:
 
 def _read_schema(value: object, info: ValidationInfo) -> object:
     # Slow to import: only the cases that need it pay for the schema library.
-    from pytest_upskill.schemas import check_schema
+    from pytest_upskill.checks.schemas import check_schema
 
     assert info.context is not None
     schema = info.context["read_schema"](value) if isinstance(value, str) else value
