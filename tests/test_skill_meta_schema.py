@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jsonschema import Draft202012Validator
+from jsonschema import Draft7Validator
 
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_meta import read_cases
@@ -15,7 +15,7 @@ from pytest_upskill.formats.skill_meta_schema import generate_schema, shipped_sc
 from tests.conftest import Run
 
 SCHEMA = json.loads(shipped_schema())
-VALIDATOR = Draft202012Validator(SCHEMA)
+VALIDATOR = Draft7Validator(SCHEMA)
 CASE = {"input": "Say hi", "expected": {"contains": "hi"}}
 
 
@@ -36,10 +36,26 @@ def test_the_shipped_schema_is_the_one_that_the_models_make() -> None:
 
 
 def test_it_is_a_schema_whose_every_field_is_described() -> None:
-    Draft202012Validator.check_schema(SCHEMA)
-    for name, model in SCHEMA["$defs"].items():
+    Draft7Validator.check_schema(SCHEMA)
+    for name, model in SCHEMA["definitions"].items():
         for field, schema in model["properties"].items():
             assert "description" in schema or "$ref" in schema, f"{name}.{field}"
+
+
+def test_it_is_one_that_schemastore_takes() -> None:
+    assert SCHEMA["$schema"] == "http://json-schema.org/draft-07/schema#"
+    assert SCHEMA["$id"].startswith("https://json.schemastore.org/")
+    for part in (SCHEMA, *SCHEMA["definitions"].values()):
+        assert part["title"].islower()
+        assert part["description"]
+        assert part.get("type") != "object" or part["additionalProperties"] is False
+
+
+@pytest.mark.parametrize("example", SCHEMA["examples"])
+def test_its_examples_validate_and_are_read(example: Any) -> None:
+    VALIDATOR.validate(example)
+
+    assert accepted(example)
 
 
 def test_every_example_skill_validates() -> None:

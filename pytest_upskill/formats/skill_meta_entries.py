@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
@@ -46,7 +47,12 @@ def _present(value: object) -> object:
 class Entry(BaseModel):
     """An object of the file: unknown keys and values of a wrong type are errors."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, use_attribute_docstrings=True)
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        use_attribute_docstrings=True,
+        model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
+    )
 
 
 class CompileEntry(Entry):
@@ -195,7 +201,9 @@ class CaseFile(Entry):
     """Test cases of an agent skill."""
 
     model_config = ConfigDict(
-        json_schema_extra={"oneOf": [{"required": ["cases"]}, {"required": ["tests"]}]}
+        json_schema_extra={
+            "oneOf": [{"properties": {key: True}, "required": [key]} for key in ("cases", "tests")]
+        }
     )
 
     schema_: Annotated[str | None, Field(alias="$schema")] = None

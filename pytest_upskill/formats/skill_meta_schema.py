@@ -14,14 +14,34 @@ from pydantic.json_schema import GenerateJsonSchema
 from pytest_upskill.formats.skill_meta_entries import CaseEntry, CaseFile
 
 FILE = "skill_meta.schema.json"
+URL = "https://json.schemastore.org/skill_meta.json"
+"""What the schema calls itself: its name at SchemaStore, once it is there."""
+
+_EXAMPLE = {
+    "cases": [
+        {
+            "id": "retries",
+            "input": "How often is a failed payment tried again?",
+            "expected": {"contains": "three times", "not_regex": "(?i)not sure"},
+        },
+        {
+            "input": "Write the retry loop in Python.",
+            "expected": {"compile": "python", "judge": "It waits longer before each try."},
+            "tags": ["code"],
+        },
+    ],
+    "gate": {"min_lift": 0.2},
+}
 
 _DOCUMENT: TypeAdapter[Any] = TypeAdapter(
     CaseFile | Annotated[list[CaseEntry], Field(min_length=1)]
 )
 
 
-class _Untitled(GenerateJsonSchema):
+class _Draft7(GenerateJsonSchema):
     """Leaves out titles that only repeat the name of a field."""
+
+    schema_dialect = "http://json-schema.org/draft-07/schema#"
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         del schema
@@ -29,12 +49,22 @@ class _Untitled(GenerateJsonSchema):
 
 
 def generate_schema() -> str:
-    """Write the schema, draft 2020-12, as it is shipped."""
+    """Write the schema as it is shipped: draft-07, the latest that editors support widely.
+
+    It follows https://github.com/SchemaStore/schemastore/blob/master/CONTRIBUTING.md.
+    """
+    schema = _DOCUMENT.json_schema(
+        by_alias=True, schema_generator=_Draft7, ref_template="#/definitions/{model}"
+    )
+    definitions = schema.pop("$defs")
     schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "$id": FILE,
-        "title": "Test cases of an agent skill (pytest-upskill)",
-        **_DOCUMENT.json_schema(by_alias=True, schema_generator=_Untitled),
+        "$schema": _Draft7.schema_dialect,
+        "$id": URL,
+        "title": "test cases of an agent skill",
+        "description": "What a model must answer with an agent skill in its context",
+        "examples": [_EXAMPLE, _EXAMPLE["cases"]],
+        **schema,
+        "definitions": definitions,
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
 
