@@ -19,6 +19,7 @@ from hypothesis import strategies as st
 from pytest_upskill.blocks import blocks, choose
 from pytest_upskill.checks import CheckError, Holds, NotRegex, Regex, compile_pattern
 from pytest_upskill.completion import Completion
+from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
@@ -32,6 +33,15 @@ CASES = """{"cases": [{"id": "a", "input": "Why?", "expected": {"contains": ["x"
  "run": {"language": "python", "code": "assert 1"}, "json_schema": {"type": "object"}},
  "context": {"files": {"a.txt": "x"}}, "min_pass_rate": 0.5, "tags": ["t"]}],
  "gate": {"min_lift": 0.1}}"""
+EVALS = """{"skill_name": "csv", "evals": [{"id": 1, "prompt": "Why?", "files": ["a.csv"],
+ "expected_output": "x", "assertions": ["a", {"type": "regex", "pattern": "a+", "flags": "i"},
+ {"type": "contains", "value": "x", "negate": true}], "should_trigger": true, "tags": ["t"]}]}"""
+EVALS_YAML = """defaults: &d {prompt: Why?, assertions: [{contains: [x, 'y']}]}
+evals:
+  - <<: [*d, {id: !!int "1"}]
+    expected: |
+      text: 0x1F
+"""
 SKILL = '---\nname: csv\ndescription: >\n  Reads: CSV\nmetadata: {a: "b"}\n---\n# x\n'
 ANSWER = "Text\n\n```cuda title=a.cu\n__global__ void k() {}\n```\n> ~~~yaml\n> a: &b [1]\n> ~~~\n"
 PATTERN = r"(?i)^(a+)+[^b-d]{2,3}?(?P<n>\w|\d)(?=x)(?<!y)\1$"
@@ -41,6 +51,19 @@ def case_file(text: str) -> None:
     """Read a case file."""
     with suppress(BadFile):
         read_cases(_of_file(text), read_schema=json.loads)
+
+
+def evals_file(suffix: str) -> Callable[[str], None]:
+    """Make a reader of one kind of evals files."""
+
+    def read(text: str) -> None:
+        with suppress(BadFile):
+            read_evals(
+                _of_file(text), suffix=suffix, skills={"csv"}, read_files=lambda name: {name: ""}
+            )
+
+    read.__name__ = f"evals_file{suffix.replace('.', '_')}"
+    return read
 
 
 def skill_file(text: str) -> None:
@@ -81,6 +104,9 @@ def judgement(text: str) -> None:
 
 TARGETS: Mapping[Callable[[str], None], str] = {
     case_file: CASES,
+    evals_file(".json"): EVALS,
+    evals_file(".jsonl"): EVALS.replace("\n", "") + "\n" + EVALS.replace("\n", ""),
+    evals_file(".yaml"): EVALS_YAML,
     skill_file: SKILL,
     answer: ANSWER,
     pattern: PATTERN * 2,

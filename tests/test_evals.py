@@ -2,9 +2,11 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any
 
 import pytest
+import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -155,20 +157,22 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (3, "f:1:1: holds no cases: write a list of them, or an object with 'evals'"),
-        ({"a": [1]}, "f:1:1: holds no cases: write a list of them, or an object with 'evals'"),
+        (3, "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
+        ({"a": [1]},
+         "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
         ([1], "f:2:2: [0]: must be an object, got 1"),
         ([{"id": 1}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
-        ([{"prompt": " "}], "f:3:13: [0].prompt: must be text that asks something"),
+        ([{"prompt": " "}], 'f:3:13: [0].prompt: must be text that asks something, got " "'),
         ({"evals": [{"question": 3}]},
-         "f:4:16: evals[0].question: must be text that asks something"),
-        ([{"prompt": "a", "assertions": 1}], "f:4:17: [0].assertions: must be text or an object"),
+         "f:4:16: evals[0].question: must be text that asks something, got 3"),
+        ([{"prompt": "a", "assertions": 1}],
+         "f:4:17: [0].assertions: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": ["b", 1]}],
-         "f:6:4: [0].assertions[1]: must be text or an object"),
+         "f:6:4: [0].assertions[1]: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": [{"name": ""}]}],
          "f:5:4: [0].assertions[0]: says nothing: add 'text'"),
         ([{"prompt": "a", "assertions": [{"type": "contains", "value": ""}]}],
-         "f:5:4: [0].assertions[0]: holds no text to look for"),
+         "f:5:4: [0].assertions[0]: holds no text to look for: add 'value'"),
         ('[{"prompt": "a", "prompt": "b"}]', "f:1:18: [0].prompt: duplicate key: remove one"),
     ],
 )  # fmt: skip
@@ -186,7 +190,8 @@ KEYS = st.sampled_from(
     ["evals", "cases", "tests", "id", "name", "prompt", "query", "question", "assertions",
      "expectations", "expected", "expected_output", "expected_behavior", "expected_skill",
      "should_trigger", "should_not_trigger", "trigger_evals", "turns", "type", "text", "value",
-     "pattern", "flags", "file", "negate", "must_not", "ground_truth", "context", "rubric", "x"]
+     "pattern", "flags", "file", "negate", "must_not", "ground_truth", "context", "rubric", "tags",
+     "files", "x"]
 )  # fmt: skip
 LEAVES = (
     st.none()
@@ -201,13 +206,22 @@ DOCUMENTS = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
-@given(st.lists(DOCUMENTS, max_size=3) | st.dictionaries(KEYS, DOCUMENTS, max_size=3) | LEAVES)
-def test_any_document_is_read_or_refused_line_by_line(document: Any) -> None:
+WRITERS: dict[str, Callable[[Any], str]] = {
+    ".json": json.dumps,
+    ".jsonl": lambda document: f"\n{json.dumps(document)}\n",
+    ".yaml": yaml.safe_dump,
+}
+
+
+@settings(max_examples=300, deadline=None)
+@given(
+    st.lists(DOCUMENTS, max_size=3) | st.dictionaries(KEYS, DOCUMENTS, max_size=3) | LEAVES,
+    st.sampled_from(list(WRITERS)),
+)
+def test_any_document_is_read_or_refused_line_by_line(document: Any, suffix: str) -> None:
+    text = WRITERS[suffix](document)
     try:
-        evals = read_evals(
-            json.dumps(document), suffix=".json", skills={"csv"}, read_files=lambda _: {}
-        )
+        evals = read_evals(text, suffix=suffix, skills={"csv"}, read_files=lambda _: {})
     except BadFile as error:
         found = [problem.at("f") for problem in error.problems]
         assert found

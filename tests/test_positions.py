@@ -65,13 +65,15 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ('{\n  # why\n  "a": 1}', "f:2:3: JSON has no comments: remove it"),
         ("{'a': 1}", "f:1:2: JSON strings stand in double quotes"),
         ("[True]", "f:1:2: JSON writes true, false and null"),
-        ('{"a": [1', "f:1:9: the file ends too early: a closing bracket is missing"),
+        ('{"a": [1', "f:1:9: the document ends too early: a closing bracket is missing"),
         ('["a\nb"]', 'f:1:4: a line break or tab in a string: write "\\n" or "\\t"'),
         ('["\\d+"]', 'f:1:3: a single backslash in a string: write "\\\\"'),
         ('["abc]', "f:1:2: a string without its closing quote"),
         ("[] []", "f:1:4: the document ends before this: remove what follows"),
         ("{\0}\0", "f:1:2: a NUL character: save the file as UTF-8"),
-        ("[1 2]", "f:1:4: not JSON: expecting ',' delimiter"),
+        ("[1 2]", "f:1:4: a comma is missing before this"),
+        ('{"a" 1}', "f:1:6: a colon is missing before this"),
+        ("[hello]", "f:1:2: no value stands here: text needs double quotes"),
         (f"[{'9' * 5000}]", "f:1:2: a number has thousands of digits: write it as a string"),
     ],
 )
@@ -138,5 +140,5 @@ def test_every_bad_line_is_told() -> None:
     assert [problem.at("f") for problem in caught.value.problems] == [
         f"f:2:{comma}: a comma before the closing bracket: remove it",
         "f:3:10: a: duplicate key: remove one",
-        "f:4:5: the file ends too early: a closing bracket is missing",
+        "f:4:5: the document ends too early: a closing bracket is missing",
     ]

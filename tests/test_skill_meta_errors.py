@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_meta import read_cases
 
+TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
+
 
 def no_schema(name: str) -> Any:
     raise ValueError(f"no file {name!r}")
@@ -149,7 +151,7 @@ def test_a_case_that_stands_twice_names_both_lines() -> None:
         ("json_schema", 1, ": must be a JSON Schema (an object) or the path of one, got 1"),
         ("json_schema", "x.json", ": no file 'x.json'"),
         ("json_schema", {"type": "strin"},
-         ": not a JSON Schema: $.type: 'strin' is not valid under any of the given schemas"),
+         f": not a JSON Schema: $.type: 'strin' is not one of {TYPES}"),
         ("json_schema", {"properties": {"a": {"pattern": "("}}},
          ": not a JSON Schema: $.properties.a.pattern: '(' is not a 'regex'"),
         ("json_schema", {"anyOf": [{"$ref": "https://example.com/x"}]},

@@ -26,7 +26,10 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         format_checker=Draft202012Validator.FORMAT_CHECKER,
     )
     if error := best_match(metaschema.iter_errors(schema)):
-        raise ValueError(f"not a JSON Schema: {error.json_path}: {error.message}")
+        # Of what a value may be, say what it was meant to be, not what its type rules out.
+        fitting = [each for each in error.context or () if each.validator != "type"]
+        told = fitting[0] if len(fitting) == 1 else error
+        raise ValueError(f"not a JSON Schema: {error.json_path}: {told.message}")
     resource = DRAFT202012.create_resource(schema)
     base = resource.id() or ""
     resolver = Registry().with_resource(base, resource).crawl().resolver(base)

@@ -17,6 +17,7 @@ from pytest_upskill.checks import (
     compile_pattern,
 )
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.problems import shown
 
 Checks = Sequence[Check | Judge]
 
@@ -35,7 +36,8 @@ def checks_of(assertion: object) -> Checks:
     if isinstance(assertion, str):
         return statements([assertion])
     if not isinstance(assertion, dict):
-        raise ValueError("must be text or an object")  # noqa: TRY004  a mistake in a file
+        got = shown(assertion)
+        raise ValueError(f"must be text or an object, got {got}")  # noqa: TRY004  a file's mistake
     kind = _kind(assertion)
     if kind in _MAKERS:
         return _typed(assertion, kind)
@@ -79,7 +81,7 @@ def _texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     texts = [text for text in listed if isinstance(text, str) and text]
     if not texts or len(texts) < len(listed):
-        raise ValueError("holds no text to look for")
+        raise ValueError("holds no text to look for: add 'value'")
     return texts
 
 

@@ -85,7 +85,7 @@ def _entries(document: Document) -> Entries:
     for has_shape, find in _SHAPES:
         if has_shape(document.value):
             return find(document.value, ())
-    what = "holds no cases: write a list of them, or an object with 'evals'"
+    what = "holds no cases: write a list of them, alone or as 'evals' of an object"
     raise BadFile([document.problem((), what)])
 
 

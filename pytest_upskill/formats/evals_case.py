@@ -7,7 +7,7 @@ from typing import Any
 
 from pytest_upskill.formats.assertions import Checks, Unsupported, checks_of, statements
 from pytest_upskill.formats.positions import Document, JsonPath
-from pytest_upskill.formats.problems import BadFile, Problem
+from pytest_upskill.formats.problems import BadFile, Problem, shown
 from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, OutsideError, Unreadable
 from pytest_upskill.skill import Case
 
@@ -124,7 +124,7 @@ class _Reader:
                 self._note((), f"nothing to ask: add {PROMPTS[0]!r}")
             return ""
         if not _is_text(self.value[key]):
-            self._note((key,), "must be text that asks something")
+            self._note((key,), f"must be text that asks something, got {shown(self.value[key])}")
             return ""
         return str(self.value[key])
 

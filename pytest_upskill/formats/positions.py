@@ -36,10 +36,13 @@ _HINTS = tuple(
         (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
         (r"'", "JSON strings stand in double quotes"),
         (r"(?:True|False|None)\b", "JSON writes true, false and null"),
-        (r"\s*\Z", "the file ends too early: a closing bracket is missing"),
+        (r"\s*\Z", "the document ends too early: a closing bracket is missing"),
     )
 )
 _CURES = {
+    "Expecting value": "no value stands here: text needs double quotes",
+    "Expecting ',' delimiter": "a comma is missing before this",
+    "Expecting ':' delimiter": "a colon is missing before this",
     "Invalid control character at": 'a line break or tab in a string: write "\\n" or "\\t"',
     "Invalid \\escape": 'a single backslash in a string: write "\\\\"',
     "Unterminated string starting at": "a string without its closing quote",

@@ -31,6 +31,19 @@ _MERGE = "tag:yaml.org,2002:merge"
 """The tag of ``<<``: https://yaml.org/type/merge.html."""
 _TOO_MANY = Problem(what=f"holds over {MAX_VALUES:,} values: split it")
 
+_HINTS = {
+    "block sequence entries are not allowed": "begin the list in a line of its own",
+    "could not find expected ':'": "quote the text, or write it as a block: 'key: |'",
+    "did not find expected '-'": "indent it as the lines before",
+    "did not find expected key": "indent it as the lines before",
+    "found another document": "make them one list",
+    "found undefined alias": "quote the value: it begins with '*'",
+    "found unexpected end of stream": "close the quote",
+    "found unknown escape character": "write the backslash twice, or single quotes",
+    "mapping values are not allowed": "quote the value: it holds ': '",
+}
+"""Cures, by how libyaml begins to say what is wrong."""
+
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 """Key and value of every entry, by key."""
 
@@ -69,9 +82,7 @@ def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | No
             _check_depth(text, max_depth, first_line)
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark or error.context_mark
-        what = f"not YAML: {error.problem}{_hint(error, text)}"
-        raise BadFile([_problem(mark, what, first_line)]) from None
+        raise BadFile([_syntax_problem(error, text, first_line)]) from None
     except yaml.reader.ReaderError as error:
         what = f"not YAML: control character U+{error.character:04X}: remove it"
         problem = Problem.in_text(text, text.find(chr(error.character)), what)
@@ -91,15 +102,20 @@ def _problem(mark: Any, what: str, first_line: int = 1) -> Problem:
     return Problem(line=mark.line + first_line, column=mark.column + 1, what=what)
 
 
-def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
-    problem, mark = error.problem or "", error.problem_mark
-    if problem.startswith("mapping values are not allowed"):
-        return " (quote the value: it holds ': ')"
-    if "cannot start any token" in problem and mark:
+def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Problem:
+    """Say what libyaml cannot read, and the cure."""
+    said, begin = (error.problem or "").removeprefix("but "), error.context_mark
+    mark = error.problem_mark or begin
+    hint = next((hint for start, hint in _HINTS.items() if said.startswith(start)), "")
+    if begin and said.endswith("end of stream"):
+        mark = begin  # the quote that was never closed
+    elif begin and said.startswith("did not find expected ','"):
+        hint = f"it begins in line {begin.line + first_line}"
+    elif mark and "cannot start any token" in said:
         character = text[mark.index : mark.index + 1]
         tab = character == "\t"
-        return f" ({'indent with spaces' if tab else f'quote the value: it has {character!r}'})"
-    return ""
+        hint = "indent with spaces" if tab else f"quote the value: it has {character!r}"
+    return _problem(mark, f"not YAML: {said}{f' ({hint})' if hint else ''}", first_line)
 
 
 class _Reader(yaml.constructor.SafeConstructor):
@@ -152,10 +168,8 @@ class _Reader(yaml.constructor.SafeConstructor):
                 merged += _to_merge(part)
                 continue
             key = key_node.value if isinstance(key_node, yaml.ScalarNode) else "?"
-            if what := unusable(key):
+            if what := _bad_key(key_node) or ("duplicate key: remove one" if key in found else ""):
                 self.problems.append(((*path, key), what))
-            if key in found:
-                self.problems.append(((*path, key), "duplicate key: remove one"))
             found[key] = key_node, part
         for other in merged:
             entries = self._entries(other, path)
@@ -165,6 +179,13 @@ class _Reader(yaml.constructor.SafeConstructor):
             for key, entry in entries.items():
                 found.setdefault(key, entry)
         return found
+
+
+def _bad_key(node: yaml.Node) -> str:
+    """Say why a node is no key; empty where it is one."""
+    if isinstance(node, yaml.ScalarNode):
+        return unusable(node.value)
+    return "a key must be text: quote a value that begins with '{{'"
 
 
 def _misread(node: yaml.ScalarNode) -> str:
