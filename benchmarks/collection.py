@@ -2,9 +2,10 @@
 
 Run: python benchmarks/collection.py [--skills 2000] [--rounds 5]. Each is timed in turns on one
 machine, every time in a fresh process without caches or pytest-xdist; medians of its CPU time are
-compared, as others may be busy on the machine. Two floors: all tests in one file, and in as many
-files and folders as there are skills. Each case makes two items, one in each arm: 20,000 of them
-against 10,000 tests.
+compared, as others may be busy on the machine. Each case makes two items, one in each arm: 20,000
+of them against 10,000 tests. Three floors, of pytest without this plugin: all tests in one file, in
+as many files and folders as there are skills, and as many empty items of as many files as a
+``conftest.py`` makes without reading any.
 """
 
 from __future__ import annotations
@@ -17,11 +18,29 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 CASES = 5
 """Cases of each skill."""
+
+EMPTY_ITEMS = """
+import pytest
+
+class Case(pytest.Item):
+    def runtest(self):
+        pass
+
+class Cases(pytest.File):
+    def collect(self):
+        for number in range(%d):
+            yield Case.from_parent(self, name=f"case-{number}")
+
+def pytest_collect_file(file_path, parent):
+    if file_path.name == "skill_meta.json":
+        return Cases.from_parent(parent, path=file_path)
+"""
+"""A plugin that does nothing else."""
 
 PROSE = "A sentence of a skill that says what to do with a file of values and why. " * 30
 
@@ -34,27 +53,41 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         root = Path(name)
+        empty = write_skills(root / "empty", options.skills, write_meta)
+        (empty / "conftest.py").write_text(EMPTY_ITEMS % (2 * CASES))
+        plain, ours = ("-p", "no:upskill"), ("--upskill-models=offline",)
         folders = {
-            "parametrized tests": write_tests(root / "tests", files=1, each=options.skills * CASES),
-            "such tests in as many files as skills": write_tests(
-                root / "files", files=options.skills, each=CASES
+            "parametrized tests": (
+                write_tests(root / "tests", files=1, each=options.skills * CASES),
+                plain,
             ),
-            "cases in skill_meta.json": write_skills(root / "meta", options.skills, write_meta),
-            "cases in evals/evals.json": write_skills(root / "evals", options.skills, write_evals),
+            "such tests in as many files as skills": (
+                write_tests(root / "files", files=options.skills, each=CASES),
+                plain,
+            ),
+            "cases made of nothing, by as many files": (empty, plain),
+            "cases in skill_meta.json": (
+                write_skills(root / "meta", options.skills, write_meta),
+                ours,
+            ),
+            "cases in evals/evals.json": (
+                write_skills(root / "evals", options.skills, write_evals),
+                ours,
+            ),
         }
         seconds: dict[str, list[float]] = {kind: [] for kind in folders}
         for _ in range(options.rounds):
-            for kind, folder in folders.items():
-                seconds[kind].append(collect(folder))
+            for kind, (folder, arguments) in folders.items():
+                seconds[kind].append(collect(folder, arguments))
     medians = {kind: statistics.median(times) for kind, times in seconds.items()}
     floor = medians["parametrized tests"]
     for kind, median in medians.items():
         print(f"{options.skills * CASES:,} {kind}: {median:.2f} s, x {median / floor:.2f}")
 
 
-def collect(folder: Path) -> float:
+def collect(folder: Path, arguments: Sequence[str]) -> float:
     """Take the CPU time of one collection, in seconds."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", "--upskill-models=offline"]
+    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", *arguments]
     start = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [*command, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:anyio"],

@@ -11,8 +11,8 @@ from contextlib import contextmanager
 def long_lived() -> Iterator[None]:
     """Keep all that is made here, and what was there before, out of later collections.
 
-    An SDK's import makes objects by the hundred thousand. To go through them while they are made,
-    at the end of pytest and at that of Python takes longer than the import itself.
+    An SDK's import makes objects by the hundred thousand, and so does collecting. To go through
+    them while they are made, at the end of pytest and at that of Python can take longer than that.
     """
     enabled = gc.isenabled()
     gc.disable()
@@ -22,11 +22,3 @@ def long_lived() -> Iterator[None]:
         gc.freeze()
         if enabled:
             gc.enable()
-
-
-class CollectedItems:
-    """Lets a run's items be among them."""
-
-    def pytest_collection_finish(self) -> None:
-        """Set aside what was collected."""
-        gc.freeze()

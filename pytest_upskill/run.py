@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from contextlib import suppress
 from pathlib import Path
 
@@ -17,7 +18,7 @@ from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
 from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
-from pytest_upskill.longlived import CollectedItems
+from pytest_upskill.longlived import long_lived
 from pytest_upskill.prices import Prices
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
@@ -85,6 +86,16 @@ def _builds(config: pytest.Config) -> Path | None:
     with suppress(OSError):
         return cache.mkdir("upskill-builds")
     return None
+
+
+class CollectedItems:
+    """Keeps what is collected out of the garbage collector's way."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collection(self) -> Generator[None, object, object]:
+        """Set it aside."""
+        with long_lived():
+            return (yield)
 
 
 class OwnAnswers:

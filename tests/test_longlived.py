@@ -46,10 +46,20 @@ def test_a_failed_import_leaves_the_collector_on() -> None:
     assert gc.isenabled()
 
 
-def test_the_items_of_a_run_are_set_aside(run_once: Run, write_skill: WriteSkill) -> None:
+def test_the_items_of_a_run_are_set_aside(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    pytester.makeconftest("""
+        import gc
+
+        def pytest_collection_modifyitems():
+            assert not gc.isenabled()
+
+        def pytest_runtest_setup():
+            assert gc.isenabled() and gc.get_freeze_count()
+    """)
     write_skill()
 
     result = run_once("--upskill-models", "offline")
 
-    assert result.ret == pytest.ExitCode.OK
-    assert gc.get_freeze_count() > 0
+    result.assert_outcomes(passed=3)
