@@ -39,7 +39,7 @@ _DOCUMENT: TypeAdapter[Any] = TypeAdapter(
 
 
 class _Draft7(GenerateJsonSchema):
-    """Leaves out titles that only repeat the name of a field."""
+    """Draft-07, without titles that only repeat the name of a field."""
 
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 
