@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import signal
 import socket
@@ -44,6 +45,13 @@ def _shell(level: Level, script: str, *arguments: str, limits: Limits | None = N
         return Sandbox(level).run(program, home, limits=limits or Limits(wall_s=20))
 
 
+@pytest.fixture
+def marker(tmp_path: Path) -> str:
+    """Seconds to sleep that no process of another test sleeps."""
+    digits = hashlib.sha256(str(tmp_path).encode()).digest()
+    return f"95.{int.from_bytes(digits[:5], 'big')}"
+
+
 def _running(marker: str) -> list[int]:
     found = []
     for process in Path("/proc").glob("[0-9]*/cmdline"):
@@ -81,11 +89,11 @@ def test_a_program_that_cannot_be_started_is_told_in_one_line() -> None:
         Sandbox("off").run(["/nowhere/cc"], home)
 
 
-def test_off_keeps_the_wall_clock() -> None:
-    outcome = _shell("off", "sleep 93.2", limits=Limits(wall_s=0.3))
+def test_off_keeps_the_wall_clock(marker: str) -> None:
+    outcome = _shell("off", f"sleep {marker}", limits=Limits(wall_s=0.3))
 
     assert outcome.ended == "timeout"
-    assert _is_gone("93.2")
+    assert _is_gone(marker)
 
 
 @every_level
@@ -155,36 +163,38 @@ def test_the_network_is_closed_where_the_level_says_so(level: Level) -> None:
 
 
 @every_level
-def test_the_wall_clock_ends_a_program_and_its_children(level: Level) -> None:
+def test_the_wall_clock_ends_a_program_and_its_children(level: Level, marker: str) -> None:
     start = time.monotonic()
 
-    outcome = _shell(level, "sleep 98.7 & sleep 98.7", limits=Limits(wall_s=0.3))
+    outcome = _shell(level, f"sleep {marker} & sleep {marker}", limits=Limits(wall_s=0.3))
 
     assert outcome.ended == "timeout"
     assert time.monotonic() - start < 10
-    assert _is_gone("98.7")
+    assert _is_gone(marker)
 
 
 @every_level
-def test_children_do_not_outlive_a_program_that_ends(level: Level) -> None:
-    outcome = _shell(level, "sleep 97.6 > /dev/null 2>&1 & exit 3")
+def test_children_do_not_outlive_a_program_that_ends(level: Level, marker: str) -> None:
+    outcome = _shell(level, f"sleep {marker} > /dev/null 2>&1 & exit 3")
 
     assert (outcome.ended, outcome.returncode) == ("exited", 3)
-    assert _is_gone("97.6")
+    assert _is_gone(marker)
 
 
 @every_level
-def test_a_program_cannot_leave_its_group_where_the_level_says_so(level: Level) -> None:
+def test_a_program_cannot_leave_its_group_where_the_level_says_so(
+    level: Level, marker: str
+) -> None:
     leave = (
         "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
-        "    os.execv('/bin/sleep', ['sleep', '95.1'])\ntime.sleep(0.5)"
+        f"    os.execv('/bin/sleep', ['sleep', '{marker}'])\ntime.sleep(0.5)"
     )
 
     with workspace() as home:
         python = [str(Path(sys.executable).resolve()), "-I", "-S", "-c", leave]
         Sandbox(level).run(python, home, readable=[Path(sys.base_prefix)])
 
-    left = _running("95.1")
+    left = _running(marker)
     for process in left:
         os.kill(process, signal.SIGKILL)
     assert bool(left) is (level == "limits")
@@ -233,12 +243,12 @@ def test_the_number_of_open_files_is_limited(level: Level) -> None:
 
 
 @every_level
-def test_a_fork_bomb_ends_with_the_wall_clock(level: Level) -> None:
-    bomb = "i=0; while [ $i -lt 200 ]; do sleep 96.5 & i=$((i+1)); done; wait"
+def test_a_fork_bomb_ends_with_the_wall_clock(level: Level, marker: str) -> None:
+    bomb = f"i=0; while [ $i -lt 200 ]; do sleep {marker} & i=$((i+1)); done; wait"
 
     _shell(level, bomb, limits=Limits(wall_s=1.0, processes=50))
 
-    assert _is_gone("96.5")
+    assert _is_gone(marker)
 
 
 @every_level
@@ -256,24 +266,24 @@ def test_output_cannot_steer_a_terminal(level: Level) -> None:
     assert outcome.output == "a\ufffdb\ufffdc\ufffdd\ufffd"
 
 
-def test_a_closed_sandbox_kills_what_runs_and_runs_no_more() -> None:
+def test_a_closed_sandbox_kills_what_runs_and_runs_no_more(marker: str) -> None:
     sandbox = Sandbox()
     outcomes: list[Outcome] = []
 
     def sleep() -> None:
         with workspace() as home:
-            outcomes.append(sandbox.run(["/bin/sh", "-c", "sleep 94.3"], home))
+            outcomes.append(sandbox.run(["/bin/sh", "-c", f"sleep {marker}"], home))
 
     thread = threading.Thread(target=sleep)
     thread.start()
-    while not _running("94.3"):
+    while not _running(marker):
         time.sleep(0.01)
     sandbox.close()
     thread.join(10)
     sleep()
 
     assert [outcome.ended for outcome in outcomes] == ["stopped", "stopped"]
-    assert _is_gone("94.3")
+    assert _is_gone(marker)
 
 
 def test_a_workspace_leaves_nothing_behind(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
