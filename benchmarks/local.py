@@ -96,19 +96,25 @@ def growth(bench: Bench) -> Iterator[Row]:
     """CPU and memory from 100 to 10,000 trials: asked for, and from a warm cache."""
     sizes = (100, 300, 1000, 3000, 10_000)
     names = ", ".join(f"{size:,}" for size in sizes)
-    curves: dict[str, list[Cost]] = {"asked": [], "warm": []}
+    curves: dict[str, list[list[Cost]]] = {"asked": [], "warm": []}
     for trials in sizes:
-        root, cache = bench.skills(trials), bench.fresh()
-        for curve in curves.values():
-            curve.append(bench.measure(root, CALM, concurrency=50, cache=cache, trials=trials))
+        root = bench.skills(trials)
+        asked, warm = [], []
+        for _ in range(min(3, bench.repeats)):
+            cache = bench.fresh()
+            run = partial(bench.measure, root, CALM, concurrency=50, cache=cache, trials=trials)
+            asked.append(run())
+            warm.append(run())
+        curves["asked"].append(asked)
+        curves["warm"].append(warm)
     for name, curve in curves.items():
         small, middle, large = curve[0], curve[2], curve[4]
-        early = (middle.cpu - small.cpu) / 900
-        late = (large.cpu - middle.cpu) / 9000
-        heavier = (large.megabytes - middle.megabytes) / 9
+        early = (cpu(middle) - cpu(small)) / 900
+        late = (cpu(large) - cpu(middle)) / 9000
+        heavier = (megabytes(large) - megabytes(middle)) / 9
         yield Row(
             work=f"growth of CPU and memory, {name}: {names} trials",
-            measured=" / ".join(f"{run.cpu:.2f} s, {run.megabytes:.0f} MB" for run in curve),
+            measured=" / ".join(f"{cpu(runs):.2f} s, {megabytes(runs):.0f} MB" for runs in curve),
             floor=f"{1000 * early:.2f} ms a trial from 100 to 1,000",
             ratio=f"{late / early:.2f} ({1000 * late:.2f} ms, {heavier:.1f} MB per 1,000)",
             bar="linear: ≤ 1.15",
