@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
+from pytest_upskill.activity import Activity
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.checks import CheckError, Judge, Sandboxed
@@ -68,6 +70,7 @@ class Resources:
     compilers: Compilers
     prices: Prices
     budget: Budget
+    activity: Activity
 
 
 def fetch_answers(
@@ -145,9 +148,10 @@ class _Asker:
         self._trials = trials
         self._hosts = hosts
         self._cache = resources.cache
-        self._compiling = Compiling(resources.compilers)
+        self._compiling = Compiling(resources.compilers, resources.activity)
         self._prices = resources.prices
         self._budget = resources.budget
+        self._activity = resources.activity
         self._concurrency = concurrency
         self._recording = recording
         self._judge = judge
@@ -270,4 +274,9 @@ class _Asker:
         from pytest_upskill.retry import RetryingClient, Slots
 
         client = await in_daemon_thread(host.open)
-        return RetryingClient(client, slots=Slots(self._concurrency))
+        return RetryingClient(
+            client,
+            slots=Slots(self._concurrency),
+            host=urlsplit(host.url).netloc or host.name,
+            activity=self._activity,
+        )

@@ -7,6 +7,7 @@ import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from pytest_upskill.activity import Activity
 from pytest_upskill.checks import CheckResult, Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion
@@ -22,10 +23,12 @@ class Compiling:
 
     Args:
         compilers: What decides.
+        activity: Where to note what runs.
     """
 
-    def __init__(self, compilers: Compilers) -> None:
+    def __init__(self, compilers: Compilers, activity: Activity) -> None:
         self._compilers = compilers
+        self._activity = activity
         self._tasks: dict[tuple[str, str, str], asyncio.Task[Compiled]] = {}
         self._threads = ThreadPoolExecutor(
             len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
@@ -52,6 +55,9 @@ class Compiling:
 
     async def _decide(self, checks: Sequence[Sandboxed], text: str) -> Compiled:
         loop = asyncio.get_running_loop()
-        decide = self._compilers.decide
-        builds = [loop.run_in_executor(self._threads, decide, check, text) for check in checks]
+        builds = [loop.run_in_executor(self._threads, self._run, check, text) for check in checks]
         return tuple(await asyncio.gather(*builds))
+
+    def _run(self, check: Sandboxed, text: str) -> tuple[CheckResult, ...]:
+        with self._activity.doing(check.name):
+            return self._compilers.decide(check, text)

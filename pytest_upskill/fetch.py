@@ -63,11 +63,6 @@ class Fetcher(Generic[K, T]):
         self._thread = threading.Thread(target=self._run, name="upskill-fetch", daemon=True)
         self._thread.start()
 
-    @property
-    def begun(self) -> int:
-        """How many keys were started so far, those that are done among them."""
-        return len(self._futures) - len(self._queue_of) + self._started
-
     def want(self, key: K) -> None:
         """Say that ``key`` is needed now."""
         # Waking the loop is what costs: not for a key under way, unless others wait for its turn.

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
+from pytest_upskill.activity import ASKING, Activity
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.models import Model
 from pytest_upskill.providers import Client
@@ -107,6 +108,8 @@ class RetryingClient:
     Args:
         client: Asks once.
         slots: Requests in flight at the host.
+        host: What to call it.
+        activity: Where to note what is waited for.
         patience: How long to go on.
         sleep: Waits some seconds.
         clock: Seconds, monotonic.
@@ -117,12 +120,16 @@ class RetryingClient:
         client: Client,
         *,
         slots: Slots,
+        host: str,
+        activity: Activity,
         patience: Patience = Patience(),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._client = client
         self._slots = slots
+        self._host = host
+        self._activity = activity
         self._patience = patience
         self._sleep = sleep
         self._clock = clock
@@ -145,6 +152,7 @@ class RetryingClient:
             retry=retry_if_exception(_may_pass),
             wait=self._pause,
             stop=lambda state: self._out_of_patience(state, started),
+            before_sleep=self._note,
             sleep=self._sleep,
             reraise=True,
         )
@@ -164,7 +172,8 @@ class RetryingClient:
             if request.model in self._stopped:
                 raise ProviderError(self._stopped[request.model], fatal=True)
             try:
-                completion = await self._client.complete(request)
+                with self._activity.doing(ASKING):
+                    completion = await self._client.complete(request)
             except ProviderError as error:
                 self._learn(error)
                 raise
@@ -182,9 +191,11 @@ class RetryingClient:
 
     def _pause(self, state: RetryCallState) -> float:
         """Tell the seconds until the next attempt: what the server asks for, or more."""
-        error = state.outcome.exception() if state.outcome else None
-        asked = error.retry_after if isinstance(error, ProviderError) else None
-        return max(self._backoff(state), min(asked or 0.0, self._patience.longest_retry_after))
+        asked = _error(state).retry_after or 0.0
+        return max(self._backoff(state), min(asked, self._patience.longest_retry_after))
+
+    def _note(self, state: RetryCallState) -> None:
+        self._activity.pause(self._host, _reason(_error(state)), state.upcoming_sleep)
 
     def _out_of_patience(self, state: RetryCallState, started: float) -> bool:
         if (
@@ -210,6 +221,20 @@ class RetryingClient:
             retry_after=error.retry_after,
             fatal=error.fatal or silent,
         )
+
+
+def _error(state: RetryCallState) -> ProviderError:
+    """Return why an attempt is not the last one."""
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, ProviderError)
+    return error
+
+
+def _reason(error: ProviderError) -> str:
+    """Say in a word or two why to wait."""
+    if error.status is None:
+        return "no reply"
+    return {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
 
 
 def _may_pass(error: BaseException) -> bool:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.activity import Activity
 from pytest_upskill.answers import Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
@@ -42,6 +43,7 @@ def start(config: pytest.Config) -> None:
         compilers=Compilers(settings.sandbox, languages_of(config), folder=_builds(config)),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
+        activity=Activity(),
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")

@@ -22,7 +22,7 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
 from pytest_upskill.items import TrialItem, refused, trials_of
 from pytest_upskill.plan import Trial
-from pytest_upskill.report.progress import Progress
+from pytest_upskill.report.progress import Heartbeat, Progress
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.settings import SETTINGS
 
@@ -38,7 +38,8 @@ class Controller:
         self._handover.start()
         self._trials: dict[str, Trial] = {}
         self._fetcher: Fetcher[Key, Answer] | None = None
-        self._progress: Progress | None = None
+        self._heartbeat = Heartbeat()
+        config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
         config.add_cleanup(self._close)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
@@ -62,7 +63,7 @@ class Controller:
         self._spending.forecast = prepared.forecast
         self._spending.announce()
         self._fetcher = start_fetching(self._config, prepared)
-        self._progress = Progress(self._config, self._fetcher, self._trials)
+        self._heartbeat.watch(Progress(self._config, self._fetcher, self._trials))
         for nodeid, trial in self._trials.items():
             self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
 
@@ -74,8 +75,6 @@ class Controller:
 
     def pytest_runtest_logreport(self) -> None:
         """Let no worker wait for an answer once enough has failed: -x is to stop the run now."""
-        if self._progress is not None:
-            self._progress.tick()
         if self._session.shouldfail:
             self._handover.stop()
 

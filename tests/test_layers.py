@@ -22,8 +22,8 @@ MAP = {
     # 3: know pytest, or what a run has come to
     "a run": "run",
     "hooks of a run": (
-        "xdist changed_since shard prune report.files report.junit report.progress report.repeats "
-        "report.spending report.terminal"
+        "xdist changed_since shard prune report.files report.junit report.live_line "
+        "report.progress report.repeats report.spending report.terminal"
     ),
     "items and their results": "items ledger lint_items",
     "asking for a run": "extending fetching",
@@ -32,7 +32,9 @@ MAP = {
     # 2: one frozen value
     "settings": "settings options",
     # 1: do I/O, know nothing of pytest
-    "answers": "answers compiling daemon fetch first_calls forecast handover judging retry",
+    "answers": (
+        "answers activity compiling daemon fetch first_calls forecast handover judging retry"
+    ),
     "the outer world": (
         "providers providers.* cache budget prices compile compile.* sandbox landlock workspace "
         "formats formats.* git history"

@@ -1,22 +1,55 @@
 from __future__ import annotations
 
 import json
+import threading
+from collections.abc import Sequence
 from concurrent.futures import Future
 
 import pytest
 
+from pytest_upskill.activity import ASKING, Activity
 from pytest_upskill.completion import Completion
 from pytest_upskill.grade import Answer
-from pytest_upskill.report import progress
+from pytest_upskill.report import live_line, progress
 from tests.conftest import Run, WriteSkill
-from tests.loopback import Loopback, Reply
+from tests.loopback import Loopback, Received, Reply
+
+PATIENCE_S = 60.0
+"""For what comes at once, on a machine that does other things too."""
 
 
 @pytest.fixture
-def slow(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Loopback:
-    """Answer late, and speak of it early."""
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Speak early."""
+    monkeypatch.setattr(progress, "LOOK_S", 0.05)
+    monkeypatch.setattr(live_line, "FIRST_S", 0.0)
+
+
+@pytest.fixture
+def slow(loopback: Loopback, impatient: None) -> Loopback:
+    """Answer late."""
+    del impatient
     loopback.answer = lambda _: Reply(text="37", delay=0.3)
-    monkeypatch.setattr(progress, "QUIET_S", {True: 0.05, False: 0.05})
+    return loopback
+
+
+@pytest.fixture
+def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -> Loopback:
+    """Answer once something was said about it."""
+    del impatient
+    said = threading.Event()
+    say = live_line.PlainLines.say
+
+    def say_and_note(line: live_line.PlainLines, parts: Sequence[str]) -> None:
+        say(line, parts)
+        said.set()
+
+    def answer(_: Received) -> Reply:
+        assert said.wait(PATIENCE_S)
+        return Reply(text="37")
+
+    monkeypatch.setattr(live_line.PlainLines, "say", say_and_note)
+    loopback.answer = answer
     return loopback
 
 
@@ -24,40 +57,47 @@ def model(loopback: Loopback) -> str:
     return f"--upskill-models=m=openai:some@{loopback.openai_url}"
 
 
-def answered(cost: float | None = 0.25, *, replayed: bool = False) -> Future[Answer]:
+def answered(
+    cost: float | None = 0.25, *, replayed: bool = False, judgement: Completion | None = None
+) -> Future[Answer]:
     future: Future[Answer] = Future()
     completion = Completion(
         text="", input_tokens=1, output_tokens=1, cost_usd=cost, replayed=replayed
     )
-    future.set_result(Answer(completion=completion))
+    future.set_result(Answer(completion=completion, judgement=judgement))
     return future
 
 
-def test_a_long_wait_says_what_is_waited_for(
-    run_once: Run, write_skill: WriteSkill, slow: Loopback
+def told(*answers: Future[Answer], activity: Activity | None = None) -> str:
+    tally = progress.Tally(answers)
+    tally.count()
+    return ", ".join(progress.parts(tally, activity or Activity()))
+
+
+def test_where_there_is_no_terminal_a_long_wait_is_a_line_of_the_log(
+    run: Run, write_skill: WriteSkill, held: Loopback
 ) -> None:
     write_skill()
 
-    result = run_once(model(slow), "skills")
+    result = run(model(held), "skills")
 
-    result.stdout.fnmatch_lines(
-        [
-            "skills/billing/skill_meta.json *",
-            "upskill: 0 of 2 answers, 0 recorded, * waiting 0 s for *::budget?m-with_skill?",
-            ".+. *",
-        ],
-    )
+    result.stdout.fnmatch_lines(["upskill: 0/2 answers*", "*[.+]*"])
+    assert result.stdout.str().count("upskill: 0/2 answers") == 1
+    assert result.ret == pytest.ExitCode.OK
 
 
 def test_the_line_of_a_test_is_whole_after_a_wait(
-    run_once: Run, write_skill: WriteSkill, slow: Loopback
+    run_once: Run, write_skill: WriteSkill, held: Loopback
 ) -> None:
     write_skill()
 
-    result = run_once(model(slow), "-v", "skills")
+    result = run_once(model(held), "-v", "skills")
 
     result.stdout.fnmatch_lines(
-        ["upskill: *", "skills/billing/skill_meta.json::budget?m-with_skill? PASSED *"]
+        [
+            "upskill: 0/2 answers*",
+            "skills/billing/skill_meta.json::budget?m-with_skill? PASSED *",
+        ]
     )
 
 
@@ -69,53 +109,77 @@ def test_whoever_asked_for_quiet_waits_in_quiet(
 
     result = run_once(model(slow), *arguments, "skills")
 
-    result.stdout.no_fnmatch_line("*waiting*")
+    result.stdout.no_fnmatch_line("upskill: 0/2*")
 
 
-def test_no_wait_no_word(run_once: Run, write_skill: WriteSkill) -> None:
+def test_a_wait_that_is_not_long_is_no_word_worth(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(progress, "LOOK_S", 0.01)
+    loopback.answer = lambda _: Reply(text="37", delay=0.1)
     write_skill()
 
-    result = run_once("--upskill-models=offline", "skills")
+    result = run_once(model(loopback), "skills")
 
-    result.stdout.no_fnmatch_line("*waiting*")
+    result.stdout.no_fnmatch_line("upskill: 0/2*")
 
 
 def test_what_is_captured_of_a_test_holds_no_progress(
-    run_once: Run, write_skill: WriteSkill, slow: Loopback, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, held: Loopback, pytester: pytest.Pytester
 ) -> None:
     write_skill({"id": "red", "input": "Why?", "expected": {"contains": "no such word"}})
 
-    run_once(model(slow), "--upskill-json=r.json", "--junitxml=j.xml", "skills")
+    run_once(model(held), "--upskill-json=r.json", "--junitxml=j.xml", "skills")
 
     assert json.loads((pytester.path / "r.json").read_text("utf-8"))["entries"]
-    assert "waiting" not in (pytester.path / "j.xml").read_text("utf-8")
+    assert "0/2 answers" not in (pytester.path / "j.xml").read_text("utf-8")
 
 
-def test_with_xdist_and_without_the_state_is_told(
-    run: Run, write_skill: WriteSkill, slow: Loopback
-) -> None:
-    write_skill()
-
-    result = run(model(slow), "skills")
-
-    result.stdout.fnmatch_lines(["*upskill: * of 2 answers, 0 recorded, *"])
-    assert result.ret == pytest.ExitCode.OK
-
-
-def test_the_state_counts_answers_and_dollars() -> None:
+def test_answers_and_dollars_are_counted() -> None:
     broken: Future[Answer] = Future()
     broken.set_exception(OSError())
-    answers = [
+    cancelled: Future[Answer] = Future()
+    cancelled.cancel()
+    judgement = Completion(text="", input_tokens=1, output_tokens=1, cost_usd=0.125)
+
+    line = told(
         answered(),
-        answered(0.5),
+        answered(0.5, judgement=judgement),
         answered(9.0, replayed=True),
         Future(),
-        Future(),
         broken,
-    ]
+        cancelled,
+    )
 
-    assert progress.state(answers, begun=5) == "4 of 6 answers, 1 recorded, 1 in flight, $0.7500"
+    assert line == "upskill: 5/6 answers, 1 recorded, $0.8750"
+
+
+def test_an_answer_counts_once_it_has_come() -> None:
+    coming: Future[Answer] = Future()
+    tally = progress.Tally([coming])
+    tally.count()
+    before = tally.done
+
+    coming.set_result(Answer(completion=None))
+    tally.count()
+
+    assert (before, tally.done) == (0, 1)
 
 
 def test_a_price_that_is_not_known_is_not_guessed() -> None:
-    assert progress.state([answered(None)], begun=1).endswith("0 in flight, cost n/a")
+    assert told(answered(), answered(None)) == "upskill: 2/2 answers"
+
+
+def test_a_rate_limit_a_compiler_and_a_slow_answer_are_told_apart() -> None:
+    now = 0.0
+    activity = Activity(clock=lambda: now)
+    activity.pause("api.example.com", "rate limit", 26.5)
+
+    with activity.doing(ASKING), activity.doing("compile"), activity.doing("run"):
+        now = 15.0
+        line = told(Future(), activity=activity)
+
+    assert line == (
+        "upskill: 0/1 answers, waiting 12 s for api.example.com (rate limit), compiling 1, "
+        "running 1, 1 in flight (the oldest for 15 s)"
+    )

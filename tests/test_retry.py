@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 import pytest
 
+from pytest_upskill.activity import ASKING, Activity, Pause
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.models import Model, parse_model
 from pytest_upskill.providers import make_client
@@ -88,10 +89,13 @@ def client_of(
     *,
     slots: Slots | None = None,
     patience: Patience | None = None,
+    activity: Activity | None = None,
 ) -> RetryingClient:
     return RetryingClient(
         host,
         slots=slots or Slots(4, clock=clock),
+        host="a.invalid",
+        activity=activity or Activity(clock=clock),
         patience=patience or Patience(deadline=100),
         sleep=clock.sleep,
         clock=clock,
@@ -117,6 +121,49 @@ def test_what_may_pass_is_asked_again_and_every_attempt_counted() -> None:
     assert isinstance(answer, Completion)
     assert answer.attempts == 3
     assert len(host.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (ProviderError("m: slow down", status=429, retryable=True, retry_after=7.0), "rate limit"),
+        (ProviderError("m: busy", status=529, retryable=True, retry_after=7.0), "overloaded"),
+        (later(retry_after=7.0), "HTTP 503"),
+        (ProviderError("m: no reply", retryable=True, retry_after=7.0), "no reply"),
+    ],
+)
+def test_a_pause_is_told_with_its_reason(error: ProviderError, why: str) -> None:
+    clock = Clock()
+    activity = Activity(clock=clock)
+    told: list[tuple[list[Pause], list[float]]] = []
+
+    async def sleep(seconds: float) -> None:
+        told.append((activity.pauses(), activity.ages(ASKING)))
+        await clock.sleep(seconds)
+
+    client = RetryingClient(
+        Host(script=[error]),
+        slots=Slots(1),
+        host="a.invalid",
+        activity=activity,
+        sleep=sleep,
+        clock=clock,
+    )
+    outcome(client.complete(request()))
+
+    assert told == [([Pause(host="a.invalid", why=why, seconds=7.0)], [])]
+
+
+def test_a_request_is_in_flight_while_its_host_has_it() -> None:
+    activity, seen = Activity(), list[int]()
+
+    def answer() -> Completion:
+        seen.append(len(activity.ages(ASKING)))
+        return ANSWER
+
+    outcome(client_of(Host(rest=answer), Clock(), activity=activity).complete(request()))
+
+    assert (seen, activity.ages(ASKING)) == ([1], [])
 
 
 def test_what_will_not_pass_is_not_asked_again() -> None:
@@ -187,7 +234,11 @@ def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     model, clock = model_at(loopback, provider), Clock()
     (endpoint,) = endpoints([model], {}).values()
     client = RetryingClient(
-        make_client(endpoint, timeout=10, concurrency=1), slots=Slots(1), sleep=clock.sleep
+        make_client(endpoint, timeout=10, concurrency=1),
+        slots=Slots(1),
+        host=endpoint.host,
+        activity=Activity(),
+        sleep=clock.sleep,
     )
 
     async def ask_and_close() -> Completion:

@@ -1,28 +1,35 @@
-"""A line now and then while a run waits for answers, so that no wait looks like a hang."""
+"""How far a run is, said while it waits for answers, so that no wait looks like a hang."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Mapping, Sequence
+import math
+import threading
+from collections import deque
+from collections.abc import Generator, Iterable, Iterator, Mapping
 from concurrent.futures import Future, wait
-from contextlib import nullcontext
-from itertools import chain
+from contextlib import contextmanager
 
 import pytest
 
+from pytest_upskill.activity import ASKING, Activity
 from pytest_upskill.answers import Key
+from pytest_upskill.checks import Compile, Run
 from pytest_upskill.fetch import Fetcher
+from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.grade import Answer
 from pytest_upskill.plan import Trial
+from pytest_upskill.report.live_line import line_of
 from pytest_upskill.report.phrases import money
-from pytest_upskill.report.text import safe
 
-QUIET_S = {True: 10.0, False: 60.0}
-"""Seconds of waiting before each line, on a terminal and elsewhere."""
+LOOK_S = 0.5
+"""Seconds between two looks at what goes on."""
+
+_LONG_S = 10.0
+"""Seconds after which a request is one that takes long."""
 
 
 class Progress:
-    """Speaks in the process that asks, and only on its main thread, as pytest's reporter must.
+    """Waits for answers, and says meanwhile what is waited for.
 
     Args:
         config: Whose terminal to write to.
@@ -33,68 +40,140 @@ class Progress:
     def __init__(
         self, config: pytest.Config, fetcher: Fetcher[Key, Answer], trials: Mapping[str, Trial]
     ) -> None:
-        plugins = config.pluginmanager
-        self._reporter: pytest.TerminalReporter | None = plugins.get_plugin("terminalreporter")
-        self._capture = plugins.get_plugin("capturemanager")
-        self._quiet = config.get_verbosity() < 0
-        self._verbose = config.get_verbosity() > 0
-        self._writer = config.get_terminal_writer() if self._reporter else None
-        self._fetcher = fetcher
+        self._line = line_of(config)
+        self._activity = config.stash[RESOURCES].activity
         self._answers = {
             nodeid: [fetcher.future((nodeid, run)) for run in range(trial.runs)]
             for nodeid, trial in trials.items()
         }
-        self._spoke_at = time.monotonic()
+        self._tally = Tally(future for runs in self._answers.values() for future in runs)
 
     def wait(self, nodeid: str) -> list[Answer]:
         """Wait for every run of a trial."""
-        begun = time.monotonic()
         futures = self._answers[nodeid]
-        while wait(futures, timeout=self._interval()).not_done:
-            self._say(f", waiting {time.monotonic() - begun:.0f} s for {nodeid}")
+        try:
+            while wait(futures, timeout=LOOK_S).not_done:
+                self.look()
+        finally:
+            self.hush()
         return [future.result() for future in futures]
 
-    def tick(self) -> None:
-        """Speak where a line is due; for a process that does not wait itself."""
-        if time.monotonic() - self._spoke_at >= self._interval():
-            self._say("")
+    def look(self) -> None:
+        """Say how far the run is, as long as there are answers to come."""
+        self._tally.count()
+        if self._tally.done < self._tally.total:
+            self._line.say(list(parts(self._tally, self._activity)))
 
-    def _interval(self) -> float:
-        return QUIET_S[self._reporter is not None and bool(self._reporter.isatty)]
+    def hush(self) -> None:
+        """Make way for what pytest writes."""
+        self._line.hush()
 
-    def _say(self, what: str) -> None:
-        self._spoke_at = time.monotonic()
-        if self._reporter is None or self._writer is None or self._quiet:
+
+class Heartbeat:
+    """Looks in the place of a main thread that waits for workers, in turn with what that writes."""
+
+    def __init__(self) -> None:
+        self._progress: Progress | None = None
+        self._thread = threading.Thread(target=self._look, name="upskill-progress", daemon=True)
+        self._turn = threading.RLock()
+        self._ended = threading.Event()
+
+    def watch(self, progress: Progress) -> None:
+        """Say what there is to say once the first test runs; until then pytest-xdist talks."""
+        self._progress = progress
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logstart(self) -> Generator[None, object, object]:
+        """Make way for the name of a file or test; with the first, begin."""
+        if self._progress is not None and not self._thread.ident:
+            self._thread.start()
+        with self._silence():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logreport(self) -> Generator[None, object, object]:
+        """Make way for a result."""
+        with self._silence():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
+        """Make way for the percentage."""
+        with self._silence():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True, optionalhook=True)
+    def pytest_testnodedown(self) -> Generator[None, object, object]:
+        """Make way for what pytest-xdist says of a crashed worker."""
+        with self._silence():
+            return (yield)
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """End with the last test, also where -x or Ctrl-C made it the last."""
+        try:
+            return (yield)
+        finally:
+            self._ended.set()
+            with self._silence():
+                pass
+
+    @contextmanager
+    def _silence(self) -> Iterator[None]:
+        with self._turn:
+            if self._progress is not None:
+                self._progress.hush()
+            yield
+
+    def _look(self) -> None:
+        while not self._ended.wait(LOOK_S):
+            with self._turn:
+                if self._progress is not None and not self._ended.is_set():
+                    self._progress.look()
+
+
+class Tally:
+    """Counts the answers that have come; read by one thread at a time."""
+
+    def __init__(self, answers: Iterable[Future[Answer]]) -> None:
+        self.total = self.done = self.recorded = 0
+        self.paid: list[float | None] = []
+        """Dollars for each completion that was asked for; None where its price is not known."""
+        # Filled by whichever thread settles an answer.
+        self._settled: deque[Future[Answer]] = deque()
+        for future in answers:
+            self.total += 1
+            future.add_done_callback(self._settled.append)
+
+    def count(self) -> None:
+        """Add what has come since the last time."""
+        while self._settled:
+            self._add(self._settled.popleft())
+
+    def _add(self, future: Future[Answer]) -> None:
+        self.done += 1
+        if future.cancelled() or future.exception() is not None:
             return
-        # While a test is set up, what is written goes to its captured output.
-        with self._capture.global_and_fixture_disabled() if self._capture else nullcontext():
-            if self._verbose:
-                # The test's name is written again before its result.
-                self._reporter.ensure_newline()
-            elif self._writer.width_of_current_line:
-                self._writer.line()
-            futures = list(chain.from_iterable(self._answers.values()))
-            self._writer.line(safe(f"upskill: {state(futures, self._fetcher.begun)}{what}"))
-            self._writer.flush()
+        answer = future.result()
+        for completion in (answer.completion, answer.judgement):
+            if completion is not None and not completion.replayed:
+                self.paid.append(completion.cost_usd)
+        self.recorded += answer.completion is not None and answer.completion.replayed
 
 
-def state(answers: Sequence[Future[Answer]], begun: int) -> str:
-    """Sum up: ``12 of 40 answers, 8 recorded, 20 in flight, $0.0210``."""
-    done = [each for each in answers if each.done()]
-    completions = [
-        completion
-        for each in done
-        if not _broken(each) and (completion := each.result().completion)
-    ]
-    paid = [each.cost_usd for each in completions if not each.replayed]
-    known = [cost for cost in paid if cost is not None]
-    return (
-        f"{len(done)} of {len(answers)} answers, "
-        f"{sum(each.replayed for each in completions)} recorded, "
-        f"{max(0, begun - len(done))} in flight, "
-        f"{money(sum(known) if len(known) == len(paid) else None)}"
-    )
-
-
-def _broken(future: Future[Answer]) -> bool:
-    return future.cancelled() or future.exception() is not None
+def parts(tally: Tally, activity: Activity) -> Iterator[str]:
+    """Say how far it is and what is waited for, most important part first."""
+    yield f"upskill: {tally.done}/{tally.total} answers"
+    for pause in activity.pauses():
+        yield f"waiting {math.ceil(pause.seconds)} s for {pause.host} ({pause.why})"
+    for what, word in ((Compile.name, "compiling"), (Run.name, "running")):
+        if builds := activity.ages(what):
+            yield f"{word} {len(builds)}"
+    if asked := activity.ages(ASKING):
+        oldest = f" (the oldest for {max(asked):.0f} s)" if max(asked) >= _LONG_S else ""
+        yield f"{len(asked)} in flight{oldest}"
+    if tally.recorded:
+        yield f"{tally.recorded} recorded"
+    known = [cost for cost in tally.paid if cost is not None]
+    if known and len(known) == len(tally.paid):
+        yield money(sum(known))

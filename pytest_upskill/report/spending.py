@@ -35,8 +35,14 @@ class Spending:
     def announce(self) -> None:
         """Say the same where the process that asks does not collect."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None:
-            for line in self.pytest_report_collectionfinish():
+        if reporter is None:
+            return
+        for line in self.pytest_report_collectionfinish():
+            if reporter.isatty:
+                # Over the line in which pytest-xdist counts its workers and which it never ends.
+                reporter.rewrite(line, erase=True)
+                reporter.line("")
+            else:
                 reporter.write_line(line)
 
     @pytest.hookimpl(tryfirst=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.results import RunResult, TrialResult
@@ -70,9 +71,20 @@ def cell_sentence(cell: Cell) -> str:
     )
 
 
+def columns(text: str) -> int:
+    """Count the columns of a terminal that ``safe`` text takes: none, one or two a character."""
+    return sum(map(_columns, text))
+
+
 def points(fraction: float) -> str:
     """Write a difference of rates in percentage points, with its sign."""
     return f"{100 * fraction:+.0f}"
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in {"Mn", "Me"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"F", "W"} else 1
 
 
 def _misses(run: RunResult) -> list[str]:

@@ -1,0 +1,50 @@
+from __future__ import annotations
+
+from pytest_upskill.activity import Activity, Pause
+
+
+class Clock:
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_what_goes_on_is_counted_by_what_it_is_with_its_age() -> None:
+    clock = Clock()
+    activity = Activity(clock=clock)
+
+    with activity.doing("asking"), activity.doing("compile"):
+        clock.now = 3.0
+        with activity.doing("asking"):
+            clock.now = 5.0
+
+            assert activity.ages("asking") == [5.0, 2.0]
+            assert activity.ages("compile") == [5.0]
+
+    assert activity.ages("asking") == []
+
+
+def test_of_the_waits_for_a_host_the_one_that_ends_first_is_told() -> None:
+    clock = Clock()
+    activity = Activity(clock=clock)
+    activity.pause("a.example", "rate limit", 30.0)
+    activity.pause("a.example", "rate limit", 12.0)
+    activity.pause("a.example", "HTTP 503", 20.0)
+
+    clock.now = 2.0
+
+    assert activity.pauses() == [
+        Pause(host="a.example", why="rate limit", seconds=10.0),
+        Pause(host="a.example", why="HTTP 503", seconds=18.0),
+    ]
+
+
+def test_a_wait_is_over_when_its_time_is() -> None:
+    clock = Clock()
+    activity = Activity(clock=clock)
+    activity.pause("a.example", "rate limit", 12.0)
+
+    clock.now = 12.0
+
+    assert activity.pauses() == []

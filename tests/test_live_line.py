@@ -1,0 +1,232 @@
+"""Pytest on a pseudo-terminal, and what a reader of its screen sees."""
+
+from __future__ import annotations
+
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import termios
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pyte
+import pytest
+
+from pytest_upskill.report.live_line import fitting
+from tests.conftest import WriteSkill
+from tests.loopback import Loopback, Received, Reply
+
+PATIENCE_S = 60.0
+"""For what comes at once, on a machine that does other things too."""
+
+
+class Screen:
+    """A terminal with a process on it."""
+
+    def __init__(
+        self, command: list[str], folder: Path, *, columns: int, rows: int, **variables: str
+    ) -> None:
+        self._screen = pyte.Screen(columns, rows)
+        self._stream = pyte.ByteStream(self._screen)
+        self.written = self._unread = b""
+        self._terminal, process_side = pty.openpty()
+        termios.tcsetwinsize(process_side, (rows, columns))
+        environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
+        self.process = subprocess.Popen(
+            command,
+            cwd=folder,
+            stdin=process_side,
+            stdout=process_side,
+            stderr=process_side,
+            env=environment | {"TERM": "xterm", "OPENAI_API_KEY": "none"} | variables,
+            start_new_session=True,
+        )
+        os.close(process_side)
+
+    @property
+    def lines(self) -> list[str]:
+        return [line.rstrip() for line in self._screen.display]
+
+    def wait_for(self, words: str) -> str:
+        """Read until a line holds the words; return it."""
+        while True:
+            for line in self.lines:
+                if words in line:
+                    return line
+            assert self._read(), f"{words!r} never came:\n" + "\n".join(self.lines)
+
+    def wait_for_the_end(self) -> list[str]:
+        while self._read():
+            pass
+        self.process.wait(PATIENCE_S)
+        return self.lines
+
+    def close(self) -> None:
+        with suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self.process.wait()
+        os.close(self._terminal)
+
+    def _read(self) -> bool:
+        """Show one more line, so that none scrolls past unseen; tell whether there was one."""
+        if not self._unread and not self._fill():
+            return False
+        line, end, self._unread = self._unread.partition(b"\n")
+        self._stream.feed(line + end)
+        return True
+
+    def _fill(self) -> bool:
+        ready, _, _ = select.select([self._terminal], [], [], PATIENCE_S)
+        assert ready, "nothing came:\n" + "\n".join(self.lines)
+        with suppress(OSError):  # how Linux tells that nobody holds the other side any more
+            if data := os.read(self._terminal, 65536):
+                self.written += data
+                self._unread = data
+                return True
+        return False
+
+
+Start = Callable[..., Screen]
+
+
+@pytest.fixture
+def start(pytester: pytest.Pytester) -> Iterator[Start]:
+    started: list[Screen] = []
+
+    def start(*arguments: str, columns: int = 80, rows: int = 50, **variables: str) -> Screen:
+        command = [sys.executable, "-m", "pytest", "-p", "no:anyio", "-p", "no:hypothesispytest"]
+        command += [*arguments, "skills"]
+        screen = Screen(command, pytester.path, columns=columns, rows=rows, **variables)
+        started.append(screen)
+        return screen
+
+    yield start
+    for screen in started:
+        screen.close()
+
+
+@pytest.fixture
+def seen(loopback: Loopback) -> Iterator[threading.Event]:
+    """Let the server answer the second half of a run's requests only once this is set."""
+    event = threading.Event()
+
+    def answer(received: Received) -> Reply:
+        if "37" not in received.system:
+            event.wait(PATIENCE_S)
+        return Reply(text="37")
+
+    loopback.answer = answer
+    yield event
+    event.set()
+
+
+def model(loopback: Loopback) -> str:
+    return f"--upskill-models=m=openai:some@{loopback.openai_url}"
+
+
+@pytest.mark.parametrize("processes", [["-p", "no:xdist"], ["-n2"]])
+def test_a_rate_limit_is_told_and_counted_down(
+    start: Start, write_skill: WriteSkill, loopback: Loopback, processes: list[str]
+) -> None:
+    seen = threading.Event()
+    limit = Reply(status=429, headers={"retry-after": "1"})
+    loopback.answer = lambda _: Reply(text="37") if seen.is_set() else limit
+    write_skill()
+
+    screen = start(model(loopback), *processes)
+    line = screen.wait_for("rate limit")
+    seen.set()
+    after = screen.wait_for_the_end()
+
+    host = loopback.url.removeprefix("http://")
+    assert line == f"upskill: 0/2 answers, waiting 1 s for {host} (rate limit)"
+    assert not any("rate limit" in line for line in after)
+    assert any(line.startswith("upskill: 2 trials, ") for line in after)
+    assert screen.process.returncode == 0
+
+
+@pytest.mark.parametrize("rows", [50, 4])
+def test_below_the_letters_and_gone_with_the_wait(
+    start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event, rows: int
+) -> None:
+    write_skill()
+
+    screen = start(model(loopback), "-p", "no:xdist", "--no-summary", rows=rows)
+    live = screen.wait_for("1/2 answers, 1 in flight")
+    before = screen.lines
+    seen.set()
+    screen.wait_for(".+.")
+    after = screen.wait_for_the_end()
+
+    assert live == "upskill: 1/2 answers, 1 in flight"
+    assert before[before.index(live) - 1] == "skills/billing/skill_meta.json ."
+    assert not any("in flight" in line for line in after)
+
+
+def test_with_v_the_line_of_a_test_stays_whole_over_several_rows(
+    start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event
+) -> None:
+    write_skill()
+
+    screen = start(model(loopback), "-p", "no:xdist", "-v", columns=50)
+    screen.wait_for("1/2 answers, 1 in flight")
+    seen.set()
+    after = "".join(screen.wait_for_the_end())
+
+    assert "skill_meta.json::budget[m-without_skill] BASE HIT" in after
+
+
+def test_it_is_gone_where_the_run_is_interrupted(
+    start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event
+) -> None:
+    write_skill()
+
+    screen = start(model(loopback), "-p", "no:xdist")
+    screen.wait_for("1/2 answers, 1 in flight")
+    screen.process.send_signal(signal.SIGINT)
+    after = screen.wait_for_the_end()
+
+    assert not seen.is_set()
+    assert not any("in flight" in line for line in after)
+    assert screen.process.returncode == pytest.ExitCode.INTERRUPTED
+
+
+@pytest.mark.parametrize(("arguments", "terminal"), [(["-q"], "xterm"), ([], "dumb")])
+def test_it_stays_away_where_it_is_not_wanted_or_cannot_be(
+    start: Start,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    arguments: list[str],
+    terminal: str,
+) -> None:
+    loopback.answer = lambda _: Reply(text="37", delay=1.0)
+    write_skill()
+
+    screen = start(model(loopback), "-p", "no:xdist", *arguments, TERM=terminal)
+    screen.wait_for_the_end()
+
+    assert screen.process.returncode == 0
+    assert b"in flight" not in screen.written
+
+
+def test_what_has_no_room_is_left_out_from_the_end() -> None:
+    parts = ["upskill: 3/9 answers", "waiting 12 s for a.example (rate limit)", "2 recorded"]
+
+    assert fitting(parts, 79) == ", ".join(parts)
+    assert fitting(parts, 70) == ", ".join(parts[:2])
+    assert fitting(parts, 60) == parts[0]
+    assert fitting(parts, 10) == ""
+
+
+def test_a_wide_character_takes_two_columns() -> None:
+    assert fitting(["a", "\u4e2d\u6587"], 7) == "a, \u4e2d\u6587"
+    assert fitting(["a", "\u4e2d\u6587"], 6) == "a"
+
+
+def test_what_a_host_calls_itself_moves_no_cursor() -> None:
+    assert fitting(["upskill: 3/9 answers", "waiting for \x1b[2J"], 79).endswith("\\x1b[2J")
