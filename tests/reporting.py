@@ -105,6 +105,7 @@ def report(*cells: Cell) -> Report:
         models={each.model: each.resolved for each in cells},
         options={"runs": 5, "fail_on": ["hurts"]},
         sandbox="bwrap",
+        complete=True,
     )
     gates = (
         Gate(

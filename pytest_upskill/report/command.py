@@ -16,13 +16,23 @@ from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.formats import write
 from pytest_upskill.report.json_report import ReportError, generate_schema, read_json
 from pytest_upskill.report.merge import Limits, merge
+from pytest_upskill.report.notes import notes
+from pytest_upskill.report.outcome import (
+    Outcome,
+    cut_short,
+    failed_trials,
+    missing_shares,
+    outcome,
+    unmeasured_trials,
+)
 from pytest_upskill.report.phrases import headline
 from pytest_upskill.report.table import table
 from pytest_upskill.report.text import safe
 from pytest_upskill.settings import FAIL_ON, REPORTS, FailOn
 
-PASSED, FAILED, UNUSABLE, UNDECIDED = 0, 1, 4, 75
-"""Exit codes: as pytest's own, and as of a run that could not measure everything."""
+PASSED, UNUSABLE = 0, 4
+_EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": 75}
+"""As of one run of everything."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -42,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _refuse(f"{error.filename}: {error.strerror}")
     problems = tell_actions(merged, os.environ)
     sys.stdout.writelines(f"{safe(line)}\n" for line in (*_lines(merged), *problems))
-    return _exit_code(merged)
+    return _EXIT_CODES[outcome(merged)]
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -132,20 +142,35 @@ def _lines(report: Report) -> Iterator[str]:
     yield headline(report)
     if report.gates:
         yield from (line for line, _ in table(report.cells, _width(), cases=False))
+        yield from notes(report.gates, verbose=False)
+    yield from _warnings(report)
+    for nodeid, trial in failed_trials(report):
+        why = "".join(f"; {error}" for error in trial.errors[:1])
+        yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{why}"
+    for nodeid, trial in unmeasured_trials(report):
+        yield f"ERROR {nodeid} - {trial.errors[0]}"
     for gate in report.gates:
-        if gate.outcome != "passed":
-            yield f"{gate.outcome.upper()} {gate.nodeid}: {gate.report}"
+        if gate.outcome == "failed":
+            yield f"FAILED {gate.nodeid} - {gate.report}"
+
+
+def _warnings(report: Report) -> Iterator[str]:
+    """Say what may make the parts differ."""
+    if shares := missing_shares(report):
+        yield f"no report of share {', '.join(shares)}: what only they ran is not in here"
+    for session in cut_short(report):
+        yield (
+            f"the run of {session.date:%Y-%m-%d %H:%M} UTC was stopped, or could not read a file: "
+            "see its own output"
+        )
+    versions = {session.versions.get("pytest-upskill", "?") for session in report.sessions}
+    if len(versions) > 1:
+        listed = " and ".join(sorted(versions))
+        yield f"warning: made by pytest-upskill {listed}, which may ask or check differently"
 
 
 def _width() -> int:
     return shutil.get_terminal_size().columns
-
-
-def _exit_code(report: Report) -> int:
-    outcomes = {gate.outcome for gate in report.gates}
-    if "failed" in outcomes:
-        return FAILED
-    return UNDECIDED if "skipped" in outcomes or not outcomes else PASSED
 
 
 def _refuse(problem: str) -> int:

@@ -35,6 +35,8 @@ class Session:
     """Those that the results depend on."""
     sandbox: str | None
     """What confined the compilers; None where none ran."""
+    complete: bool
+    """Whether it was not stopped, and every file could be read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +53,9 @@ class Report:
         return [gate.cell for gate in self.gates]
 
 
-def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, root: str) -> Report:
+def report_of(
+    gates: Iterable[Gate], settings: Settings, compilers: Compilers, root: str, *, complete: bool
+) -> Report:
     """Sum up the session that ends.
 
     Args:
@@ -59,6 +63,7 @@ def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, r
         settings: The session's options.
         compilers: What built the answers' code.
         root: Absolute path of the rootdir, which no report shows.
+        complete: Whether it was not stopped, and every file could be read.
     """
     gates = tuple(_presentable(gate, root) for gate in gates)
     built = any(
@@ -84,6 +89,7 @@ def report_of(gates: Iterable[Gate], settings: Settings, compilers: Compilers, r
             "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
         },
         sandbox=compilers.level if built else None,
+        complete=complete,
     )
     return Report(sessions=(session,), gates=gates)
 

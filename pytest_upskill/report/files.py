@@ -26,14 +26,20 @@ class Files:
         self._ledger = ledger
         self._written: list[Path] = []
         self._problems: list[str] = []
+        self._unread = False
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that something could not be read."""
+        self._unread |= report.failed
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write what was asked for; a file that cannot be written makes the session red."""
         idle = self._settings.dry_run or self._config.option.collectonly
-        unread = not self._settings.reports and not listening(os.environ)
-        if idle or unread or exitstatus in _NOTHING_RAN:
+        unwanted = not self._settings.reports and not listening(os.environ)
+        if idle or unwanted or exitstatus in _NOTHING_RAN:
             return
-        report = self._report()
+        stopped = exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail
+        report = self._report(complete=not (stopped or self._unread))
         for wanted, file in self._settings.reports.items():
             try:
                 self._written += write(report, wanted, file)
@@ -50,6 +56,11 @@ class Files:
             for file in self._written:
                 terminalreporter.line(f"upskill report: {file}")
 
-    def _report(self) -> Report:
-        compilers = self._config.stash[RESOURCES].compilers
-        return report_of(self._ledger.gates, self._settings, compilers, str(self._config.rootpath))
+    def _report(self, *, complete: bool) -> Report:
+        return report_of(
+            self._ledger.gates,
+            self._settings,
+            self._config.stash[RESOURCES].compilers,
+            str(self._config.rootpath),
+            complete=complete,
+        )

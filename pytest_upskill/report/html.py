@@ -18,10 +18,10 @@ from pytest_upskill.report.charts import bar, scatter
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.excerpts import alike, arm_difference, shown
 from pytest_upskill.report.notes import notes
+from pytest_upskill.report.outcome import outcome
 from pytest_upskill.report.phrases import (
     costs,
     headline,
-    is_red,
     matrix,
     matrix_parts,
     money,
@@ -87,10 +87,10 @@ def _environment() -> Environment:
         "costs": costs,
         "headline": headline,
         "icons": _ICONS,
-        "is_red": is_red,
         "matrix": matrix,
         "matrix_parts": matrix_parts,
         "notes": notes,
+        "outcome": outcome,
         "scatter": scatter,
         "scope": scope,
     }

@@ -13,11 +13,11 @@ from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.notes import notes
+from pytest_upskill.report.outcome import outcome
 from pytest_upskill.report.phrases import (
     ICONS,
     costs,
     headline,
-    is_red,
     matrix,
     matrix_parts,
     scope,
@@ -71,7 +71,7 @@ def fence(text: str) -> str:
 
 
 def _overview(report: Report) -> Iterator[_Section]:
-    icon = "\u274c" if is_red(report) else "\u2705" if report.gates else "\u2754"
+    icon = {"failed": "\u274c", "undecided": "\u2754", "passed": "\u2705"}[outcome(report)]
     yield _Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
     yield _matrix(report)
     red = tuple(

@@ -54,8 +54,8 @@ def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
     first_file, first = parts[0]
     for file, cell in parts:
         name = f"{cell.skill} on {cell.model}"
-        if (cell.resolved, cell.planned, cell.gate) != (first.resolved, first.planned, first.gate):
-            raise ReportError(f"{name} is not the same in {first_file} and {file}: do not mix them")
+        if (what := _difference(first, cell)) is not None:
+            raise ReportError(f"{name} has {what} in {first_file} and {file}: do not mix them")
         for trial in cell.trials:
             other = files.setdefault((trial.case, trial.arm), file)
             if other != file:
@@ -63,6 +63,20 @@ def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
                     f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
                 )
     return replace(first, trials=tuple(_ordered(chain.from_iterable(c.trials for _, c in parts))))
+
+
+def _difference(one: Cell, other: Cell) -> str | None:
+    """Name what keeps two cells from being shares of one, None for nothing."""
+    if one.resolved != other.resolved:
+        return f"different models ({one.resolved}, {other.resolved})"
+    if one.planned != other.planned:
+        return f"{one.planned} and {other.planned} trials"
+    if (one.gate, one.ref) != (other.gate, other.ref):
+        return "different gates"
+    digests = {trial.arm: trial.skill_digest for trial in one.trials}
+    if any(digests.get(t.arm, t.skill_digest) != t.skill_digest for t in other.trials):
+        return "a different SKILL.md"
+    return None
 
 
 def _ordered(trials: Iterable[TrialResult]) -> list[TrialResult]:

@@ -9,8 +9,13 @@ from statistics import fmean
 from pytest_upskill.cells import Cell, CellVerdict
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.document import Report, dollars, runs_of
+from pytest_upskill.report.outcome import (
+    cut_short,
+    failed_trials,
+    missing_shares,
+    unmeasured_trials,
+)
 from pytest_upskill.report.text import points
-from pytest_upskill.results import TrialResult
 
 VERDICTS: tuple[CellVerdict, ...] = (
     "hurts",
@@ -31,27 +36,19 @@ ICONS: Mapping[CellVerdict, str] = {
 
 
 def headline(report: Report) -> str:
-    """Say in one line what came out: ``1 of 6 gates failed (hurts 1, helps 5)``."""
-    if not report.gates:
-        return "No trial ran"
-    failed = len(failed_trials(report))
-    trials = f", {failed} trial{'s' * (failed > 1)} failed" if failed else ""
-    return _gates(report.gates) + trials
-
-
-def failed_trials(report: Report) -> list[TrialResult]:
-    """List the trials with the skill in which too few runs passed."""
-    return [
-        trial
-        for cell in report.cells
-        for trial in cell.trials
-        if trial.arm == "with_skill" and trial.runs and not trial.passed
-    ]
-
-
-def is_red(report: Report) -> bool:
-    """Tell whether the run failed."""
-    return bool(failed_trials(report)) or any(gate.outcome == "failed" for gate in report.gates)
+    """Say in one line what came out: ``1 of 6 gates failed (hurts 1, helps 5), 1 trial failed``."""
+    parts = [_gates(report.gates) if report.gates else "No trial ran"]
+    for trials, what in (
+        (failed_trials(report), "failed"),
+        (unmeasured_trials(report), "not measured"),
+    ):
+        if trials:
+            parts.append(f"{len(trials)} trial{'s' * (len(trials) > 1)} {what}")
+    if shares := missing_shares(report):
+        parts.append(f"share{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
+    if runs := cut_short(report):
+        parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
+    return ", ".join(parts)
 
 
 def _gates(gates: Sequence[Gate]) -> str:
