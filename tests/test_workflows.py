@@ -13,14 +13,13 @@ import pytest
 import yaml
 
 from tests.conftest import Run
-from tests.pages import CHECKOUT
+from tests.pages import CHECKOUT, PAGES
+from tests.repository import commit_all, git
 
 ACTION = CHECKOUT / "action.yml"
-WORKFLOWS = [
-    file
-    for file in sorted((CHECKOUT / "docs" / "workflows").glob("*.yml"))
-    if file.name != "gitlab-ci.yml"
-]
+FOLDER = CHECKOUT / "docs" / "workflows"
+WORKFLOWS = [file for file in sorted(FOLDER.glob("*.yml")) if file.name != "gitlab-ci.yml"]
+CONTEXTS = {"github", "matrix", "runner", "secrets", "vars"}
 every_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 
 
@@ -29,23 +28,12 @@ def project(tmp_path: Path) -> Path:
     """A repository with two skills, of which the branch changed one."""
     for name in ("git-commit-messages", "yaml-parsing"):
         shutil.copytree(CHECKOUT / "example_skills" / name, tmp_path / "skills" / name)
-    git(tmp_path, "init", "--quiet", "--initial-branch=main")
-    commit(tmp_path)
+    commit_all(tmp_path)
     git(tmp_path, "switch", "--quiet", "--create", "branch")
     with (tmp_path / "skills" / "yaml-parsing" / "SKILL.md").open("a", encoding="utf-8") as stream:
         stream.write("\nAnother word.\n")
-    commit(tmp_path)
+    commit_all(tmp_path)
     return tmp_path
-
-
-def git(folder: Path, *arguments: str) -> None:
-    subprocess.run(["git", *arguments], cwd=folder, check=True)
-
-
-def commit(folder: Path) -> None:
-    git(folder, "add", ".")
-    who = ("-c", "user.name=Test", "-c", "user.email=test@example.org")
-    git(folder, *who, "commit", "--quiet", "--message", "Change")
 
 
 def steps(document: Any) -> Iterator[dict[str, Any]]:
@@ -77,13 +65,50 @@ def act(folder: Path, **inputs: str) -> subprocess.CompletedProcess[str]:
     return shell(step["run"], folder, **given | output | inputs)
 
 
-@pytest.mark.parametrize("file", [ACTION, *WORKFLOWS], ids=lambda file: file.name)
-def test_every_action_is_pinned_by_a_hash(file: Path) -> None:
-    used = re.findall(r"uses: (.*)", file.read_text("utf-8"))
+def test_every_action_is_pinned_by_a_hash_the_same_everywhere() -> None:
+    shown = [file.read_text("utf-8") for file in (ACTION, *WORKFLOWS, *PAGES)]
+    used = [action for text in shown for action in re.findall(r"uses: (?!OWNER/)(.*)", text)]
 
-    assert used
-    for action in used:
-        assert re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", action)
+    pins = [re.fullmatch(r"([\w-]+/[\w-]+)@[0-9a-f]{40} # v\d+\.\d+\.\d+", each) for each in used]
+    assert all(pins), used
+    assert len(set(used)) == len({pin[1] for pin in pins if pin})
+
+
+@pytest.mark.parametrize(
+    ("schema", "file"),
+    [
+        ("github-actions", ACTION),
+        ("gitlab-ci", FOLDER / "gitlab-ci.yml"),
+        *(("github-workflows", file) for file in WORKFLOWS),
+    ],
+    ids=lambda value: getattr(value, "name", value),
+)
+def test_a_host_can_read_what_is_meant_for_it(schema: str, file: Path, tmp_path: Path) -> None:
+    process = shell(f"check-jsonschema --builtin-schema vendor.{schema} {file}", tmp_path)
+
+    assert process.returncode == 0, process.stdout
+
+
+@every_workflow
+def test_what_an_expression_speaks_of_is_there(file: Path) -> None:
+    workflow = yaml.safe_load(file.read_text("utf-8"))
+    for job in workflow["jobs"].values():
+        needed = {job["needs"]} if "needs" in job else set()
+        expressions = [*re.findall(r"\$\{\{(.*?)\}\}", str(job)), job.get("if", "")]
+        spoken_of = {
+            name
+            for expression in expressions
+            for name in re.findall(r"(?<![\w.])(needs\.\w+|[a-z]+)\.", expression)
+        }
+
+        assert needed <= workflow["jobs"].keys()
+        assert spoken_of <= CONTEXTS | {f"needs.{name}" for name in needed}
+
+
+def test_the_inputs_that_the_action_reads_are_those_that_it_has() -> None:
+    text = ACTION.read_text("utf-8")
+
+    assert set(re.findall(r"inputs\.([\w-]+)", text)) == yaml.safe_load(text)["inputs"].keys()
 
 
 @every_workflow
@@ -138,6 +163,95 @@ def test_the_shares_of_a_workflow_merge_into_one_report(project: Path) -> None:
     assert process.returncode == 0, process.stdout
     assert "2 gates passed" in process.stdout
     assert (project / "report.html").exists()
+
+
+GH = """\
+#!/bin/sh
+echo "$*" >> gh.log
+case "$1 $2" in "pr list") cat pull-request ;; esac
+"""
+
+
+@pytest.fixture
+def night(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Lay out what the job that proposes finds: a clone of main, new results, and GitHub's tool."""
+    git(project, "switch", "--quiet", "main")
+    for name in ("old", "kept"):
+        write(project / "recordings" / f"{name}.json", name)
+    commit_all(project)
+    clone = tmp_path_factory.mktemp("clone")
+    git(clone, "clone", "--quiet", str(project), ".")
+    write(clone / "new" / "recordings" / "kept.json", "kept")
+    write(clone / "new" / "report.md", "It helps.")
+    write(clone / "bin" / "gh", GH).chmod(0o755)
+    write(clone / "pull-request", "")
+    write(clone / ".git" / "info" / "exclude", "/new\n/bin\n/gh.log\n/pull-request\n")
+    return clone
+
+
+def write(file: Path, text: str) -> Path:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(text, "utf-8")
+    return file
+
+
+def propose(clone: Path) -> subprocess.CompletedProcess[str]:
+    """Run the step of the nightly workflow that opens the pull request."""
+    workflow = yaml.safe_load((FOLDER / "nightly.yml").read_text("utf-8"))
+    step = workflow["jobs"]["propose"]["steps"][-1]
+    path = f"{clone / 'bin'}{os.pathsep}{os.environ['PATH']}"
+    given = {"BASE": "main", "BRANCH": step["env"]["BRANCH"], "NEW": str(clone / "new")}
+    return shell(step["run"], clone, **given, GITHUB_REPOSITORY="o/r", PATH=path)
+
+
+def pushed(clone: Path) -> list[str]:
+    """List the files that the branch changes, each with what became of it."""
+    return git(clone, "diff", "--name-status", "main", "origin/upskill-nightly").splitlines()
+
+
+@pytest.mark.needs("git")
+def test_a_night_proposes_what_is_new_and_what_is_gone(night: Path) -> None:
+    write(night / "new" / "recordings" / "new.json", "new")
+    write(night / "new" / ".upskill" / "baselines" / "csv" / "haiku.json", "{}")
+
+    process = propose(night)
+
+    assert process.returncode == 0, process.stdout
+    assert pushed(night) == [
+        "A\t.upskill/baselines/csv/haiku.json",
+        "A\trecordings/new.json",
+        "D\trecordings/old.json",
+    ]
+    said = (night / "gh.log").read_text("utf-8").splitlines()
+    assert said[-1].startswith("pr create --base main --head upskill-nightly ")
+
+
+@pytest.mark.needs("git")
+def test_another_night_brings_the_pull_request_up_to_date(night: Path) -> None:
+    assert propose(night).returncode == 0
+    git(night, "switch", "--quiet", "main")
+    git(night, "branch", "--quiet", "--delete", "--force", "upskill-nightly")
+    write(night / "new" / "recordings" / "newer.json", "newer")
+    write(night / "pull-request", "7\n")
+
+    process = propose(night)
+
+    assert process.returncode == 0, process.stdout
+    assert "A\trecordings/newer.json" in pushed(night)
+    said = (night / "gh.log").read_text("utf-8").splitlines()
+    assert said[-1] == (
+        f"api --silent --method PATCH repos/o/r/pulls/7 --field body=@{night}/new/report.md"
+    )
+
+
+@pytest.mark.needs("git")
+def test_a_night_with_nothing_new_proposes_nothing(night: Path) -> None:
+    write(night / "new" / "recordings" / "old.json", "old")
+
+    process = propose(night)
+
+    assert (process.returncode, process.stdout) == (0, "nothing new\n")
+    assert not (night / "gh.log").exists()
 
 
 @pytest.mark.needs("git")
