@@ -71,8 +71,9 @@ class Ledger:
         finally:
             self.cells = self._sum_up()
             self.gates = self._decide()
+            session.testscollected += len(self.gates)
             for gate in self.gates:
-                self._emit(session, gate)
+                self._emit(gate)
             if self._settings.baseline_update:
                 self.baselines = update_baselines(self.cells, self._settings)
 
@@ -93,10 +94,9 @@ class Ledger:
         compared = self._baselines if self._settings.compare == "baseline" else None
         return decide_all(self.cells, self._settings, compared)
 
-    def _emit(self, session: pytest.Session, gate: Gate) -> None:
+    def _emit(self, gate: Gate) -> None:
         """Report a gate as pytest reports an item, so that every consumer of reports sees it."""
         location = (gate.cell.path, 0, f"{gate.cell.skill}: gate[{gate.cell.model}]")
-        session.testscollected += 1
         hook = self._config.hook
         hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
         for when, outcome, longrepr in _phases(gate):

@@ -214,6 +214,25 @@ def test_it_stays_away_where_it_is_not_wanted_or_cannot_be(
     assert b"in flight" not in screen.written
 
 
+@pytest.mark.parametrize(
+    ("columns", "plan"),
+    [
+        (60, ["upskill: 2 trials, 2 answers: 0 recorded, 2 to ask for"]),
+        (50, ["upskill: 2 trials, 2 answers: 0 recorded, 2 to ask", "  for"]),
+    ],
+)
+def test_a_long_line_is_broken_between_words(
+    start: Start, write_skill: WriteSkill, columns: int, plan: list[str]
+) -> None:
+    write_skill()
+
+    screen = start("--upskill-models=offline", columns=columns, rows=100)
+    after = screen.wait_for_the_end()
+
+    place = after.index(plan[0])
+    assert after[place : place + len(plan)] == plan
+
+
 def test_what_has_no_room_is_left_out_from_the_end() -> None:
     parts = ["upskill: 3/9 answers", "waiting 12 s for a.example (rate limit)", "2 recorded"]
 

@@ -37,10 +37,12 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "model      pass rate  lift [95 %]      verdict       checks        tokens",
         "billing",
         "  offline  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
-        "  a-mod..  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
+        "  a-model-with-a-long-label",
+        "           0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
         "shipping",
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
-        "  a-mod..  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
+        "  a-model-with-a-long-label",
+        "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
         "too few runs: --upskill-runs 8 would probably tell",
     ]
 
@@ -50,12 +52,28 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
 
     result = run_once("--upskill-models", "offline", "-v", "--upskill-runs", "3", "skills")
 
-    assert summary(result)[1:6] == [
-        "model              pass rate  lift [95 %]   verdict  checks        tokens",
+    assert summary(result)[1:7] == [
+        "model      pass rate  lift [95 %]   verdict  checks        tokens",
         "billing",
-        "  offline          0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->118 x2.00",
-        "    green          0/3->3/3   +100                   0.0->1.0/1.0  59->118 x2.00",
-        "    half-of-the..  0/3->0/3   +0                     0.0->1.0/2.0  59->118 x2.00",
+        "  offline  0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->118 x2.00",
+        "    green  0/3->3/3   +100                   0.0->1.0/1.0  59->118 x2.00",
+        "    half-of-the-checks",
+        "           0/3->0/3   +0                     0.0->1.0/2.0  59->118 x2.00",
+    ]
+
+
+def test_characters_that_are_two_columns_wide_keep_the_figures_in_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN, GREEN | {"id": "\u89e3\u6790"}, GREEN | {"id": "\u89e3\u0301"})
+
+    result = run_once("--upskill-models", "offline", "-v", "skills")
+
+    assert [line.partition("  +")[0] for line in summary(result)[3:7]] == [
+        "  offline  0->100%  ",
+        "    green  0/1->1/1 ",
+        "    \u89e3\u6790   0/1->1/1 ",
+        "    \u89e3\u0301     0/1->1/1 ",
     ]
 
 
@@ -68,10 +86,11 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(
     result = run_once(*MODELS, "skills")
 
     assert summary(result)[1:-1] == [
-        "model                 pass rate  lift [95 %]    verdict",
+        "model      pass rate  lift [95 %]    verdict",
         "billing",
-        "  offline             0->50%     +50 [-56,+95]  too few runs",
-        "  a-model-with-a-l..  0->50%     +50 [-56,+95]  too few runs",
+        "  offline  0->50%     +50 [-56,+95]  too few runs",
+        "  a-model-with-a-long-label",
+        "           0->50%     +50 [-56,+95]  too few runs",
     ]
 
 

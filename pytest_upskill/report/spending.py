@@ -12,6 +12,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.forecast import Forecast, Share
 from pytest_upskill.ledger import NOT_MEASURED, Ledger
+from pytest_upskill.report.terminal import lines_of, write
 from pytest_upskill.settings import Settings
 
 
@@ -30,7 +31,8 @@ class Spending:
         quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
         if quiet or self.forecast is None or self.forecast.trials == 0:
             return []
-        return _plan(self.forecast, by_model=self._settings.dry_run)
+        plan = _plan(self.forecast, by_model=self._settings.dry_run)
+        return [line for part in plan for line in lines_of(part, self._config)]
 
     def announce(self) -> None:
         """Say the same where the process that asks does not collect."""
@@ -60,20 +62,20 @@ class Spending:
             return
         runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
         if any(run.completion.served_model != "offline" for run in runs):
-            terminalreporter.line(_spent([run.completion for run in runs]))
+            write(terminalreporter, _spent([run.completion for run in runs]))
         if judgements := [run.judgement for run in runs if run.judgement is not None]:
-            terminalreporter.line(f"judge: {_spent(judgements)}")
+            write(terminalreporter, f"judge: {_spent(judgements)}")
         for line in _ungraded(self._ledger.cells):
-            terminalreporter.line(line, yellow=True)
+            write(terminalreporter, line, yellow=True)
         spared = sum(cell.spared for cell in self._ledger.cells)
         if spared:
-            terminalreporter.line(f"early stop: the verdicts were clear without {spared} answers")
+            write(terminalreporter, f"early stop: the verdicts were clear without {spared} answers")
         resources = config.stash[RESOURCES]
         if resources.budget.stopped:
             line = f"--upskill-max-cost: stopped before ${resources.budget.limit:g} could be passed"
-            terminalreporter.line(line, yellow=True)
+            write(terminalreporter, line, yellow=True)
         for problem in resources.cache.problems:
-            terminalreporter.line(f"cache: {problem}", yellow=True)
+            write(terminalreporter, f"cache: {problem}", yellow=True)
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)

@@ -1,4 +1,4 @@
-"""The table of cells as lines of ASCII that fit a terminal's width."""
+"""The table of cells as lines that fit a terminal's width; but for names, ASCII."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.cells import ArmFigures, Cell, Pair, figures
-from pytest_upskill.report.text import points
+from pytest_upskill.report.text import columns, points
 from pytest_upskill.results import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
@@ -38,7 +38,7 @@ def table(cells: Sequence[Cell], width: int, *, cases: bool) -> list[tuple[str, 
     """
     rows = list(_rows(cells, cases=cases))
     widths = _fit(rows, width)
-    return [(_line(row.columns, widths), row.cell) for row in rows]
+    return [(line, row.cell) for row in rows for line in _lines(row.columns, widths)]
 
 
 def _rows(cells: Sequence[Cell], *, cases: bool) -> Iterator[Row]:
@@ -113,22 +113,25 @@ def _change(
 
 
 def _fit(rows: Sequence[Row], width: int) -> list[int]:
-    """Choose the columns' widths: names shrink, then columns go; figures are never cut."""
+    """Choose the columns' widths; where there is no room for all, the last columns go."""
     full = [row.columns for row in rows if len(row.columns) == len(_HEAD)]
-    widths = [max(map(len, column)) for column in zip(*full, strict=True)]
-    figures_width = sum(len(_GAP) + each for each in widths[1:])
-    while len(widths) > _LEAST_COLUMNS and _LEAST_NAME + figures_width > width:
-        figures_width -= len(_GAP) + widths.pop()
-    widths[0] = max(_LEAST_NAME, min(widths[0], width - figures_width))
-    return widths
+    names, *figures = zip(*full, strict=True)
+    widths = [max(map(len, column)) for column in figures]
+    room = width - sum(len(_GAP) + each for each in widths)
+    while len(widths) >= _LEAST_COLUMNS and room < _LEAST_NAME:
+        room += len(_GAP) + widths.pop()
+    fitting = (each for each in map(columns, names) if each <= room)
+    return [max(_LEAST_NAME, *fitting), *widths]
 
 
-def _line(columns: Sequence[str], widths: Sequence[int]) -> str:
-    if len(columns) == 1:
-        return columns[0]
-    name, *rest = columns[: len(widths)]
-    if len(name) > widths[0]:
-        name = name[: widths[0] - 2] + ".."
-    return _GAP.join(
-        [name.ljust(widths[0]), *(text.ljust(w) for text, w in zip(rest, widths[1:], strict=True))]
-    ).rstrip()
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Write a row; a name without room has a line of its own, as its end may tell it apart."""
+    name, *rest = row[: len(widths)]
+    indent = len(name) - len(name.lstrip())
+    if not rest or columns(name) > widths[0]:
+        yield name
+        name = " " * indent
+    if rest:
+        padding = " " * (widths[0] - columns(name))
+        padded = (text.ljust(width) for text, width in zip(rest, widths[1:], strict=True))
+        yield _GAP.join([name + padding, *padded]).rstrip()

@@ -7,6 +7,7 @@ import pytest
 from pytest_upskill.ledger import NOT_MEASURED, Ledger
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.table import table
+from pytest_upskill.report.text import broken
 from pytest_upskill.settings import Settings
 
 
@@ -17,10 +18,10 @@ class Terminal:
         self._settings = settings
         self._ledger = ledger
 
-    def pytest_report_header(self) -> str:
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Say which models the cases run on, and how often."""
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
-        return f"upskill: {models}; runs: {self._settings.runs}"
+        return lines_of(f"upskill: {models}; runs: {self._settings.runs}", config)
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
@@ -41,7 +42,7 @@ class Terminal:
         self._figures(terminalreporter, config)
         # Also with -q: nobody is to find a file changed without having been told.
         for line in self._ledger.baselines:
-            terminalreporter.line(line)
+            write(terminalreporter, line)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         cells = self._ledger.cells
@@ -55,12 +56,26 @@ class Terminal:
         width = config.get_terminal_writer().fullwidth
         for line, cell in table(cells, width, cases=config.get_verbosity() > 0):
             red = cell is not None and f"{cell.path}::gate[{cell.model}]" in failed
-            green = cell is not None and not red and cell.verdict == "helps"
-            terminalreporter.line(line, red=red, green=green)
-        for line in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
-            terminalreporter.line(line)
-        if self._ledger.not_measured:
+            verdict = None if cell is None or red else cell.verdict
             terminalreporter.line(
-                f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured",
-                yellow=True,
+                line, red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
+        for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
+            write(terminalreporter, note)
+        if self._ledger.not_measured:
+            text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
+            write(terminalreporter, text, yellow=True)
+
+
+def write(reporter: pytest.TerminalReporter, text: str, *, yellow: bool = False) -> None:
+    """Write a line as ``lines_of`` breaks it."""
+    for line in lines_of(text, reporter.config):
+        reporter.line(line, yellow=yellow)
+
+
+def lines_of(text: str, config: pytest.Config) -> list[str]:
+    """Break a long line for a terminal; a log keeps it whole, for whoever searches it."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return [text]
+    return broken(text, config.get_terminal_writer().fullwidth)

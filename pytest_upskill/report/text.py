@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import textwrap
 import unicodedata
 
 from pytest_upskill.cells import Cell
@@ -74,6 +75,13 @@ def cell_sentence(cell: Cell) -> str:
 def columns(text: str) -> int:
     """Count the columns of a terminal that ``safe`` text takes: none, one or two a character."""
     return sum(map(_columns, text))
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Break a line between words, where a terminal would break it within one."""
+    return textwrap.wrap(
+        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def points(fraction: float) -> str:
