@@ -3,10 +3,12 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
 import pytest
 
+from pytest_upskill.gate import Gate
 from pytest_upskill.plan import Arm
 from pytest_upskill.report.html import MOST_BYTES, write_html
 from tests.conftest import Run, WriteSkill
@@ -109,6 +111,33 @@ def test_what_a_chart_shows_is_also_said(page: Page) -> None:
     assert charts
     for chart in charts:
         assert re.search(r"haiku: \d+ % at [\d,]+ tokens without", chart["aria-label"] or "")
+
+
+def test_a_long_name_in_a_chart_keeps_both_ends() -> None:
+    page = Page(write_html(report(counted([(5, 0), (5, 1)], model="vendor-model-2026-large"))))
+
+    assert "vendor-m\u2026" + "6-large" in page.text
+
+
+def test_a_section_does_not_repeat_what_its_heading_says() -> None:
+    half = counted([(5, 0), (5, 0)])
+    skipped = Gate(cell=half, outcome="skipped", text="no decision: 2 of 4 trials ran")
+    decided = Gate(cell=half, outcome="passed", text="billing on haiku: it helps")
+    both = replace(report(half), gates=(skipped, decided))
+
+    page = Page(write_html(both))
+
+    assert page.text.count("no decision: 2 of 4 trials ran") == 1
+    assert "it helps" in page.text
+    assert "billing on haiku: it helps" not in page.text
+
+
+def test_the_same_error_of_several_runs_is_shown_once() -> None:
+    lost = trial("a", "with_skill", [run()], errors=("haiku: HTTP 500",) * 3)
+
+    page = Page(write_html(report(cell(lost, trial("a", "without_skill", [run()])))))
+
+    assert "3 missing haiku: HTTP 500" in " ".join(page.text.split())
 
 
 def test_hostile_text_stays_text_wherever_it_comes_from() -> None:

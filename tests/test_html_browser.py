@@ -93,6 +93,32 @@ def test_the_page_is_legible_without_script(
     context.close()
 
 
+def test_on_a_narrow_screen_no_verdict_is_out_of_sight(browser: Browser, file: Path) -> None:
+    page = browser.new_page(viewport={"width": 360, "height": 800})
+
+    page.goto(file.as_uri())
+
+    wide = "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth)"
+    assert page.evaluate(f"{wide}.length") == 0
+    page.close()
+
+
+def test_no_word_of_a_chart_is_cut(browser: Browser, file: Path) -> None:
+    page = browser.new_page()
+
+    page.goto(file.as_uri())
+
+    ends = page.evaluate(
+        """() => [...document.querySelectorAll("svg text")].map((text) => {
+                const box = text.getBBox(), whole = text.ownerSVGElement.viewBox.baseVal;
+                return [box.x, whole.width - box.x - box.width];
+            })"""
+    )
+    assert ends
+    assert min(map(min, ends)) >= 0
+    page.close()
+
+
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_text_stands_out_from_what_is_behind_it(browser: Browser, file: Path, scheme: str) -> None:
     context = browser.new_context(color_scheme="dark" if scheme == "dark" else "light")

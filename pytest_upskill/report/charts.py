@@ -10,7 +10,7 @@ from pytest_upskill.cells import ArmFigures, Cell
 from pytest_upskill.stats import Interval, pass_rate_interval
 
 WIDTH, HEIGHT = 460, 290
-LEFT, RIGHT, TOP, BOTTOM = 54, 340, 16, 240
+LEFT, RIGHT, TOP, BOTTOM = 54, 290, 16, 240
 """The area that points lie in; labels stand right of it."""
 
 BAR_WIDTH, BAR_HEIGHT = 200, 16

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+from collections import Counter
 from collections.abc import Mapping
 from importlib.resources import files
 from itertools import groupby
@@ -17,7 +18,7 @@ from pytest_upskill.report.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.report.charts import bar, scatter
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.excerpts import alike, arm_difference, shown
-from pytest_upskill.report.notes import notes
+from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.report.phrases import (
     costs,
@@ -75,7 +76,13 @@ def _environment() -> Environment:
         # Whatever is printed: terminal escapes and bidirectional overrides are made visible.
         finalize=_harmless,
     )
-    environment.filters |= {"points": points, "percent": _percent, "shown": shown, "money": money}
+    environment.filters |= {
+        "points": points,
+        "percent": _percent,
+        "shown": shown,
+        "money": money,
+        "short": short,
+    }
     environment.globals |= {
         "alike": alike,
         "arm_names": ARM_NAMES,
@@ -85,11 +92,12 @@ def _environment() -> Environment:
         "case_lines": case_lines,
         "charts": charts,
         "costs": costs,
+        "counted": Counter,
         "headline": headline,
         "icons": _ICONS,
         "matrix": matrix,
         "matrix_parts": matrix_parts,
-        "notes": notes,
+        "notes_of": notes_of,
         "outcome": outcome,
         "scatter": scatter,
         "scope": scope,
@@ -99,6 +107,14 @@ def _environment() -> Environment:
 
 def _harmless(value: object) -> object:
     return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def short(text: str, limit: int) -> str:
+    """Leave out the middle of a long name: both of its ends may tell it apart."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}\u2026{text[head + 1 - limit :]}"
 
 
 def _percent(fraction: float) -> str:

@@ -19,14 +19,19 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     """
     for gate in gates:
         name = f"{gate.cell.skill} on {gate.cell.model}"
-        yield from (f"{name}: {note}" for note in _remarks(gate))
-        if verbose:
-            yield from (f"{name}: {note}" for note in _figures(gate.cell))
-            yield from (f"{name}: {note}" for note in _idle(gate.cell))
+        yield from (f"{name}: {note}" for note in notes_of(gate, verbose=verbose))
     needed = sorted(gate.cell.runs_needed for gate in gates if gate.cell.runs_needed)
     if needed:
         runs = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {runs} would probably tell"
+
+
+def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
+    """Write what stands beside one verdict, for a place that names the cell."""
+    yield from _remarks(gate)
+    if verbose:
+        yield from _figures(gate.cell)
+        yield from _idle(gate.cell)
 
 
 def _remarks(gate: Gate) -> Iterator[str]:
