@@ -124,6 +124,16 @@ def test_a_wait_that_is_not_long_is_no_word_worth(
     result.stdout.no_fnmatch_line("upskill: 0/2*")
 
 
+def test_without_capture_a_long_wait_is_told_too(
+    run_once: Run, write_skill: WriteSkill, held: Loopback
+) -> None:
+    write_skill()
+
+    result = run_once(model(held), "-p", "no:capture", "skills")
+
+    result.stdout.fnmatch_lines(["upskill: 0/2 answers*"])
+
+
 def test_what_is_captured_of_a_test_holds_no_progress(
     run_once: Run, write_skill: WriteSkill, held: Loopback, pytester: pytest.Pytester
 ) -> None:

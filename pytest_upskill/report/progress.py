@@ -74,7 +74,7 @@ class Heartbeat:
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
-        self._thread = threading.Thread(target=self._look, name="upskill-progress", daemon=True)
+        self._thread: threading.Thread | None = None
         self._turn = threading.RLock()
         self._ended = threading.Event()
 
@@ -85,7 +85,10 @@ class Heartbeat:
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self) -> Generator[None, object, object]:
         """Make way for the name of a file or test; with the first, begin."""
-        if self._progress is not None and not self._thread.ident:
+        if self._progress is not None and self._thread is None:
+            self._thread = threading.Thread(
+                target=self._look, args=(self._progress,), name="upskill-progress", daemon=True
+            )
             self._thread.start()
         with self._silence():
             return (yield)
@@ -125,11 +128,12 @@ class Heartbeat:
                 self._progress.hush()
             yield
 
-    def _look(self) -> None:
+    def _look(self, progress: Progress) -> None:
         while not self._ended.wait(LOOK_S):
             with self._turn:
-                if self._progress is not None and not self._ended.is_set():
-                    self._progress.look()
+                # It may have ended while this thread waited for its turn.
+                if not self._ended.is_set():
+                    progress.look()
 
 
 class Tally:
