@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
+from http import HTTPStatus
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
@@ -34,6 +35,8 @@ class Patience:
     """What a server's ``Retry-After`` counts at most."""
     attempts_at_silence: int = 3
     """Attempts at a host that never answered anyone: likely not there, or not that URL."""
+    attempts_at_broken: int = 5
+    """Attempts that end in a broken reply with status 200: each may have to be paid for."""
 
 
 class Slots:
@@ -202,6 +205,9 @@ class RetryingClient:
             self._heard_at == -math.inf
             and state.attempt_number >= self._patience.attempts_at_silence
         ):
+            return True
+        broken = _error(state).status == HTTPStatus.OK
+        if broken and state.attempt_number >= self._patience.attempts_at_broken:
             return True
         return self._clock() + state.upcoming_sleep > started + self._patience.deadline
 

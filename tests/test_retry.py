@@ -204,6 +204,18 @@ def test_no_attempt_starts_after_the_deadline() -> None:
     assert len(host.asked) == 3
 
 
+def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline() -> None:
+    def broken() -> ProviderError:
+        return ProviderError("m: broken JSON", status=200, retryable=True)
+
+    host = Host(rest=always(broken))
+
+    error = outcome(client_of(host, Clock()).complete(request()))
+
+    assert str(error).startswith("m: broken JSON (after 5 attempts in ")
+    assert len(host.asked) == Patience().attempts_at_broken
+
+
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
     host, clock = Host(rest=always(lambda: later(retry_after=60))), Clock()
     client = client_of(host, clock)
