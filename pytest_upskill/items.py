@@ -237,6 +237,7 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
         min_pass_rate=settings.min_pass_rate,
         max_tokens=settings.max_tokens,
         early_stop=settings.early_stop,
+        judge=settings.judge,
     )
 
 

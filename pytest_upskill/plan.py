@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Literal
 
+from pytest_upskill.checks import Judge
 from pytest_upskill.completion import Request
 from pytest_upskill.models import Model
 from pytest_upskill.skill import Case, Skill, SkillVersion
@@ -38,6 +39,8 @@ class Trial:
     max_tokens: int
     early_stop: bool = False
     """Whether runs are left out once the verdict is clear."""
+    judge: Model | None = None
+    """Who decides the statements among the case's checks; None for nobody."""
 
     @property
     def name(self) -> str:
@@ -53,6 +56,7 @@ def plan(
     min_pass_rate: float,
     max_tokens: int,
     early_stop: bool = False,
+    judge: Model | None = None,
 ) -> Iterator[Trial]:
     """Make the trials of a skill: arms side by side, so that both meet the same weather.
 
@@ -63,6 +67,7 @@ def plan(
         min_pass_rate: Share of the runs that must pass where the case file does not say.
         max_tokens: Limit of one answer.
         early_stop: Whether to leave out runs once the verdict is clear.
+        judge: Who decides statements about the answers.
     """
     models = tuple(models)
     blocks: dict[Arm, str] = {"with_skill": _skill_block(skill), "without_skill": ""}
@@ -84,6 +89,7 @@ def plan(
                     min_pass_rate=rate,
                     max_tokens=max_tokens,
                     early_stop=early_stop,
+                    judge=judge,
                 )
 
 
@@ -109,10 +115,12 @@ def arm_digests(request: Request) -> tuple[str, str]:
     return _digest(json.dumps(alike)), _digest(request.skill) if request.skill else ""
 
 
-def grader_digest(case: Case) -> str:
-    """Digest a case's checks; what they leave at its default is left out."""
+def grader_digest(trial: Trial) -> str:
+    """Digest what decides about an answer; what checks leave at its default is left out."""
     said = []
-    for check in case.checks:
+    if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
+        said.append({"judge": f"{trial.judge.provider}:{trial.judge.name}"})
+    for check in trial.case.checks:
         values = asdict(check)  # type: ignore[arg-type]  # every check is a dataclass
         said.append({"name": check.name} | {key: value for key, value in values.items() if value})
     return _digest(json.dumps(said, sort_keys=True))

@@ -38,7 +38,7 @@ def serve(loopback: Loopback, judge: Judge, answer: str = ANSWER) -> None:
 
 
 def is_judgement(received: Received) -> bool:
-    return bool(received.body["model"] == "judge")
+    return bool(received.body["model"] in {"judge", "other-judge"})
 
 
 def test_a_statement_that_does_not_hold_fails_the_case(
@@ -67,6 +67,22 @@ def test_one_answer_is_judged_once_for_all_statements_and_arms(
     judgements = [received for received in loopback.requests if is_judgement(received)]
     assert len(judgements) == 1
     assert "<skill" not in judgements[0].system + judgements[0].user
+
+
+def test_what_another_judge_decided_is_not_compared(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+    serve(loopback, verdicts(True, True))
+    run_once(*models, "--upskill-baseline-update")
+
+    same = run_once(*models, "--upskill-compare=baseline")
+    another = f"--upskill-judge=j=other-judge@{loopback.openai_url}"
+    other = run_once(*models, another, "--upskill-compare=baseline")
+
+    said = "billing on m: not compared, changed since the baseline: a"
+    assert said not in same.outlines
+    assert said in other.outlines
 
 
 def test_a_judgement_is_replayed_and_counted_apart(
