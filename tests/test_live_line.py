@@ -38,7 +38,8 @@ class Screen:
         termios.tcsetwinsize(process_side, (rows, columns))
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
         self.process = subprocess.Popen(
-            command,
+            # What is started in the background of a script ignores Ctrl-C, and so would this.
+            ["env", "--default-signal=INT", *command],
             cwd=folder,
             stdin=process_side,
             stdout=process_side,
