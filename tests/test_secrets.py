@@ -68,6 +68,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Planted:
     return Planted(folder=tmp_path, secrets=[*(each.encode() for each in secrets), *encoded])
 
 
+@pytest.mark.needs("gcc")
 def test_nothing_that_a_run_leaves_or_prints_holds_a_key(
     run: Run,
     write_skill: WriteSkill,
