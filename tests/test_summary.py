@@ -94,6 +94,23 @@ def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(
     ]
 
 
+def test_where_not_even_a_name_fits_every_name_has_a_line_of_its_own(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    write_skill(GREEN, HALF)
+
+    result = run_once(*MODELS, "skills")
+
+    assert summary(result)[2:-1] == [
+        "billing",
+        "  offline",
+        "          0->50%     +50 [-56,+95]  too few runs",
+        "  a-model-with-a-long-label",
+        "          0->50%     +50 [-56,+95]  too few runs",
+    ]
+
+
 def test_a_wide_terminal_gets_whole_names(
     run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,7 +121,7 @@ def _fit(rows: Sequence[Row], width: int) -> list[int]:
     while len(widths) >= _LEAST_COLUMNS and room < _LEAST_NAME:
         room += len(_GAP) + widths.pop()
     fitting = (each for each in map(columns, names) if each <= room)
-    return [max(_LEAST_NAME, *fitting), *widths]
+    return [max([_LEAST_NAME, *fitting]), *widths]
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
