@@ -73,7 +73,7 @@ def parse_models(
         if other is not model and other != model:
             raise ModelError(
                 f"models {other.resolved!r} and {model.resolved!r} would both be called "
-                f"{model.label!r}: name one of them, as in 'other={part}'"
+                f"{model.label!r}: name one of them, as in 'other={_split_label(part)[1]}'"
             )
     return tuple(models.values())
 
@@ -172,6 +172,8 @@ def _guess(name: str, default_base_url: str | None) -> tuple[str, str, str | Non
     hint = ""
     if slash and head in _PROVIDERS:
         hint = f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
+    elif "@" in name:
+        hint = "; a base URL begins with http:// or https://"
     raise ModelError(
         f"cannot tell the provider of model {name!r}: write provider:model or model@base_url{hint}"
     )

@@ -21,6 +21,8 @@ C = TypeVar("C", bound=str)
 
 _PRICE = re.compile(r"(?P<label>[^\s=]+)\s*=\s*(?P<in>\d*\.?\d+)\s*/\s*(?P<out>\d*\.?\d+)")
 
+_SERVER = re.compile(r"https?://[^\s/:?#]\S*", re.IGNORECASE)
+
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
 ReportFormat = Literal["json", "md", "html", "benchmark-json"]
@@ -140,7 +142,7 @@ def _models(config: pytest.Config) -> tuple[Model, ...]:
         models = parse_models(
             value_of(config, "models"),
             aliases={**ALIASES, **_aliases(config)},
-            default_base_url=value_of(config, "base_url") or None,
+            default_base_url=_base_url(config),
         )
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
@@ -157,7 +159,7 @@ def _judge(config: pytest.Config) -> Model | None:
         judge = parse_model(
             given,
             aliases={**ALIASES, **_aliases(config)},
-            default_base_url=value_of(config, "base_url") or None,
+            default_base_url=_base_url(config),
         )
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-judge: {error}") from None
@@ -166,6 +168,15 @@ def _judge(config: pytest.Config) -> Model | None:
             "--upskill-judge: offline is no language model and judges nothing: write another"
         )
     return judge
+
+
+def _base_url(config: pytest.Config) -> str | None:
+    url: str | None = value_of(config, "base_url") or None
+    if url is not None and not _SERVER.fullmatch(url):
+        raise pytest.UsageError(
+            f"--upskill-base-url: {url!r} is no URL of a server: write http://127.0.0.1:8080/v1"
+        )
+    return url
 
 
 def _aliases(config: pytest.Config) -> dict[str, str]:

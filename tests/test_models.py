@@ -136,6 +136,11 @@ def test_two_models_cannot_share_a_label() -> None:
         parse_models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
 
 
+def test_a_base_url_without_a_scheme_is_taken_for_a_slip() -> None:
+    with pytest.raises(ModelError, match="a base URL begins with http:// or https://"):
+        parse_model("zai/glm-4.7@127.0.0.1:8080/v1")
+
+
 def test_own_aliases_override() -> None:
     aliases = {"haiku": "offline", "glm": f"zai/glm-4.7@{LOCAL}"}
 

@@ -48,7 +48,11 @@ def only_line(result: pytest.RunResult) -> str:
         ),
         (
             ("--upskill-models", "m=offline,m=haiku"),
-            "--upskill-models: models 'offline:offline' and *haiku* would both be called 'm': *",
+            "--upskill-models: models * would both be called 'm': *, as in 'other=haiku'",
+        ),
+        (
+            ("--upskill-base-url", "127.0.0.1:8080/v1"),
+            "--upskill-base-url: '127.0.0.1:8080/v1' is no URL of a server: write http://*",
         ),
         (("-o", "upskill_aliases=x"), "upskill_aliases: bad line 'x': write 'name = model'"),
         (("-o", "upskill_prices=m = cheap"), "upskill_prices: bad line 'm = cheap': write *"),
