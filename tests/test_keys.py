@@ -118,6 +118,16 @@ def test_an_answer_does_not_repeat_the_key(
     assert ask(request_to(model_at(loopback, provider))).text == "You sent Bearer ***"
 
 
+@BOTH
+def test_a_placeholder_for_a_key_may_be_a_word_of_an_answer(
+    loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UPSKILL_API_KEY", "ollama")
+    loopback.answer = lambda _: "Start it with `ollama serve`."
+
+    assert ask(request_to(model_at(loopback, provider))).text == "Start it with `ollama serve`."
+
+
 @pytest.mark.usefixtures("no_keys")
 @pytest.mark.parametrize(
     ("spec", "variable", "host"),

@@ -17,6 +17,9 @@ from pytest_upskill.models import Model
 NO_KEY = "none"
 """What a server without a key gets: the SDKs refuse to send no key at all."""
 
+_LEAST_SECRET = 8
+"""Characters of a key; what is shorter is a placeholder, such as EMPTY, and a word of answers."""
+
 _ANY_HOST = "UPSKILL_API_KEY"
 _OWN_URL: Mapping[str, str] = MappingProxyType(
     {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
@@ -55,7 +58,8 @@ class Endpoint:
 
     def redact(self, text: str) -> str:
         """Blank the key out of ``text``, which the host may have echoed."""
-        return text if self.key in {None, "", NO_KEY} else text.replace(self.key or "", "***")
+        key = self.key or ""
+        return text if len(key) < _LEAST_SECRET else text.replace(key, "***")
 
 
 def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model, Endpoint]:
