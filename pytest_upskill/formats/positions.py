@@ -22,8 +22,11 @@ MAX_DEPTH = 100
 THOUSANDS = "a number has thousands of digits: write it as a string"
 """What is said of a number that Python refuses to read."""
 
-# Of a valid document: strings, brackets, commas, and everything else that is not blank.
-_TOKEN = re.compile(r'"[^"\\]*(?:\\.[^"\\]*)*"|[{}\[\],]|[^\s{}\[\],:"]+', re.DOTALL)
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+# Of a valid document: a value, or its first bracket, with the key before it; or a closing bracket.
+_TOKEN = re.compile(
+    rf'(?:({_STRING})\s*:\s*)?(?:({_STRING}|[{{\[]|[^\s{{}}\[\],:"]++)|[}}\]])[\s,]*+', re.DOTALL
+)
 _CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
 _UNUSABLE = re.compile("[\0\ud800-\udfff]")
 _PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
@@ -187,24 +190,25 @@ def _syntax_problem(error: json.JSONDecodeError) -> str:
 def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
     """Walk the values of a valid document: path, offset of the key, offset, first part."""
     path: JsonPath = ()
-    # Key or index of the next value; None where a key comes first. The document itself has none.
-    step: str | int | None = None
-    outer: list[tuple[JsonPath, str | int | None]] = []
-    key_at = 0
+    index = 0  # of the next value, where it stands in an array
+    outer: list[tuple[JsonPath, int]] = []
     for match in _TOKEN.finditer(text):
-        part, at = match[0], match.start()
-        if part == ",":
-            step = step + 1 if isinstance(step, int) else None
-        elif part in {"}", "]"}:
-            path, step = outer.pop()
-        elif step is None and outer:
-            step, key_at = json.loads(part) if "\\" in part else part[1:-1], at
-        else:
-            here = path if step is None else (*path, step)
-            yield here, key_at if isinstance(step, str) else at, at, part
-            if part in {"{", "["}:
-                outer.append((path, step))
-                path, step = here, None if part == "{" else 0
+        key, part = match.groups()
+        if part is None:
+            path, index = outer.pop()
+            continue
+        at = key_at = match.start(2)
+        here = path
+        if key is not None:
+            key_at = match.start()
+            here = (*path, json.loads(key) if "\\" in key else key[1:-1])
+        elif outer:
+            here = (*path, index)
+            index += 1
+        yield here, key_at, at, part
+        if part in "{[":
+            outer.append((path, index))
+            path, index = here, 0
 
 
 def _unusable_part(path: JsonPath, part: str) -> str:
