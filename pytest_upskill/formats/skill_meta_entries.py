@@ -1,4 +1,7 @@
-"""The format of ``skill_meta.json``: these models are its only definition."""
+"""The format of ``skill_meta.json``: these models are its only definition.
+
+The schema describes each of them, and each field, by its docstring.
+"""
 
 from __future__ import annotations
 
@@ -50,7 +53,6 @@ class Entry(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
-        use_attribute_docstrings=True,
         model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
     )
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import inspect
 import json
 import sys
+from collections.abc import Iterator
 from importlib.resources import files
+from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter
+from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
 from pytest_upskill.formats.skill_meta_entries import CaseEntry, CaseFile
@@ -39,13 +43,33 @@ _DOCUMENT: TypeAdapter[Any] = TypeAdapter(
 
 
 class _Draft7(GenerateJsonSchema):
-    """Draft-07, without titles that only repeat the name of a field."""
+    """Draft-07, described by docstrings, without titles that only repeat the name of a field."""
 
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 
     def field_title_should_be_set(self, schema: Any) -> bool:
         del schema
         return False
+
+    # Not pydantic's use_attribute_docstrings: it reads the source again in every run of pytest.
+    def model_schema(self, schema: Any) -> dict[str, Any]:
+        described = super().model_schema(schema)
+        for key, text in _docstrings(schema["cls"]):
+            described["properties"][key]["description"] = text
+        return described
+
+
+def _docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
+    """Find the text below each field of a model: key and text."""
+    (definition,) = ast.parse(inspect.getsource(model)).body
+    assert isinstance(definition, ast.ClassDef)
+    for field, below in pairwise(definition.body):
+        match field, below:
+            case (
+                ast.AnnAssign(target=ast.Name(id=name)),
+                ast.Expr(value=ast.Constant(value=str(text))),
+            ):
+                yield model.model_fields[name].alias or name, inspect.cleandoc(text)
 
 
 def generate_schema() -> str:
