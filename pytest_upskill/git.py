@@ -31,7 +31,7 @@ def merge_base(folder: Path, ref: str) -> str:
     commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
     if commit is None:
         if _git(folder, "rev-parse", "--git-dir") is None:
-            raise GitError(f"{folder} is not in a git repository: write baseline, or git init")
+            raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
         remote, slash, branch = ref.partition("/")
         fetch = f"git fetch {remote} {branch}" if slash else "git fetch"
         raise GitError(f"no commit is called {ref!r} in {folder}: {fetch}, or write another ref")

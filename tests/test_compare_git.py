@@ -213,7 +213,9 @@ def test_outside_of_a_repository_is_one_line(write_skill: WriteSkill, run_once: 
     result = run_once(*OFFLINE, COMPARE)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --upskill-compare: * is not in a git repository: *"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --upskill-compare: * is not in a git repository: git init, *"]
+    )
 
 
 def test_a_shallow_clone_is_one_line_with_the_cure(
