@@ -102,6 +102,15 @@ class SkillFile(pytest.File):
             yield item
 
 
+class NamedSkill(pytest.File):
+    """A ``SKILL.md`` that was named where its cases were meant."""
+
+    def collect(self) -> Iterator[TrialItem]:
+        """Refuse it: pytest alone would say that nothing is there."""
+        folder = shown(self.path.parent, self.config)
+        raise self.CollectError(f"{self.name} holds no cases: name its folder, {folder}")
+
+
 class TrialItem(pytest.Item):
     """One case on one model in one arm."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Generator
 from pathlib import Path
 from typing import Literal
 
@@ -151,7 +152,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register what a run about skills needs; without models, nothing."""
+    """Register what a run about skills needs; without models and without lint, nothing."""
     config.addinivalue_line(
         "markers",
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
@@ -162,6 +163,10 @@ def pytest_configure(config: pytest.Config) -> None:
         with long_lived():
             from pytest_upskill.run import start
         start(config)
+    elif not config.getoption("upskill_lint"):
+        _refuse_without_models(config)
+        return
+    config.pluginmanager.register(NamedSkills(), "upskill-named-skills")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -181,6 +186,32 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
         return LintFile.from_parent(parent, path=file_path)
     return SkillFile.from_parent(parent, path=file_path)
+
+
+class NamedSkills:
+    """Takes a ``SKILL.md`` that was named, if nobody else does, to say what to name instead."""
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+        """Collect it only if it was asked for."""
+        collectors = yield
+        if not collectors and file_path.name == "SKILL.md" and parent.session.isinitpath(file_path):
+            from pytest_upskill.items import NamedSkill
+
+            return [NamedSkill.from_parent(parent, path=file_path)]
+        return collectors
+
+
+def _refuse_without_models(config: pytest.Config) -> None:
+    """Refuse what can do nothing without models; a mere setting may be there for other runs."""
+    for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
+        if config.getoption(option):
+            raise pytest.UsageError(
+                f"{option}: no models chosen: write --upskill-models, such as "
+                "--upskill-models offline, or set upskill_models"
+            )
 
 
 def _models_chosen(config: pytest.Config) -> bool:

@@ -140,6 +140,30 @@ def test_an_unreadable_case_file_is_a_collection_error_of_one_line(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+@pytest.mark.parametrize("mode", [("--upskill-models", "offline"), ("--upskill-lint",)])
+def test_a_skill_file_that_is_asked_for_says_what_to_name_instead(
+    run: Run, write_skill: WriteSkill, mode: tuple[str, ...]
+) -> None:
+    write_skill()
+
+    result = run(*mode, "skills/billing/SKILL.md")
+
+    assert result.ret != pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["SKILL.md holds no cases: name its folder, skills/billing"])
+
+
+def test_a_skill_file_that_is_asked_for_is_left_to_who_collects_it(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(body=">>> 36 + 1\n37\n")
+
+    result = run_once(
+        "--upskill-models", "offline", "--doctest-glob", "*.md", "skills/billing/SKILL.md"
+    )
+
+    result.assert_outcomes(passed=1)
+
+
 def test_a_bad_skill_keeps_the_others_from_being_paid_for(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:

@@ -52,6 +52,27 @@ def test_a_case_file_that_is_asked_for_without_models_says_what_to_write(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
+@pytest.mark.parametrize("what", ["dry-run", "cache-prune", "baseline-update"])
+def test_what_can_do_nothing_without_models_says_what_to_write(
+    run: Run, write_skill: WriteSkill, what: str
+) -> None:
+    write_skill()
+
+    result = run(f"--upskill-{what}", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --upskill-{what}: no models chosen: write *"])
+
+
+def test_a_setting_without_models_may_be_there_for_other_runs(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    run_once("--upskill-runs", "3", "--upskill-cache", "replay").assert_outcomes(passed=1)
+
+
 def test_without_the_plugin_its_options_are_unknown(run_once: Run) -> None:
     result = run_once("-p", "no:upskill", "--upskill-models", "offline")
 
