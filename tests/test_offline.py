@@ -65,6 +65,11 @@ def test_words_match_in_whatever_inflection_and_case(question: str) -> None:
     assert "Never scrub the seasoned teapot." in answer
 
 
+@pytest.mark.parametrize("question", ["How many kettles?", "How much firmware?"])
+def test_the_words_that_make_it_a_question_need_not_be_there(question: str) -> None:
+    assert "Flash the kettle over serial" in ask(question).text
+
+
 @pytest.mark.parametrize("skill", [SKILL, ""])
 @pytest.mark.parametrize("question", ["What is the capital of Mongolia?", "What should I do?"])
 def test_a_question_about_something_else_gets_no_reference(skill: str, question: str) -> None:

@@ -36,10 +36,11 @@ _INFLECTED = re.compile(r"(.{3,}?)(?:(?<=([bdgmnprt]))\2)?(?:ing|ies|ed|er|ly|s|
 _STOPWORDS = frozenset(
     _WORD.findall(
         "about all also am an and any are as at be been but by can could did do does for from get "
-        "give had has have her here him his how if in into is it its just know let like make may "
-        "me my need no not now of on one only or our out please put reply see she should show so "
-        "some tell than that the their them then there these they this those to up us use used "
-        "using want was we were what when where which who why will with would write yes you your"
+        "give had has have her here him his how if in into is it its just know let like make many "
+        "may me much my need no not now of on one only or our out please put reply see she should "
+        "show so some tell than that the their them then there these they this those to up us use "
+        "used using want was we were what when where which who why will with would write yes you "
+        "your"
     )
 )
 _BLOCK_LEVELS = {
