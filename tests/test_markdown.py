@@ -33,6 +33,12 @@ def test_the_first_lines_say_what_came_out_and_what_it_is_about() -> None:
     assert lines[3].startswith("Measured on these 2 cases, 5 runs of each in each arm: ")
 
 
+def test_one_run_of_one_case_is_no_plural() -> None:
+    page = write_markdown(report(counted([(1, 0)], of=1)))
+
+    assert "Measured on this 1 case, once in each arm: " in page
+
+
 def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:
     page = write_markdown(report(counted([(5, 0), (5, 0), (4, 0)])))
 

@@ -70,9 +70,11 @@ def scope(report: Report) -> str:
     cases = len({(cell.path, trial.case) for cell in cells for trial in cell.trials})
     repeats = sorted({len(t.runs) + len(t.errors) for cell in cells for t in cell.trials})
     runs = "-".join(dict.fromkeys((str(repeats[0]), str(repeats[-1])))) if repeats else "0"
+    what = "this 1 case" if cases == 1 else f"these {cases} cases"
+    often = "once" if runs == "1" else f"{runs} runs of each"
     return (
-        f"Measured on these {cases} cases, {runs} runs of each in each arm: intervals say how the "
-        "same cases would do if run again, not how other prompts would."
+        f"Measured on {what}, {often} in each arm: intervals say how the same cases would do if "
+        "run again, not how other prompts would."
     )
 
 
