@@ -261,7 +261,7 @@ class _Asker:
             _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, host.url)
         )
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        return f"{problem} in {self._cache.folder}: record it: {self._recording}"
+        return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
 
     async def _client(self, host: Host) -> Client:
         task = self._clients.get(host)

@@ -25,7 +25,7 @@ from pytest_upskill.grade import Answer, grade
 from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
-from pytest_upskill.report.text import ANSWER, failure, missing_runs, quoted, safe
+from pytest_upskill.report.text import ANSWER, failure, quoted, safe
 from pytest_upskill.results import TrialRecord, TrialResult
 from pytest_upskill.settings import SETTINGS, Settings
 from pytest_upskill.skill import Case, Skill
@@ -141,7 +141,7 @@ class TrialItem(pytest.Item):
         # Whatever it would have brought: a replay vouches for every run.
         replay = self.config.stash[SETTINGS].cache_mode == "replay"
         if not self.result.settled or (replay and self.result.errors):
-            pytest.fail(safe(missing_runs(self.result)), pytrace=False)
+            pytest.fail(safe("\n".join(dict.fromkeys(self.result.errors))), pytrace=False)
 
     def runtest(self) -> None:
         """Fail where the skill was in context and too few runs passed."""

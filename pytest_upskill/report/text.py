@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import textwrap
 import unicodedata
-from collections import Counter
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.results import RunResult, TrialResult
@@ -58,14 +57,6 @@ def failure(result: TrialResult) -> str:
         lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
         lines += [f"  {line}" for line in misses]
     return "\n".join(lines)
-
-
-def missing_runs(result: TrialResult) -> str:
-    """Say what kept runs of a trial from being measured, each reason once."""
-    return "\n".join(
-        why if runs == result.planned else f"{runs} of {result.planned} runs: {why}"
-        for why, runs in Counter(result.errors).items()
-    )
 
 
 def cell_sentence(cell: Cell) -> str:
