@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
+
+from pytest_upskill.whole_file import write_whole
 
 FORMAT = 1
 """Version of the file format; readers refuse a newer one."""
@@ -127,16 +127,7 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
     old = read_baseline(file)
     if old and replace(baseline, date=old.date, version=old.version) == old:
         return False
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(_text(baseline))
-        Path(temporary).chmod(0o644)
-        Path(temporary).replace(file)
-    except OSError:
-        Path(temporary).unlink(missing_ok=True)
-        raise
+    write_whole(file, _text(baseline).encode(), mode=0o644)
     return True
 
 

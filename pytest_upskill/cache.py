@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -18,6 +16,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.completion import Completion, Request
+from pytest_upskill.whole_file import write_whole
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
@@ -106,10 +105,10 @@ class Cache:
             text=tuple(_lines(recorded.pop("text"))),
             completion=recorded,
         )
-        text = _RECORDING.dump_json(recording, indent=1).decode() + "\n"
+        data = _RECORDING.dump_json(recording, indent=1) + b"\n"
         try:
             self._hide()
-            _write(self._file(asked), text)
+            write_whole(self._file(asked), data)
         except OSError as error:
             self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
 
@@ -163,7 +162,7 @@ class Cache:
     def _hide(self) -> None:
         ignore = self.folder / ".gitignore"
         if self._hidden and not ignore.exists():
-            _write(ignore, _GITIGNORE)
+            write_whole(ignore, _GITIGNORE.encode())
 
 
 def _asked(request: Request, url: str) -> dict[str, Any]:
@@ -188,20 +187,3 @@ def _digest(text: str) -> str:
 def _lines(text: str) -> list[str]:
     """Split a text, without lone surrogates: they are not sent, and no file takes them."""
     return text.encode("utf-8", "replace").decode().split("\n")
-
-
-def _write(file: Path, text: str) -> None:
-    """Write at once or not at all."""
-    try:
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    except FileNotFoundError:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).replace(file)
-    except OSError:
-        with suppress(OSError):
-            Path(temporary).unlink()
-        raise

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
@@ -14,6 +12,7 @@ from pathlib import Path
 from pydantic import TypeAdapter
 
 from pytest_upskill.grade import Answer
+from pytest_upskill.whole_file import write_whole
 
 _POLL_S = 0.01
 _ANSWERS = TypeAdapter(list[Answer])
@@ -69,10 +68,7 @@ class Handover:
         return frozenset(json.loads((self._folder / "refused").read_text("utf-8")))
 
     def _write(self, name: str, text: str) -> None:
-        descriptor, temporary = tempfile.mkstemp(dir=self._folder)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
-            stream.write(text)
-        Path(temporary).replace(self._folder / name)
+        write_whole(self._folder / name, text.encode())
 
 
 def _name(nodeid: str) -> str:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
@@ -11,6 +9,7 @@ from pathlib import Path
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.compile.toolchain import Built
+from pytest_upskill.whole_file import write_whole
 
 _BUILT = TypeAdapter(Built)
 
@@ -37,11 +36,7 @@ class Remembered:
         if self._folder is None or not built.lasting:
             return
         with suppress(OSError):  # a full disk: the next session builds it
-            self._folder.mkdir(parents=True, exist_ok=True)
-            descriptor, temporary = tempfile.mkstemp(dir=self._folder)
-            with os.fdopen(descriptor, "wb") as stream:
-                stream.write(_BUILT.dump_json(built))
-            Path(temporary).replace(self._folder / f"{name}.json")
+            write_whole(self._folder / f"{name}.json", _BUILT.dump_json(built))
 
 
 def stamps(programs: Iterable[Path]) -> list[str]:
