@@ -27,7 +27,7 @@ from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
 from pytest_upskill.report.text import ANSWER, failure, quoted, safe
 from pytest_upskill.results import TrialRecord, TrialResult
-from pytest_upskill.settings import SETTINGS, Settings
+from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.skill import Case, Skill
 
 
@@ -53,10 +53,7 @@ class SkillFile(pytest.File):
         """Make an item of every trial."""
         settings = self.config.stash.get(SETTINGS, None)
         if settings is None:
-            raise self.CollectError(
-                f"{self.name}: no models chosen: write --upskill-models, such as "
-                "--upskill-models offline, or set upskill_models"
-            )
+            raise self.CollectError(f"{self.name}: {NO_MODELS}")
         extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].compilers)
         try:
             skill = load_skill(

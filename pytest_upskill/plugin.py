@@ -208,10 +208,9 @@ def _refuse_without_models(config: pytest.Config) -> None:
     """Refuse what can do nothing without models; a mere setting may be there for other runs."""
     for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
         if config.getoption(option):
-            raise pytest.UsageError(
-                f"{option}: no models chosen: write --upskill-models, such as "
-                "--upskill-models offline, or set upskill_models"
-            )
+            from pytest_upskill.settings import NO_MODELS
+
+            raise pytest.UsageError(f"{option}: {NO_MODELS}")
 
 
 def _models_chosen(config: pytest.Config) -> bool:

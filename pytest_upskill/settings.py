@@ -25,6 +25,12 @@ _SERVER = re.compile(r"https?://[^\s/:?#]\S*", re.IGNORECASE)
 
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
+NO_MODELS = (
+    "no models chosen: write --upskill-models, such as --upskill-models offline, "
+    "or set upskill_models"
+)
+"""What is said where only models are missing."""
+
 ReportFormat = Literal["json", "md", "html", "benchmark-json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 """Reports that options name a file for."""
