@@ -11,6 +11,7 @@ from typing import Any
 
 # Imported before the first inner run, as what is below: pytester drops what a run imported. httpx2
 # imports httpcore2 at the first request, and knows the exceptions of the first import alone.
+import genai_prices  # noqa: F401
 import httpcore2  # noqa: F401
 import pytest
 
@@ -20,6 +21,7 @@ import pytest_upskill.providers.openai
 import pytest_upskill.run  # noqa: F401
 from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
+from tests.loopback import model as model  # noqa: PLC0414  a fixture
 from tests.scripted import script as script  # noqa: PLC0414  a fixture
 
 Run = Callable[..., pytest.RunResult]
@@ -27,6 +29,19 @@ WriteSkill = Callable[..., Path]
 
 FACT = "The retry budget of the billing service is 37 attempts.\n"
 QUESTION = "What is the retry budget of the billing service?"
+
+
+def budget_cases(count: int) -> list[dict[str, Any]]:
+    """Make cases that all ask for the fact of ``write_skill``, each in a message of its own."""
+    return [
+        {"id": f"case-{number}", "input": f"{QUESTION} ({number})", "expected": {"contains": "37"}}
+        for number in range(count)
+    ]
+
+
+def recordings(folder: Path) -> list[Path]:
+    """List what inner runs recorded where no other folder was chosen."""
+    return sorted(folder.glob(".upskill/cache/*/*.json"))
 
 
 @pytest.fixture(autouse=True)

@@ -129,6 +129,18 @@ def loopback() -> Iterator[Loopback]:
     server.close()
 
 
+def know(received: Received) -> Reply:
+    """Answer with the fact of ``write_skill`` where the request holds it."""
+    return Reply(text="37" if "37" in received.system else "No idea.")
+
+
+@pytest.fixture
+def model(loopback: Loopback) -> str:
+    """Serve a model that knows what is in its context; return how it is chosen."""
+    loopback.answer = know
+    return f"m=openai:small@{loopback.openai_url}"
+
+
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
     block_on_close = False

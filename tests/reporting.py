@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from pathlib import Path
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.checks import CheckResult
@@ -11,6 +12,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.gate import Gate
 from pytest_upskill.plan import Arm
 from pytest_upskill.report.document import Report, Session
+from pytest_upskill.report.json_report import write_json
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.skill import GateRule
 
@@ -116,3 +118,9 @@ def report(*cells: Cell) -> Report:
         for each in cells
     )
     return Report(sessions=(session,), gates=tuple(gates))
+
+
+def save(name: str, written: Report) -> str:
+    """Write a report as ``--upskill-json`` does, and return its name."""
+    Path(name).write_text(write_json(written), "utf-8")
+    return name

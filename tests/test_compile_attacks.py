@@ -4,34 +4,21 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers
-from pytest_upskill.sandbox import Level, Limits, SandboxError
+from pytest_upskill.sandbox import Limits
 from tests.compiling import SLOW, build
+from tests.confined import LEVELS
 
 pytestmark = pytest.mark.needs("gcc", "g++")
 
 NVCC = pytest.mark.needs("nvcc")
 SECRET = "sk_planted_key"
-
-
-def _each_level() -> Iterator[Compilers]:
-    levels: tuple[Level, ...] = ("bwrap", "landlock", "limits")
-    for level in levels:
-        compilers = Compilers(level)
-        try:
-            assert compilers.level == level
-        except SandboxError:
-            continue
-        yield compilers
-
-
-every_level = pytest.mark.parametrize("compilers", list(_each_level()), ids=lambda c: str(c.level))
+every_level = pytest.mark.parametrize("compilers", list(map(Compilers, LEVELS)), ids=LEVELS)
 
 
 @every_level

@@ -1,31 +1,22 @@
 from __future__ import annotations
 
-import xml.etree.ElementTree as ET
-
 import pytest
 
-from tests.conftest import QUESTION, Run, WriteSkill
+from tests import junit
+from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback
 from tests.repository import commit_all
 
-CASES = [
-    {"id": f"budget-{n}", "input": f"{QUESTION} ({n})", "expected": {"contains": "37"}}
-    for n in range(5)
-]
-
-
-def answers(loopback: Loopback) -> None:
-    loopback.answer = lambda received: "It is 37." if "37" in received.system else "No idea."
+CASES = budget_cases(5)
 
 
 def test_a_clear_verdict_leaves_the_other_rounds_out(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     write_skill(*CASES)
-    answers(loopback)
 
     result = run(
-        f"--upskill-models=m=some@{loopback.openai_url}",
+        f"--upskill-models={model}",
         "--upskill-runs=10",
         "--upskill-early-stop",
         "--junitxml=junit.xml",
@@ -36,24 +27,19 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
     # The first look is at p = .03, the second at .0001: two rounds, five cases, two arms.
     assert len(loopback.requests) == 2 * 2 * len(CASES)
     result.stdout.fnmatch_lines(["*helps*", "early stop: the verdicts were clear without 80 *"])
-    trials = ET.parse("junit.xml").findall(".//testcase[properties]")
-    spared = {
-        p.get("value")
-        for trial in trials
-        for p in trial.iter("property")
-        if p.get("name") == "upskill.runs.spared"
-    }
+    cases = junit.cases_of(pytester.path / "junit.xml").values()
+    spared = {junit.properties(case)["upskill.runs.spared"] for case in cases}
     assert spared == {"8", "80"}
 
 
 def test_an_open_verdict_takes_every_round(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*CASES)
     loopback.answer = lambda _: "It is 37, as everybody knows."
 
     result = run_once(
-        f"--upskill-models=m=some@{loopback.openai_url}",
+        f"--upskill-models={model}",
         "--upskill-runs=3",
         "--upskill-early-stop",
         "skills",
@@ -66,7 +52,7 @@ def test_an_open_verdict_takes_every_round(
 
 @pytest.mark.needs("git")
 def test_a_skill_no_worse_than_at_the_ref_needs_two_rounds(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     skill = write_skill(*CASES) / "SKILL.md"
     commit_all(pytester.path)
@@ -75,7 +61,7 @@ def test_a_skill_no_worse_than_at_the_ref_needs_two_rounds(
     loopback.answer = lambda _: "It is 37, as everybody knows."
 
     result = run(
-        f"--upskill-models=m=some@{loopback.openai_url}",
+        f"--upskill-models={model}",
         "--upskill-runs=5",
         "--upskill-early-stop",
         "--upskill-compare=main",

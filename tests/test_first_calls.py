@@ -4,15 +4,10 @@ import threading
 
 import pytest
 
-# Imported before the first inner run: pytester drops what a run imported, and SDKs take a second.
-import pytest_upskill.providers.anthropic  # noqa: F401
-from tests.conftest import QUESTION, Run, WriteSkill
+from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 
-CASES = [
-    {"id": f"case-{number}", "input": f"{QUESTION} ({number})", "expected": {"contains": "37"}}
-    for number in range(5)
-]
+CASES = budget_cases(5)
 LONG = "The retry budget of the billing service is 37 attempts.\n" * 40
 SHORT = "It is 37.\n"
 

@@ -10,15 +10,10 @@ from contextlib import suppress
 
 import pytest
 
-# Imported before the first inner run: pytester drops what a run imported, and SDKs take a second.
-import pytest_upskill.providers.openai  # noqa: F401
-from tests.conftest import QUESTION, Run, WriteSkill
-from tests.loopback import Loopback, Received, Reply
+from tests.conftest import Run, WriteSkill, budget_cases, recordings
+from tests.loopback import Loopback, Received, Reply, know
 
-CASES = [
-    {"id": f"case-{number}", "input": f"{QUESTION} ({number})", "expected": {"contains": "37"}}
-    for number in range(10)
-]
+CASES = budget_cases(10)
 ANSWERED = 6
 FOREVER_S = 600.0
 PATIENCE_S = 60.0
@@ -28,12 +23,8 @@ PATIENCE_S = 60.0
 Start = Callable[..., subprocess.Popen[str]]
 
 
-def know(received: Received) -> Reply:
-    return Reply(text="37" if "37" in received.system else "No idea.")
-
-
 @pytest.fixture
-def hanging(loopback: Loopback) -> str:
+def hanging(loopback: Loopback, model: str) -> str:
     """Serve a model that answers a few requests and leaves all others waiting."""
 
     def answer(received: Received) -> Reply:
@@ -41,7 +32,7 @@ def hanging(loopback: Loopback) -> str:
         return know(received) if early else Reply(delay=FOREVER_S)
 
     loopback.answer = answer
-    return f"m=openai:small@{loopback.openai_url}"
+    return model
 
 
 @pytest.fixture(params=["no:xdist", "-n2"])
@@ -85,7 +76,7 @@ def wait_for_recordings(pytester: pytest.Pytester, loopback: Loopback) -> Callab
 
     def wait() -> None:
         wait_until(lambda: len(loopback.requests) == 2 * len(CASES))
-        wait_until(lambda: len(list(pytester.path.glob(".upskill/cache/*/*.json"))) == ANSWERED)
+        wait_until(lambda: len(recordings(pytester.path)) == ANSWERED)
 
     return wait
 
@@ -153,7 +144,7 @@ def test_a_killed_run_leaves_whole_recordings_and_the_next_goes_on_from_there(
 
 
 def test_a_server_that_is_away_for_a_while_costs_no_answer(
-    start: Start, write_skill: WriteSkill, loopback: Loopback
+    start: Start, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     away = range(ANSWERED + 1, ANSWERED + 10)
 
@@ -163,7 +154,7 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(
     loopback.answer = answer
     write_skill(*CASES)
 
-    process = start("--upskill-models", f"m=openai:small@{loopback.openai_url}", "skills")
+    process = start("--upskill-models", model, "skills")
     output, _ = process.communicate(timeout=PATIENCE_S)
 
     assert process.returncode == pytest.ExitCode.OK
@@ -171,12 +162,12 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(
 
 
 def test_a_folder_that_cannot_be_written_costs_the_recordings_alone(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     loopback.answer = know
     write_skill()
     (pytester.path / "notes").write_text("", "utf-8")
-    args = ("--upskill-models", f"m=openai:small@{loopback.openai_url}", "skills")
+    args = ("--upskill-models", model, "skills")
 
     result = run(*args, "--upskill-cache-dir", "notes/cache")
 

@@ -165,3 +165,32 @@ def test_a_folder_is_no_place_for_a_report(run_once: Run, write_skill: WriteSkil
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --upskill-json: * is a folder: *"])
+
+
+@pytest.mark.parametrize(
+    ("words", "complete"), [('"contains": "37"', True), ('"contians": "37"', False)]
+)
+def test_a_report_knows_whether_its_run_could_read_every_file(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, words: str, complete: bool
+) -> None:
+    write_skill()
+    other = write_skill(name="csv")
+    case = '{"cases": [{"id": "a", "input": "What is the budget?", "expected": {%s}}]}'
+    (other / "skill_meta.json").write_text(case % words, "utf-8")
+
+    run("--upskill-models=offline", "--upskill-json=r.json", "skills")
+
+    (session,) = read_json((pytester.path / "r.json").read_bytes()).sessions
+    assert session.complete is complete
+
+
+def test_a_report_knows_whether_its_run_was_stopped(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill({"id": "red", "input": "Why?", "expected": {"contains": "no such word"}})
+    write_skill(name="csv")
+
+    run("--upskill-models=offline", "--upskill-json=r.json", "-x", "skills")
+
+    (session,) = read_json((pytester.path / "r.json").read_bytes()).sessions
+    assert not session.complete

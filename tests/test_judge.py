@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUESTION, Run, WriteSkill
+from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Loopback, Received, Reply
 
 ANSWER = "It is 37 attempts, says the skill."
@@ -185,13 +184,9 @@ def test_pruning_keeps_judgements(
     write_skill(CASE)
     serve(loopback, verdicts(True, True))
     run_once(*models)
-    before = _recordings(pytester.path)
+    before = recordings(pytester.path)
 
     run_once(*models, "--upskill-cache-prune")
 
-    assert _recordings(pytester.path) == before
+    assert recordings(pytester.path) == before
     assert len(before) == 3
-
-
-def _recordings(path: Path) -> list[Path]:
-    return sorted((path / ".upskill" / "cache").glob("??/*.json"))

@@ -2,34 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import socket
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.sandbox import Level, Limits, Sandbox, SandboxError
+from pytest_upskill.sandbox import Level, Limits, Sandbox
 from tests.compiling import fenced
+from tests.confined import LEVELS, every_level, is_gone
 
 ADD = "def add(a, b):\n    return a + b"
-
-
-def _working_levels() -> Iterator[Level]:
-    levels: tuple[Level, ...] = ("bwrap", "landlock", "limits")
-    for level in levels:
-        try:
-            yield Sandbox(level).level
-        except SandboxError:
-            continue
-
-
-LEVELS = list(_working_levels())
-every_level = pytest.mark.parametrize("level", LEVELS)
 confining = pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
 
 
@@ -223,18 +209,7 @@ def test_nothing_outlives_a_run_that_starts_its_own_session(level: Level) -> Non
 
     run(python(escape), "pass", level)
 
-    deadline = time.monotonic() + 5
-    while _runs(marker) and time.monotonic() < deadline:
-        time.sleep(0.01)
-    assert not _runs(marker)
-
-
-def _runs(marker: str) -> bool:
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        with contextlib.suppress(OSError):
-            if f"sleep\0{marker}".encode() in process.read_bytes():
-                return True
-    return False
+    assert is_gone(marker)
 
 
 def test_where_nothing_confines_an_answer_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:

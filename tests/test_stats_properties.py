@@ -18,32 +18,17 @@ from pytest_upskill.stats import (
     lift_test,
     mixed,
     pass_rate_interval,
-    pays_for_itself,
     population_interval,
     regression_test,
     runs_needed,
     significant,
-    token_ratio,
-    tokens_per_pass,
     too_many_missing,
-    total_token_ratio,
     verdict,
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
+from tests.counting import case_counts
 
 quick = settings(deadline=None, max_examples=60)
-
-
-@st.composite
-def case_counts(draw: st.DrawFn, min_runs: int = 0, max_runs: int = 12) -> CaseCounts:
-    runs_with = draw(st.integers(min_runs, max_runs))
-    runs_without = draw(st.integers(min_runs, max_runs))
-    return CaseCounts(
-        draw(st.integers(0, runs_with)),
-        runs_with,
-        draw(st.integers(0, runs_without)),
-        runs_without,
-    )
 
 
 @st.composite
@@ -59,10 +44,7 @@ def planned_suites(draw: st.DrawFn, *, equal_arms: bool = False) -> list[CaseCou
 
 any_suite = st.lists(case_counts(), max_size=12)
 usable_suite = st.lists(case_counts(min_runs=1), min_size=1, max_size=12)
-tokens = st.lists(st.integers(1, 10**7), min_size=1, max_size=4)
-token_pairs = st.lists(st.tuples(tokens, tokens), min_size=1, max_size=6)
 ps = st.lists(st.floats(0, 1), max_size=10)
-
 SWAPPED = {
     "helps": "hurts",
     "hurts": "helps",
@@ -268,51 +250,3 @@ def test_holm_raises_every_p_and_keeps_their_order(values: list[float]) -> None:
     by_p = sorted(zip(values, adjusted, strict=True))
     assert all(p <= raised <= 1 for p, raised in by_p)
     assert all(first <= second for (_, first), (_, second) in pairwise(by_p))
-
-
-@given(token_pairs)
-@quick
-def test_swapping_the_arms_inverts_the_token_ratio(
-    pairs: list[tuple[list[int], list[int]]],
-) -> None:
-    here = token_ratio(pairs)
-    there = token_ratio([(without, with_) for with_, without in pairs])
-
-    assert here is not None
-    assert there is not None
-    assert there.ratio == pytest.approx(1 / here.ratio)
-    assert (there.low is None) == (here.low is None)
-    if here.low is not None and here.high is not None:
-        assert here.low <= here.ratio <= here.high
-        assert (there.low, there.high) == pytest.approx((1 / here.high, 1 / here.low))
-
-
-@given(token_pairs, st.floats(0.01, 0.999999))
-@quick
-def test_no_tokens_crash_any_function(
-    pairs: list[tuple[list[int], list[int]]], level: float
-) -> None:
-    estimate, total = token_ratio(pairs, level), total_token_ratio(pairs)
-
-    assert estimate is not None
-    assert estimate.ratio > 0
-    assert total is not None
-    assert total > 0
-
-
-@given(st.integers(1, 10**9), st.integers(0, 500), st.integers(1, 10**9), st.integers(0, 500))
-@quick
-def test_a_skill_pays_for_itself_when_its_passes_cost_less(
-    tokens_with: int, passes_with: int, tokens_without: int, passes_without: int
-) -> None:
-    with_ = tokens_per_pass(tokens_with, passes_with) or math.inf
-    without = tokens_per_pass(tokens_without, passes_without) or math.inf
-
-    pays = pays_for_itself(
-        tokens_with=tokens_with,
-        passes_with=passes_with,
-        tokens_without=tokens_without,
-        passes_without=passes_without,
-    )
-
-    assert pays == (with_ < without)

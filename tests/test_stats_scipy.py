@@ -18,25 +18,13 @@ from pytest_upskill.stats import (
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
 from pytest_upskill.stats.numerics import student_t_quantile
+from tests.counting import case_counts
 
 quick = settings(deadline=None, max_examples=40)
-
-
-@st.composite
-def case_counts(draw: st.DrawFn, max_runs: int = 10) -> CaseCounts:
-    runs_with, runs_without = draw(st.integers(1, max_runs)), draw(st.integers(1, max_runs))
-    return CaseCounts(
-        draw(st.integers(0, runs_with)),
-        runs_with,
-        draw(st.integers(0, runs_without)),
-        runs_without,
-    )
-
-
 log_tokens = st.lists(st.integers(1, 10**6), min_size=2, max_size=6)
 
 
-@given(st.lists(case_counts(), min_size=1, max_size=8))
+@given(st.lists(case_counts(1, 10), min_size=1, max_size=8))
 @quick
 def test_the_null_distribution_is_a_convolution_of_hypergeometrics(
     cases: list[CaseCounts],
@@ -56,7 +44,7 @@ def test_the_null_distribution_is_a_convolution_of_hypergeometrics(
     assert lift_test(cases) == pytest.approx(min(1, 2 * min(less, more)), rel=1e-9)
 
 
-@given(case_counts(max_runs=40))
+@given(case_counts(1, 40))
 @quick
 def test_one_case_is_fishers_test_less_half_the_point(case: CaseCounts) -> None:
     table = [
@@ -96,7 +84,7 @@ def test_wilson_intervals_agree(runs: int, data: st.DataObject, level: float) ->
     )
 
 
-@given(st.lists(case_counts(), min_size=5, max_size=12))
+@given(st.lists(case_counts(1, 10), min_size=5, max_size=12))
 @quick
 def test_population_intervals_agree(cases: list[CaseCounts]) -> None:
     interval = population_interval(cases)
@@ -108,7 +96,7 @@ def test_population_intervals_agree(cases: list[CaseCounts]) -> None:
     assert interval == pytest.approx((max(-1, expected.low), min(1, expected.high)), abs=1e-9)
 
 
-@given(case_counts(), st.floats(-0.98, 0.98))
+@given(case_counts(1, 10), st.floats(-0.98, 0.98))
 @quick
 def test_the_score_variance_is_that_at_the_likeliest_rates(
     case: CaseCounts, difference: float

@@ -1,0 +1,106 @@
+"""A host that is in trouble, and a client that retries it in made-up time."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, field
+
+from pytest_upskill.activity import Activity
+from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.models import Model, parse_model
+from pytest_upskill.retry import Patience, RetryingClient, Slots
+
+M = parse_model("m=x@http://a.invalid/v1")
+N = parse_model("n=y@http://a.invalid/v1")
+ANSWER = Completion(text="ok", input_tokens=1, output_tokens=1)
+
+
+def request(run: int = 0, model: Model = M) -> Request:
+    return Request(model=model, frame="", skill="", user="Why?", max_tokens=8, run=run)
+
+
+def later(retry_after: float | None = None) -> ProviderError:
+    return ProviderError("m: HTTP 503 later", status=503, retryable=True, retry_after=retry_after)
+
+
+@dataclass
+class Clock:
+    """Time that passes only where somebody sleeps."""
+
+    now: float = 0.0
+    slept: list[float] = field(default_factory=list)
+
+    def __call__(self) -> float:
+        return self.now
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.now += seconds
+        await asyncio.sleep(0)
+
+
+@dataclass
+class Host:
+    """Answers each request with the next of ``script``, after that with ``rest``."""
+
+    script: list[ProviderError] = field(default_factory=list)
+    rest: Callable[[], Completion] = lambda: ANSWER
+    asked: list[Request] = field(default_factory=list)
+    open: int = 0
+    peak: int = 0
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked.append(request)
+        self.open += 1
+        self.peak = max(self.peak, self.open)
+        await asyncio.sleep(0)
+        self.open -= 1
+        if self.script:
+            raise self.script.pop(0)
+        return self.rest()
+
+    async def aclose(self) -> None:
+        pass
+
+
+def always(make: Callable[[], ProviderError]) -> Callable[[], Completion]:
+    """Answer with an error of its own each time."""
+
+    def fail() -> Completion:
+        raise make()
+
+    return fail
+
+
+def client_of(
+    host: Host,
+    clock: Clock,
+    *,
+    slots: Slots | None = None,
+    patience: Patience | None = None,
+    activity: Activity | None = None,
+) -> RetryingClient:
+    """Make a client that sleeps on ``clock``."""
+    return RetryingClient(
+        host,
+        slots=slots or Slots(4, clock=clock),
+        host="a.invalid",
+        activity=activity or Activity(clock=clock),
+        patience=patience or Patience(deadline=100),
+        sleep=clock.sleep,
+        clock=clock,
+    )
+
+
+def outcomes(*asking: Coroutine[object, object, Completion]) -> list[Completion | BaseException]:
+    """Ask together; return what came of each."""
+
+    async def gather() -> list[Completion | BaseException]:
+        return await asyncio.gather(*asking, return_exceptions=True)
+
+    return asyncio.run(gather())
+
+
+def outcome(asking: Coroutine[object, object, Completion]) -> Completion | BaseException:
+    return outcomes(asking)[0]

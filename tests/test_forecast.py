@@ -1,0 +1,57 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Run, WriteSkill, budget_cases
+from tests.loopback import Loopback
+
+
+def test_the_plan_says_how_much_there_is_to_ask(
+    run: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+) -> None:
+    write_skill(*budget_cases(2))
+    pytester.makeini("[pytest]\nupskill_prices = m = 1/1\n")
+    run("--upskill-models", model, "skills")
+
+    result = run("--upskill-models", model, "--upskill-runs", "3", "skills")
+
+    result.stdout.re_match_lines(
+        [
+            r"upskill: 4 trials, 12 answers: 4 recorded, 8 to ask for, at most [\d,]+ tokens in, ",
+        ]
+    )
+    assert "asked for 8 answers: $0.0001; replayed 4 answers" in result.stdout.str()
+    assert (pytester.path / ".upskill").exists()
+
+
+def test_a_dry_run_needs_no_key_and_sends_nothing(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
+    write_skill(*budget_cases(2))
+
+    result = run("--upskill-models", "haiku,sonnet", "--upskill-dry-run", "-q", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert loopback.requests == []
+    result.assert_outcomes()
+    result.stdout.re_match_lines(
+        [
+            r"upskill: 8 trials, 8 answers: 0 recorded, 8 to ask for, at most .* 65,536 out, \$",
+            r"  haiku: 4 to ask for, at most [\d,]+ tokens in, 32,768 out, \$0\.0\d{3}$",
+            r"  sonnet: 4 to ask for, at most [\d,]+ tokens in, 32,768 out, \$0\.3\d{3}$",
+        ],
+        consecutive=True,
+    )
+
+
+def test_a_plan_without_all_prices_says_so(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+
+    result = run_once(
+        "--upskill-models", f"haiku,m=small@{loopback.openai_url}", "--upskill-dry-run", "skills"
+    )
+
+    result.stdout.fnmatch_lines(["upskill: 4 trials, *, cost n/a", "  haiku: *$0.0*", "  m: *n/a"])

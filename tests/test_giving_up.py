@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+from pytest_upskill.completion import Completion, ProviderError
+from pytest_upskill.retry import Patience, Slots
+from tests.retrying import (
+    ANSWER,
+    Clock,
+    Host,
+    M,
+    N,
+    always,
+    client_of,
+    later,
+    outcome,
+    outcomes,
+    request,
+)
+
+
+def silence() -> ProviderError:
+    return ProviderError("m: no connection", retryable=True)
+
+
+def test_no_attempt_starts_after_the_deadline() -> None:
+    host, clock = Host(rest=always(lambda: later(retry_after=40))), Clock()
+
+    error = outcome(client_of(host, clock).complete(request()))
+
+    assert str(error) == "m: HTTP 503 later (after 3 attempts in 80 s)"
+    assert len(host.asked) == 3
+
+
+def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline() -> None:
+    def broken() -> ProviderError:
+        return ProviderError("m: broken JSON", status=200, retryable=True)
+
+    host = Host(rest=always(broken))
+
+    error = outcome(client_of(host, Clock()).complete(request()))
+
+    assert str(error).startswith("m: broken JSON (after 5 attempts in ")
+    assert len(host.asked) == Patience().attempts_at_broken
+
+
+def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
+    host, clock = Host(rest=always(lambda: later(retry_after=60))), Clock()
+    client = client_of(host, clock)
+
+    first = outcome(client.complete(request()))
+    host.rest = lambda: ANSWER
+    second = outcome(client.complete(request()))
+
+    assert isinstance(first, ProviderError)
+    assert not first.fatal
+    assert isinstance(second, Completion)
+
+
+def test_a_fatal_error_stops_its_model_with_the_same_words_unsent() -> None:
+    refused = ProviderError("m: HTTP 401 bad key", status=401, fatal=True)
+    host, clock = Host(script=[refused]), Clock()
+    client = client_of(host, clock, slots=Slots(1))
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(50)))
+
+    assert {str(error) for error in errors} == {"m: HTTP 401 bad key"}
+    assert all(isinstance(error, ProviderError) and error.fatal for error in errors)
+    assert len(host.asked) == 1
+
+
+def test_a_stopped_model_leaves_the_others_of_its_host_alone() -> None:
+    unknown = ProviderError("m: HTTP 404 no model", status=404, fatal=True)
+    host, clock = Host(script=[unknown]), Clock()
+    client = client_of(host, clock)
+
+    outcome(client.complete(request(model=M)))
+
+    assert isinstance(outcome(client.complete(request(model=N))), Completion)
+
+
+def test_a_host_that_never_answered_is_given_up_on_soon_and_for_good() -> None:
+    host, clock = Host(rest=always(silence)), Clock()
+    client = client_of(host, clock)
+
+    first = outcome(client.complete(request()))
+    second = outcome(client.complete(request()))
+
+    assert str(first).startswith("m: no connection (after 3 attempts in ")
+    assert str(second) == str(first)
+    assert len(host.asked) == 3
+
+
+def test_a_host_that_answered_once_is_waited_for_until_the_deadline() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock)
+    outcome(client.complete(request()))
+    host.rest = always(silence)
+
+    clock.now += 1
+    error = outcome(client.complete(request()))
+
+    assert len(host.asked) > 4
+    assert isinstance(error, ProviderError)
+    assert error.fatal

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pytest_upskill.budget import Budget
+from pytest_upskill.ledger import NOT_MEASURED
+from tests.conftest import Run, WriteSkill, budget_cases
+from tests.loopback import Loopback, Reply
+
+
+@pytest.fixture
+def model(model: str, pytester: pytest.Pytester) -> str:
+    """Ask a dollar for a million tokens of the model; an answer comes to $0.000018."""
+    pytester.makeini("[pytest]\nupskill_prices = m = 1/1\n")
+    return model
+
+
+def test_a_request_that_would_not_fit_waits_for_others_to_settle() -> None:
+    async def spend() -> list[bool]:
+        budget = Budget(1.0)
+        going = [await budget.reserve(0.6)]
+        waiting = asyncio.create_task(budget.reserve(0.6))
+        await asyncio.sleep(0)
+        going.append(waiting.done())
+        await budget.settle(0.6, 0.1)
+        going.append(await waiting)
+        await budget.settle(0.6, 0.1)
+        return going
+
+    assert asyncio.run(spend()) == [True, False, True]
+
+
+def test_an_answer_of_unknown_cost_counts_as_the_most() -> None:
+    async def spend() -> bool:
+        budget = Budget(1.0)
+        await budget.reserve(0.6)
+        await budget.settle(0.6, None)
+        return await budget.reserve(0.6)
+
+    assert asyncio.run(spend()) is False
+
+
+def test_once_a_request_had_to_stay_all_stay() -> None:
+    async def spend() -> list[bool]:
+        budget = Budget(1.0)
+        return [await budget.reserve(2.0), await budget.reserve(0.1)]
+
+    assert asyncio.run(spend()) == [False, False]
+
+
+def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*budget_cases(10))
+    limit, answer = 0.001, 0.000018
+    args = ("--upskill-models", model, "--upskill-max-tokens", "500", "-rs", "skills")
+
+    result = run(*args, "--upskill-max-cost", str(limit))
+    sent = len(loopback.requests)
+    whole = run(*args)
+
+    assert result.ret == NOT_MEASURED
+    assert 0 < sent < 20
+    assert (sent - 1) * answer + 500e-6 <= limit
+    result.assert_outcomes(passed=sent, skipped=20 - sent + 1)
+    result.stdout.fnmatch_lines(
+        [
+            "exit code 75: *",
+            "--upskill-max-cost: stopped before $0.001 could be passed",
+            "SKIPPED * --upskill-max-cost: $0.001 could be passed by asking this",
+        ]
+    )
+    assert whole.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 20
+
+
+def test_a_limit_under_one_answer_asks_nothing(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", model, "--upskill-max-cost", "0.00001", "skills")
+
+    assert result.ret == NOT_MEASURED
+    assert loopback.requests == []
+
+
+def test_a_limit_that_is_not_reached_changes_nothing(
+    run_once: Run, write_skill: WriteSkill, model: str
+) -> None:
+    write_skill(*budget_cases(10))
+
+    result = run_once("--upskill-models", model, "--upskill-max-cost", "0.02", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=21)
+
+
+def test_a_failed_case_is_red_whatever_the_limit(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*budget_cases(10))
+    loopback.answer = lambda _: Reply(text="No idea.")
+
+    result = run_once(
+        "--upskill-models", model, "--upskill-max-tokens", "500", "--upskill-max-cost", "0.001",
+        "skills",
+    )  # fmt: skip
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_a_client_that_breaks_holds_nobody_up(
+    write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill(*budget_cases(10))
+    pytester.makeini("[pytest]\nupskill_prices = small = 1/1\n")
+    pytester.makeconftest(
+        """
+        class Broken:
+            async def complete(self, request):
+                raise ValueError("a bug")
+            async def aclose(self):
+                pass
+
+        def pytest_upskill_make_client(model, config):
+            return Broken()
+        """
+    )
+
+    result = pytester.runpytest_subprocess(
+        "-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models", "acme:small",
+        "--upskill-max-cost", "0.01", "skills", timeout=60,
+    )  # fmt: skip
+
+    result.assert_outcomes(errors=20)
+
+
+def test_a_limit_needs_prices(run: Run, write_skill: WriteSkill, loopback: Loopback) -> None:
+    write_skill()
+
+    result = run(
+        "--upskill-models", f"m=small@{loopback.openai_url}", "--upskill-max-cost", "1", "skills"
+    )
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert loopback.requests == []
+    text = result.stdout.str() + result.stderr.str()
+    assert "--upskill-max-cost: no price is known for 'openai:small@127.0.0.1" in text
+    assert "upskill_prices = 'm = IN/OUT'" in text

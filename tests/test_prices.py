@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.completion import Completion, Request
+from pytest_upskill.models import parse_model
+from pytest_upskill.prices import OwnPrice, Prices
+from tests import junit
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback, know
+
+ANSWER = Completion(text="", input_tokens=1_000_000, output_tokens=100_000)
+
+
+def test_tokens_of_every_kind_have_their_own_price() -> None:
+    haiku = parse_model("haiku")
+    plain = replace(ANSWER, input_tokens=10_000, output_tokens=1000)
+    cached = replace(plain, cache_read_tokens=8000, cache_write_tokens=1000)
+
+    assert Prices({}).cost(haiku, plain) == pytest.approx((10_000 * 0.1 + 1000 * 0.5) / 1e6)
+    assert Prices({}).cost(haiku, cached) == pytest.approx(
+        (1000 * 0.1 + 8000 * 0.01 + 1000 * 0.125 + 1000 * 0.5) / 1e6
+    )
+
+
+def test_a_long_prompt_has_the_price_of_its_tier() -> None:
+    long = replace(ANSWER, input_tokens=200_000, output_tokens=1000)
+
+    cost = Prices({}).cost(parse_model("haiku"), long)
+
+    assert cost == pytest.approx((200_000 * 0.5 + 1000 * 2.5) / 1e6)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "haiku@http://127.0.0.1:8080",
+        "openai:gpt-nobody-knows",
+        "acme:small",
+        "gpt-6-luna@http://127.0.0.1:8080/v1",
+    ],
+)
+def test_an_unknown_price_is_none_and_never_zero(model: str) -> None:
+    assert Prices({}).cost(parse_model(model), ANSWER) is None
+
+
+def test_answers_without_token_counts_have_no_price() -> None:
+    uncounted = replace(ANSWER, input_tokens=None)
+
+    assert Prices({}).cost(parse_model("haiku"), uncounted) is None
+
+
+def test_counts_that_contradict_each_other_have_no_price() -> None:
+    wrong = replace(ANSWER, input_tokens=10, cache_read_tokens=20)
+
+    assert Prices({}).cost(parse_model("haiku"), wrong) is None
+
+
+def test_an_own_price_comes_before_the_listed_one() -> None:
+    prices = Prices({"haiku": OwnPrice(input=3, output=10)})
+
+    assert prices.cost(parse_model("haiku"), ANSWER) == pytest.approx(3 + 1)
+
+
+def test_offline_is_free() -> None:
+    assert Prices({}).cost(parse_model("offline"), ANSWER) == 0.0
+
+
+@pytest.mark.parametrize("text", ["\u4e16\u754c" * 100, "\U0001f600" * 100, "word " * 100])
+def test_the_bound_of_a_request_holds_for_any_tokenizer_and_for_writing_the_cache(
+    text: str,
+) -> None:
+    request = Request(
+        model=parse_model("haiku"), frame="", skill="", user=text, max_tokens=50, run=0
+    )
+    tokens = len(text.encode())
+    worst = replace(ANSWER, input_tokens=tokens, cache_write_tokens=tokens, output_tokens=50)
+    prices = Prices({})
+
+    most, cost = prices.most(request), prices.cost(request.model, worst)
+
+    assert most is not None
+    assert cost is not None
+    assert cost < most < 1.5 * cost
+
+
+@pytest.mark.parametrize(
+    ("model", "usage", "dollars"),
+    [
+        (
+            "haiku",
+            {
+                "input_tokens": 100,
+                "cache_read_input_tokens": 3000,
+                "cache_creation_input_tokens": 200,
+                "output_tokens": 50,
+            },
+            "0.000090",
+        ),
+        (
+            "gpt-6-luna",
+            {
+                "prompt_tokens": 3300,
+                "completion_tokens": 50,
+                "total_tokens": 3350,
+                "prompt_tokens_details": {"cached_tokens": 3000},
+            },
+            "0.000085",
+        ),
+    ],
+)
+def test_cached_tokens_are_counted_once_and_priced_as_cached(  # noqa: PLR0917  fixtures
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+    pytester: pytest.Pytester,
+    model: str,
+    usage: dict[str, Any],
+    dollars: str,
+) -> None:
+    for vendor, url in (("ANTHROPIC", loopback.url), ("OPENAI", loopback.openai_url)):
+        monkeypatch.setenv(f"{vendor}_BASE_URL", url)
+        monkeypatch.setenv(f"{vendor}_API_KEY", "a-key")
+    loopback.answer = lambda received: replace(know(received), usage=usage)
+    write_skill()
+
+    run_once("--upskill-models", model, "--junitxml", "out.xml", "skills")
+
+    file = Path(pytester.path, "out.xml")
+    trial = junit.properties(junit.cases_of(file)[f"budget[{model}-with_skill]"])
+    assert trial["upskill.tokens.in"] == "3300"
+    assert trial["upskill.cost_usd"] == dollars
+    gate = junit.properties(junit.cases_of(file)[f"gate[{model}]"])
+    assert gate["upskill.cost_usd.with"] == gate["upskill.cost_usd.without"] == dollars

@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import Run, WriteSkill, budget_cases, recordings
+from tests.loopback import Loopback
+
+
+def test_prune_deletes_what_no_trial_refers_to_and_asks_nothing(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "--upskill-runs", "2", "skills")
+    before = recordings(pytester.path)
+    foreign = before[0].parent / "notes.json"
+    foreign.write_text("{}", "utf-8")
+    write_skill(body="It is 37.\n")
+    loopback.requests.clear()
+
+    prune = ("--upskill-models", model, "--upskill-cache-prune", "skills")
+    listed = run_once(*prune, "--upskill-dry-run")
+    untouched = recordings(pytester.path)
+    pruned = run_once(*prune)
+
+    assert loopback.requests == []
+    assert foreign.exists()
+    assert len(untouched) == 5
+    assert len(recordings(pytester.path)) == 3
+    for result, word in ((listed, "would be deleted"), (pruned, "deleted")):
+        assert result.ret == pytest.ExitCode.OK
+        result.stdout.fnmatch_lines(
+            [
+                "*.json: billing::budget?m-with_skill? run ?, 20*",
+                f"upskill: 2 recordings in * {word}",
+            ]
+        )
+
+
+@pytest.mark.parametrize(
+    "selection",
+    [
+        ("skills", "-k", "case-0"),
+        ("skills", "-m", "upskill(arm='with_skill')"),
+        ("skills/billing/skill_meta.json::case-0",),
+        ("skills", "--deselect", "skills/billing/skill_meta.json::case-0"),
+        (".",),
+    ],
+)
+def test_prune_refuses_where_it_cannot_see_all_trials(
+    run_once: Run,
+    write_skill: WriteSkill,
+    model: str,
+    pytester: pytest.Pytester,
+    selection: tuple[str, ...],
+) -> None:
+    write_skill(*budget_cases(2))
+    run_once("--upskill-models", model, "skills")
+    broken = pytester.mkdir("broken")
+    (broken / "skill_meta.json").write_text("{", "utf-8")
+    more = () if selection[0] != "." else ("--continue-on-collection-errors",)
+
+    result = run_once("--upskill-models", model, "--upskill-cache-prune", *selection, *more)
+
+    assert len(recordings(pytester.path)) == 4
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --upskill-cache-prune: *recordings in use would go too*"])

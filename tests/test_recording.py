@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import pytest
+
+from tests import junit
+from tests.conftest import Run, WriteSkill, budget_cases, recordings
+from tests.loopback import Loopback, Reply
+
+
+def test_a_second_run_sends_nothing_and_ends_alike(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*budget_cases(2))
+
+    first = run("--upskill-models", model, "--upskill-runs", "2", "skills")
+    sent = len(loopback.requests)
+    second = run("--upskill-models", model, "--upskill-runs", "2", "skills")
+
+    assert sent == 8
+    assert len(loopback.requests) == sent
+    assert (first.ret, second.ret) == (pytest.ExitCode.OK, pytest.ExitCode.OK)
+    first.stdout.fnmatch_lines(["asked for 8 answers: cost n/a"])
+    second.stdout.fnmatch_lines(
+        [
+            "upskill: 4 trials, 8 answers: 8 recorded, 0 to ask for",
+            "replayed 8 answers, recorded at cost n/a",
+        ]
+    )
+
+
+def test_a_changed_skill_asks_again_only_with_the_skill(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*budget_cases(2))
+    run_once("--upskill-models", model, "skills")
+    loopback.requests.clear()
+    write_skill(*budget_cases(2), body="It is 37.\n")
+
+    run_once("--upskill-models", model, "skills")
+
+    assert len(loopback.requests) == 2
+    assert all("It is 37." in received.system for received in loopback.requests)
+
+
+def test_refresh_asks_everything_again_and_records_it(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "skills")
+    loopback.answer = lambda _: Reply(text="38")
+
+    refreshed = run_once("--upskill-models", model, "--upskill-cache", "refresh", "skills")
+    replayed = run_once("--upskill-models", model, "skills")
+
+    assert len(loopback.requests) == 4
+    assert refreshed.ret == replayed.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_off_neither_reads_nor_writes(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill()
+
+    run_once("--upskill-models", model, "--upskill-cache", "off", "skills")
+    run_once("--upskill-models", model, "--upskill-cache", "off", "skills")
+
+    assert len(loopback.requests) == 4
+    assert not (pytester.path / ".upskill").exists()
+
+
+def test_two_labels_of_one_model_are_asked_once(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", model, "--upskill-models", model.replace("m=", "n="), "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 2
+
+
+def test_a_damaged_recording_is_told_and_asked_again(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "skills")
+    damaged = recordings(pytester.path)[0]
+    damaged.write_text("<<<<<<< HEAD", "utf-8")
+
+    result = run_once("--upskill-models", model, "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 3
+    result.stdout.fnmatch_lines([f"cache: {damaged}: ignored: not a recording"])
+
+
+def test_trouble_is_never_recorded(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill()
+    good = loopback.answer
+    loopback.answer = lambda _: Reply(status=400, text="no such parameter")
+
+    bad = run_once("--upskill-models", model, "skills")
+
+    assert bad.ret != pytest.ExitCode.OK
+    assert recordings(pytester.path) == []
+
+    loopback.answer = good
+    assert run_once("--upskill-models", model, "skills").ret == pytest.ExitCode.OK
+
+
+def test_offline_answers_are_never_recorded(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+
+    run_once("--upskill-models", "offline,other=offline", "skills")
+
+    assert not (pytester.path / ".upskill").exists()
+
+
+def test_a_plugin_s_answers_are_not_recorded_as_those_of_a_vendor_s_model(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makeconftest(
+        """
+        from pytest_upskill.completion import Completion
+
+        class Canned:
+            async def complete(self, request):
+                return Completion(text="37", input_tokens=1, output_tokens=1)
+            async def aclose(self):
+                pass
+
+        def pytest_upskill_make_client(model, config):
+            return Canned()
+        """
+    )
+
+    run_once("--upskill-models", "haiku", "skills")
+    assert recordings(pytester.path) == []
+
+    run_once("--upskill-models", "acme:small", "skills")
+    assert len(recordings(pytester.path)) == 2
+
+
+def figures(pytester: pytest.Pytester) -> list[dict[str, str]]:
+    """Read what JUnit XML says of both trials."""
+    cases = junit.cases_of(pytester.path / "out.xml")
+    return [junit.properties(cases[f"budget[m-{arm}]"]) for arm in ("with_skill", "without_skill")]
+
+
+def test_recorded_figures_are_reported_and_marked(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill()
+    pytester.makeini("[pytest]\nupskill_prices = m = 1/2\n")
+    loopback.replies.append(Reply(status=503, headers={"retry-after-ms": "1"}))
+    args = ("--upskill-models", model, "--junitxml", "out.xml", "skills")
+
+    asked = run_once(*args)
+    first = figures(pytester)
+    run_once(*args)
+    second = figures(pytester)
+
+    asked.stdout.fnmatch_lines(["asked for 2 answers: $0.0001; 1 requests were retried"])
+    assert [trial["upskill.replayed"] for trial in first] == ["0", "0"]
+    assert second == [trial | {"upskill.replayed": "1"} for trial in first]
+    assert {trial["upskill.cost_usd"] for trial in first} == {"0.000025"}
+    assert sorted(trial["upskill.attempts"] for trial in first) == ["1", "2"]
+
+
+def test_a_cache_folder_that_is_a_file_is_refused(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    (pytester.path / "notes").write_text("", "utf-8")
+
+    result = run_once("--upskill-models", "offline", "--upskill-cache-dir", "notes", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --upskill-cache-dir: */notes is not a folder*"])

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback
+
+
+def test_replay_needs_no_key_and_sends_nothing(
+    run: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    del model
+    write_skill()
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
+    recorded = ("--upskill-models", "haiku", "--upskill-cache-dir", "recordings", "skills")
+    run(*recorded)
+    assert len(loopback.requests) == 2
+    monkeypatch.delenv("ANTHROPIC_API_KEY")
+
+    result = run(*recorded, "--upskill-cache", "replay")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 2
+    result.stdout.fnmatch_lines(["replayed 2 answers, recorded at *"])
+
+
+def test_keys_that_cannot_be_told_apart_do_not_keep_from_replaying(
+    run_once: Run,
+    write_skill: WriteSkill,
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_skill()
+    other = "n=openai:small@http://127.0.0.1:9/v1"
+    run_once("--upskill-models", model, "skills")
+    monkeypatch.setenv("UPSKILL_API_KEY", "a-key")
+
+    result = run_once("--upskill-models", f"{model},{other}", "--upskill-cache", "replay", "skills")
+
+    result.stdout.fnmatch_lines(["*n-with_skill*no recording*"])
+
+
+def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", model, "--upskill-cache", "replay", "skills")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert loopback.requests == []
+    result.assert_outcomes(errors=2, skipped=1)
+    (line,) = (line for line in result.outlines if line.startswith("billing::budget[m-with_skill]"))
+    assert line.startswith("billing::budget[m-with_skill] run 1: no recording in ")
+    assert f"--upskill-models {model} --upskill-cache auto skills" in line
+
+
+def test_replay_fails_where_one_of_several_runs_is_missing(
+    run_once: Run, write_skill: WriteSkill, model: str
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "skills")
+
+    result = run_once(
+        "--upskill-models", model, "--upskill-runs", "2", "--upskill-cache", "replay", "skills"
+    )
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.assert_outcomes(errors=2, skipped=1)
+
+
+def test_the_command_that_records_does_record(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill()
+    pytester.makeini("[pytest]\nupskill_cache = replay\n")
+    missing = run_once("--upskill-models", model, "--upskill-cache-dir", "rec", "skills")
+    (line,) = (
+        line for line in missing.outlines if line.startswith("billing::budget[m-with_skill]")
+    )
+    command = line.partition("record it: pytest ")[2].split()
+
+    assert pytester.runpytest_inprocess(*command).ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 2
+    assert run_once(*command, "--upskill-cache", "replay").ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 2
+
+
+def test_the_command_that_records_shows_no_password(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once(
+        "--upskill-models", "m=small@http://me:s3cret@127.0.0.1:9/v1", "--upskill-cache", "replay"
+    )
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert "record it: pytest" in result.stdout.str()
+    assert "s3cret" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("change", "named"),
+    [
+        ("skill", {"with_skill": "SKILL.md"}),
+        ("case", {"with_skill": "the case", "without_skill": "the case"}),
+        ("limit", {"with_skill": "--upskill-max-tokens", "without_skill": "--upskill-max-tokens"}),
+    ],
+)
+def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
+    run_once: Run, write_skill: WriteSkill, model: str, change: str, named: dict[str, str]
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "skills")
+    args = ["--upskill-max-tokens", "9"] if change == "limit" else []
+    if change == "skill":
+        write_skill(body="It is 37.\n")
+    if change == "case":
+        write_skill({"id": "budget", "input": "What?", "expected": {"contains": "37"}})
+
+    result = run_once("--upskill-models", model, "--upskill-cache", "replay", *args, "skills")
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    told = [line for line in result.outlines if line.startswith("billing::budget")]
+    assert len(told) == len(named)
+    for line, (arm, what) in zip(told, named.items(), strict=True):
+        start = f"billing::budget[m-{arm}] run 1: stale recording ({what} changed since) in "
+        assert line.startswith(start)
+
+
+def test_replay_imports_no_sdk_and_needs_none(
+    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "skills")
+    pytester.makeconftest(
+        """
+        import sys
+
+        sys.modules.update(dict.fromkeys(["anthropic", "openai", "genai_prices", "httpx2"]))
+        """
+    )
+
+    command = [sys.executable, "-m", "pytest", "-p", "no:anyio", "--upskill-models", model]
+    for mode in ("auto", "replay"):
+        result = subprocess.run(
+            [*command, "--upskill-cache", mode, "skills"],
+            check=False,
+            capture_output=True,
+            text=True,
+            env=dict(os.environ),
+        )
+
+        assert "3 passed" in result.stdout
+        assert result.returncode == pytest.ExitCode.OK

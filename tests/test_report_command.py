@@ -1,0 +1,171 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.cells import Cell
+from pytest_upskill.report.command import main
+from pytest_upskill.report.json_report import generate_schema
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback, Reply
+from tests.reporting import cell, counted, report, run, save, trial
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ([], 1),
+        (["--fail-on", "no-effect"], 0),
+        (["--fail-on="], 0),
+        (["--fail-on=", "--min-lift", "0.1"], 1),
+        (["--fail-on=", "--min-pass-rate", "0.5"], 1),
+    ],
+)
+def test_thresholds_are_those_given_else_those_of_the_runs(arguments: list[str], code: int) -> None:
+    cell = counted([(0, 5), (0, 5)])
+    lenient = replace(cell, trials=tuple(replace(t, min_pass_rate=0.0) for t in cell.trials))
+    file = save("a.json", report(lenient))
+
+    assert main([file, *arguments]) == code
+
+
+@pytest.mark.parametrize(
+    ("answer", "arguments", "code"),
+    [
+        (Reply(text="37"), [], 0),
+        (Reply(text="38"), [], 1),
+        (Reply(text="37"), ["--upskill-min-lift=0.2"], 1),
+        (Reply(status=400), [], 75),
+        (Reply(text="37"), ["--upskill-cache=replay"], 1),
+    ],
+)
+def test_a_report_ends_as_its_run_did(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    *,
+    answer: Reply,
+    arguments: list[str],
+    code: int,
+) -> None:
+    loopback.answer = lambda _: answer
+    write_skill()
+    models = f"--upskill-models=m=openai:some@{loopback.openai_url}"
+
+    result = run_once(models, *arguments, "--upskill-json=r.json", "skills")
+
+    assert (result.ret, main(["r.json"])) == (code, code)
+
+
+@pytest.mark.parametrize("arguments", [[], ["--fail-on="]])
+def test_a_trial_that_failed_is_red_as_it_was_in_its_run(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = save("a.json", report(counted([(5, 0), (5, 0), (4, 0)])))
+
+    assert main([file, *arguments]) == 1
+    out = capsys.readouterr().out
+    assert out.startswith("billing on haiku: helps, gate passed, 1 trial failed\n")
+    assert out.endswith(
+        "FAILED skills/billing/skill_meta.json::case-3[haiku-with_skill] - 4 of 5 runs passed\n"
+    )
+
+
+def unanswered(of: int) -> Cell:
+    """Make a cell of which one trial has no reply to its only run."""
+    whole = counted([(1, 0)] * of, of=1)
+    first, *rest = whole.trials
+    return replace(whole, trials=(replace(first, runs=(), errors=("haiku: no reply",)), *rest))
+
+
+def test_a_trial_without_a_result_is_not_green(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([save("a.json", report(unanswered(of=20)))]) == 75
+    out = capsys.readouterr().out
+    assert "billing on haiku: helps, gate passed, 1 trial not measured\n" in out
+    assert "ERROR skills/billing/skill_meta.json::case-1[haiku-with_skill] - haiku: no reply" in out
+
+
+def test_what_a_replay_lacks_is_red() -> None:
+    one = report(unanswered(of=20))
+    (session,) = one.sessions
+    replayed = replace(session, options={**session.options, "cache": "replay"})
+
+    assert main([save("a.json", replace(one, sessions=(replayed,)))]) == 1
+
+
+def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    part = report(counted([(5, 0), (5, 0)]))
+    (session,) = part.sessions
+    cut = replace(part, sessions=(replace(session, complete=False),))
+
+    assert main([save("a.json", cut)]) == 75
+    out = capsys.readouterr().out
+    assert out.startswith("billing on haiku: helps, gate passed, 1 run cut short\n")
+    assert "the run of 2026-01-02 03:04 UTC was stopped, or could not read a file: " in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
+        (["missing.json"], "ERROR: missing.json: No such file or directory\n"),
+        (["bad.json"], "ERROR: bad.json: not a report of format 1: the file: Invalid JSON: *\n"),
+    ],
+)
+def test_what_cannot_be_read_is_refused_in_one_line(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    Path("bad.json").write_text("nonsense", "utf-8")
+
+    assert main(arguments) == 4
+    pytest.LineMatcher([capsys.readouterr().err]).fnmatch_lines([problem])
+
+
+def test_a_case_missed_in_a_merged_report_keeps_its_answer() -> None:
+    missed = run(passed=False, text="I do not know.")
+    half = cell(trial("a", "with_skill", [missed]), trial("a", "without_skill", [run()]))
+
+    main([save("a.json", report(half)), "--md", "page.md"])
+
+    assert "I do not know." in Path("page.md").read_text("utf-8")
+
+
+def test_the_command_tells_github_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+
+    main([save("a.json", report(counted([(5, 0), (5, 1)])))])
+
+    assert "billing on haiku" in Path("summary.md").read_text("utf-8")
+    assert Path("outputs").read_text("utf-8").startswith("verdict=helps\nlift=0.9000\n")
+
+
+def test_the_command_is_a_module() -> None:
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest_upskill", "report", "--schema"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert process.stdout == generate_schema()
+
+
+def test_another_command_is_answered_with_the_usage() -> None:
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest_upskill"], capture_output=True, text=True, check=False
+    )
+
+    assert process.returncode == 4
+    assert process.stderr == "usage: python -m pytest_upskill report REPORT.json ...\n"

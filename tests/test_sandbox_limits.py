@@ -1,0 +1,148 @@
+"""What the sandbox ends, and when."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.sandbox import Level, Limits, Outcome, Sandbox
+from pytest_upskill.workspace import workspace
+from tests.confined import every_level, is_gone, running, shell
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> str:
+    """Seconds to sleep that no process of another test sleeps."""
+    digits = hashlib.sha256(str(tmp_path).encode()).digest()
+    return f"95.{int.from_bytes(digits[:5], 'big')}"
+
+
+def test_off_keeps_the_wall_clock(marker: str) -> None:
+    outcome = shell("off", f"sleep {marker}", limits=Limits(wall_s=0.3))
+
+    assert outcome.ended == "timeout"
+    assert is_gone(marker)
+
+
+@every_level
+def test_the_wall_clock_ends_a_program_and_its_children(level: Level, marker: str) -> None:
+    start = time.monotonic()
+
+    outcome = shell(level, f"sleep {marker} & sleep {marker}", limits=Limits(wall_s=0.3))
+
+    assert outcome.ended == "timeout"
+    assert time.monotonic() - start < 10
+    assert is_gone(marker)
+
+
+@every_level
+def test_children_do_not_outlive_a_program_that_ends(level: Level, marker: str) -> None:
+    outcome = shell(level, f"sleep {marker} > /dev/null 2>&1 & exit 3")
+
+    assert (outcome.ended, outcome.returncode) == ("exited", 3)
+    assert is_gone(marker)
+
+
+@every_level
+def test_a_program_cannot_leave_its_group_where_the_level_says_so(
+    level: Level, marker: str
+) -> None:
+    leave = (
+        "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
+        f"    os.execv('/bin/sleep', ['sleep', '{marker}'])\ntime.sleep(0.5)"
+    )
+
+    with workspace() as home:
+        python = [str(Path(sys.executable).resolve()), "-I", "-S", "-c", leave]
+        Sandbox(level).run(python, home, readable=[Path(sys.base_prefix)])
+
+    left = running(marker)
+    for process in left:
+        os.kill(process, signal.SIGKILL)
+    assert bool(left) is (level == "limits")
+
+
+@every_level
+def test_output_is_cut_and_its_source_killed(level: Level) -> None:
+    outcome = shell(level, "while :; do echo 0123456789; done", limits=Limits(output_bytes=999))
+
+    assert outcome.ended == "output"
+    assert len(outcome.output) == 999
+
+
+@every_level
+def test_cpu_time_is_limited(level: Level) -> None:
+    outcome = shell(level, "while :; do :; done", limits=Limits(cpu_s=1, wall_s=20))
+
+    assert outcome.ended == "exited"
+    assert outcome.returncode != 0
+
+
+@every_level
+def test_memory_is_limited(level: Level) -> None:
+    script = "x=x; while :; do x=$x$x; done"
+
+    outcome = shell(level, script, limits=Limits(memory_bytes=64 << 20, wall_s=20))
+
+    assert outcome.ended == "exited"
+    assert outcome.returncode != 0
+
+
+@every_level
+def test_the_size_of_files_is_limited(level: Level) -> None:
+    script = 'yes 2>&1 | head -c 100000 > "$TMPDIR/file"; wc -c < "$TMPDIR/file"'
+
+    outcome = shell(level, script, limits=Limits(file_bytes=4096, wall_s=20))
+
+    assert outcome.output.split()[-1] == "4096"
+
+
+@every_level
+def test_the_number_of_open_files_is_limited(level: Level) -> None:
+    outcome = shell(level, "ulimit -n", limits=Limits(open_files=32))
+
+    assert outcome.output == "32\n"
+
+
+@every_level
+def test_a_fork_bomb_ends_with_the_wall_clock(level: Level, marker: str) -> None:
+    bomb = f"i=0; while [ $i -lt 200 ]; do sleep {marker} & i=$((i+1)); done; wait"
+
+    shell(level, bomb, limits=Limits(wall_s=1.0, processes=50))
+
+    assert is_gone(marker)
+
+
+@every_level
+def test_the_number_of_processes_is_limited(level: Level) -> None:
+    outcome = shell(level, "ulimit -u 2>/dev/null || ulimit -p", limits=Limits(processes=50))
+
+    # Outside of a user namespace the kernel counts what else the user runs.
+    assert int(outcome.output) == 50 if level == "bwrap" else int(outcome.output) > 50
+
+
+def test_a_closed_sandbox_kills_what_runs_and_runs_no_more(marker: str) -> None:
+    sandbox = Sandbox()
+    outcomes: list[Outcome] = []
+
+    def sleep() -> None:
+        with workspace() as home:
+            outcomes.append(sandbox.run(["/bin/sh", "-c", f"sleep {marker}"], home))
+
+    thread = threading.Thread(target=sleep)
+    thread.start()
+    while not running(marker):
+        time.sleep(0.01)
+    sandbox.close()
+    thread.join(10)
+    sleep()
+
+    assert [outcome.ended for outcome in outcomes] == ["stopped", "stopped"]
+    assert is_gone(marker)

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from pytest_upskill.completion import Completion, ProviderError
+from pytest_upskill.retry import Slots
+from tests.retrying import Clock, Host, client_of, later, outcomes, request
+
+
+def too_many() -> ProviderError:
+    return ProviderError("m: HTTP 429 slow down", status=429)
+
+
+def test_no_more_requests_than_slots_are_in_flight() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, slots=Slots(3))
+
+    outcomes(*(client.complete(request(run)) for run in range(20)))
+
+    assert (len(host.asked), host.peak) == (20, 3)
+
+
+def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
+    host, clock = Host(script=[later()]), Clock()
+    client = client_of(host, clock, slots=Slots(1))
+
+    outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
+
+    assert [asked.run for asked in host.asked] == [0, 1, 0]
+
+
+def test_cancelling_gives_the_slot_back() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, slots=Slots(1))
+
+    async def cancel_one_and_ask() -> Completion:
+        task = asyncio.ensure_future(client.complete(request()))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        return await client.complete(request())
+
+    assert asyncio.run(cancel_one_and_ask()).text == "ok"
+
+
+def test_requests_refused_together_cut_the_slots_once() -> None:
+    host, clock = Host(script=[too_many() for _ in range(10)]), Clock()
+    slots = Slots(10, clock=clock)
+    client = client_of(host, clock, slots=slots)
+    outcomes(*(client.complete(request(run)) for run in range(10)))
+    cut, before, host.peak = slots.limit, host.peak, 0
+
+    outcomes(*(client.complete(request(run)) for run in range(10)))
+
+    assert (before, cut, host.peak) == (10, 8, 8)
+
+
+def test_refusals_that_go_on_cut_down_to_one() -> None:
+    clock = Clock()
+    slots = Slots(10, clock=clock)
+
+    for _ in range(30):
+        slots.refused()
+        clock.now += 15
+
+    assert slots.limit == 1
+
+
+def test_clean_rounds_grow_the_slots_back_and_not_beyond() -> None:
+    clock = Clock()
+    slots = Slots(10, clock=clock)
+    slots.refused()
+
+    grown = []
+    for _ in range(40):
+        slots.answered()
+        grown.append(slots.limit)
+
+    assert grown[:7] == [8] * 7
+    assert grown[7:16] == [9] * 9
+    assert set(grown[16:]) == {10}
+
+
+def test_trouble_between_answers_holds_the_growth_back() -> None:
+    clock = Clock()
+    slots = Slots(10, clock=clock)
+    slots.refused()
+
+    for _ in range(50):
+        slots.answered()
+        slots.answered()
+        slots.failed()
+
+    assert slots.limit == 8

@@ -1,0 +1,139 @@
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.stats import (
+    CaseCounts,
+    early_gate,
+    early_verdict,
+    last_look_alpha,
+    lift,
+    lift_interval,
+    lift_test,
+    mixed,
+    pass_rate_interval,
+    population_interval,
+    regression_test,
+    runs_needed,
+    significant,
+    token_ratio,
+    tokens_per_pass,
+    too_many_missing,
+    total_token_ratio,
+    verdict,
+)
+
+
+@pytest.mark.parametrize(
+    ("row", "figure"),
+    [
+        ([6, 5, 0, 5], "6 passes of 5 runs with the skill"),
+        ([0, 5, -1, 5], "-1 passes of 5 runs without the skill"),
+        ([1.0, 5, 0, 5], "1.0 passes of 5 runs with the skill"),
+    ],
+)
+def test_impossible_counts_are_refused_in_one_line(row: list[int], figure: str) -> None:
+    with pytest.raises(ValueError, match=figure) as caught:
+        CaseCounts(*row)
+
+    assert len(str(caught.value).splitlines()) == 1
+
+
+@pytest.mark.parametrize("cases", [[], [CaseCounts(1, 1, 0, 0)]], ids=["empty", "one arm only"])
+def test_figures_without_data_are_none_and_tests_find_nothing(cases: list[CaseCounts]) -> None:
+    figures = [lift(cases), lift_interval(cases), population_interval(cases), runs_needed(cases)]
+
+    assert figures == [None] * 4
+    assert (lift_test(cases), regression_test(cases)) == (1.0, 1.0)
+    assert verdict(cases) == "too few runs"
+    assert not mixed(cases)
+
+
+def test_token_figures_without_data_are_none() -> None:
+    nothing: list[tuple[list[float], list[float]]] = [([1200], []), ([0], [900])]
+
+    assert token_ratio(nothing) is None
+    assert total_token_ratio([([], [900])]) is None
+    assert tokens_per_pass(1200, 0) is None
+    assert pass_rate_interval(0, 0) is None
+
+
+def test_token_ratio_has_no_limits_where_nothing_varies() -> None:
+    one_run, identical = [([200], [100])], [([200, 200], [100, 100])]
+
+    estimates = [token_ratio(one_run), token_ratio(identical)]
+
+    for estimate in estimates:
+        assert estimate is not None
+        assert estimate.ratio == pytest.approx(2)
+        assert (estimate.low, estimate.high) == (None, None)
+
+
+def test_fewer_than_five_runs_of_an_arm_give_no_verdict_however_clear() -> None:
+    assert verdict([CaseCounts(4, 4, 0, 50)]) == "too few runs"
+    assert verdict([CaseCounts(5, 5, 0, 50)]) == "helps"
+
+
+def test_p_equal_to_alpha_is_significant() -> None:
+    one_in_twenty = [CaseCounts(3, 3, 0, 3)]
+
+    assert significant(lift_test(one_in_twenty))
+    assert not significant(0.0500001)
+
+
+def test_no_number_of_runs_shows_a_lift_of_zero_or_one_the_test_sees_reversed() -> None:
+    balanced = [CaseCounts(3, 5, 2, 5), CaseCounts(2, 5, 3, 5)]
+    reversed_by_unequal_runs = [CaseCounts(1, 1, 0, 1), CaseCounts(1, 40, 10, 40)]
+
+    assert runs_needed(balanced) is None
+    assert runs_needed(reversed_by_unequal_runs) is None
+
+
+def test_cases_that_go_both_ways_are_mixed() -> None:
+    up, down, level = CaseCounts(5, 5, 0, 5), CaseCounts(0, 5, 5, 5), CaseCounts(3, 5, 3, 5)
+
+    assert mixed([up, down, up, down])
+    assert not mixed([up, up, level, level])
+    assert not mixed([CaseCounts(4, 5, 2, 5), CaseCounts(2, 5, 4, 5)])
+
+
+def test_more_than_a_fifth_of_an_arm_missing_gives_no_verdict() -> None:
+    eight_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(4, 4, 4, 5)]
+    seven_of_ten = [CaseCounts(4, 4, 4, 5), CaseCounts(3, 3, 4, 5)]
+
+    assert too_many_missing(eight_of_ten, 5) is None
+    assert too_many_missing(seven_of_ten, 5) == (
+        "3 of 10 runs with the skill are missing, more than 20 %"
+    )
+
+
+def test_a_verdict_that_missing_runs_could_turn_does_not_stand() -> None:
+    narrow = [CaseCounts(1, 1, 0, 1)] * 5 + [CaseCounts(1, 1, 1, 1)] * 4 + [CaseCounts(0, 0, 1, 1)]
+    wide = [CaseCounts(1, 1, 0, 1)] * 9 + [CaseCounts(0, 0, 1, 1)]
+
+    assert verdict(narrow) == verdict(wide) == "helps"
+    assert too_many_missing(narrow, 1) == "the missing runs could turn the verdict 'helps'"
+    assert too_many_missing(wide, 1) is None
+
+
+def test_an_early_look_waits_for_whole_rounds() -> None:
+    clear = [CaseCounts(2, 2, 0, 2)] * 5
+
+    assert early_verdict(clear, done=2, planned=5) == "helps"
+    assert early_verdict(clear, done=3, planned=5) is None
+    assert early_verdict(clear, done=2, planned=2) is None
+
+
+def test_an_early_gate_stops_on_a_dead_skill_and_clears_none_after_one_round() -> None:
+    dead = [CaseCounts(0, 1, 10, 10)] * 4
+    equal = [CaseCounts(1, 1, 10, 10)] * 4
+
+    assert early_gate(dead, done=1, planned=5) == "regressed"
+    assert early_gate(equal, done=1, planned=5) is None
+    assert early_gate(equal, done=1, planned=1) is None
+
+
+def test_the_last_look_keeps_half_of_alpha_however_many_rounds() -> None:
+    levels = [last_look_alpha(planned) for planned in (1, 5, 10, 200)]
+
+    assert levels == pytest.approx([0.05, 0.046, 0.041, 0.025])
