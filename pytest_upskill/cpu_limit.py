@@ -19,7 +19,11 @@ import pickle, signal, sys
 seconds, sys.path = pickle.load(sys.stdin.buffer)
 function, args = pickle.load(sys.stdin.buffer)
 signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-pickle.dump(function(*args), sys.stdout.buffer)
+try:
+    came = function(*args), None
+except Exception as error:
+    came = None, error
+pickle.dump(came, sys.stdout.buffer)
 """
 
 
@@ -32,10 +36,11 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
     Args:
         seconds: CPU time of this process, or of the child.
         function: A function that a child process can import.
-        args: Its arguments; these and the result can be pickled.
+        args: Its arguments; these, the result and what it raises can be pickled.
 
     Raises:
         TimeoutError: It took longer.
+        Exception: What the function raises.
     """
     if threading.current_thread() is not threading.main_thread():
         return _call_in_child(seconds, function, args)
@@ -67,4 +72,7 @@ def _call_in_child(seconds: float, function: Callable[..., R], args: tuple[objec
     if child.returncode == -signal.SIGVTALRM:
         raise TimeoutError
     child.check_returncode()
-    return cast(R, pickle.loads(child.stdout))  # noqa: S301  what our own child wrote
+    result, error = pickle.loads(child.stdout)  # noqa: S301  what our own child wrote
+    if error is not None:
+        raise error
+    return cast(R, result)

@@ -16,6 +16,7 @@ from pytest_upskill.checks import (
     CheckResult,
     Contains,
     ContainsAny,
+    Holds,
     JsonSchema,
     NotContains,
     NotRegex,
@@ -222,6 +223,18 @@ def test_another_thread_decides_alike() -> None:
         undecided = pool.submit(Regex(pattern=pattern).check, text).exception()
 
     assert (found.passed, missed.passed) == (True, False)
+    assert isinstance(undecided, CheckError)
+
+
+def test_another_thread_is_told_alike_what_is_broken() -> None:
+    check = Holds(name="json", path="a", value=1)
+    endless = JsonSchema(schema={"$ref": "#"})
+
+    with ThreadPoolExecutor(1) as pool:
+        missed = pool.submit(check.check, "No data.").result()
+        undecided = pool.submit(endless.check, "{}").exception()
+
+    assert missed == check.check("No data.")
     assert isinstance(undecided, CheckError)
 
 
