@@ -149,16 +149,15 @@ def _resolve(
         return "openai", name, base_url
     if name == "offline":
         return "offline", name, None
+    head, dot, tail = name.partition(".")
+    # The spelling of huggingface/upskill and fast-agent: provider.model
+    if dot and tail and head.lower() in _PROVIDERS:
+        return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
     return _guess(name, default_base_url)
 
 
 def _guess(name: str, default_base_url: str | None) -> tuple[str, str, str | None]:
     """Tell the provider of a bare name by the vendors' own naming."""
-    head, dot, tail = name.partition(".")
-    # The spelling of huggingface/upskill and fast-agent: provider.model
-    if dot and tail and head.lower() in _PROVIDERS:
-        url = default_base_url if head.lower() == "generic" else None
-        return _PROVIDERS[head.lower()], tail, url
     if name.startswith("claude-"):
         return "anthropic", name, None
     if default_base_url is not None:

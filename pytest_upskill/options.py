@@ -38,13 +38,20 @@ def positive(config: pytest.Config, name: str, default: int) -> int:
 def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
     """Read a fraction from ``low`` to 1, None where nothing was given."""
     value = value_of(config, name)
-    if value is None:
-        return None
+    try:
+        return None if value is None else fraction(value, low=low)
+    except ValueError as error:
+        raise pytest.UsageError(f"{option_of(name)} {error}") from None
+
+
+def fraction(value: float, *, low: float) -> float:
+    """Take a fraction from ``low`` to 1.
+
+    Raises:
+        ValueError: It is none; one line, to follow the name of an option.
+    """
     if not low <= value <= 1:
-        raise pytest.UsageError(
-            f"{option_of(name)} must be between {low:g} and 1, got {value:g}: "
-            "write 0.2 for 20 points"
-        )
+        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 points")
     return float(value)
 
 

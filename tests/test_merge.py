@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.report.command import main
 from pytest_upskill.report.json_report import read_json, write_json
 from pytest_upskill.skill import GateRule
-from tests.conftest import Run, WriteSkill
+from tests.conftest import Run, WriteSkill, budget_cases
 from tests.reporting import counted, report, save
 
 
@@ -56,6 +56,29 @@ def without_times(one: object) -> object:
         object_hook=lambda value: {k: v for k, v in value.items() if k != "latency_s"},
     )
     return cleared["entries"][0]["cell"]
+
+
+def test_shares_are_held_against_baselines_when_they_are_merged(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    args = ("--upskill-models=offline", "--upskill-runs=5", "--upskill-min-pass-rate=0", "skills")
+    monkeypatch.chdir(pytester.path)
+    write_skill(*budget_cases(2))
+    run_once(*args, "--upskill-baseline-update")
+    write_skill(*budget_cases(2), body="Nothing about money.\n")
+    for number in (1, 2):
+        share = (f"--upskill-shard={number}/2", f"--upskill-json={number}.json")
+        run_once(*args, "--upskill-compare=baseline", *share)
+
+    code = main(["1.json", "2.json", "--baselines", ".upskill/baselines"])
+
+    assert code == 1
+    said = "billing on offline: regression: 0/10 with the skill, baseline 10/10, p < .001"
+    assert said in capsys.readouterr().out.splitlines()
 
 
 def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]) -> None:

@@ -68,6 +68,7 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("unsloth/GLM:Q4", "cannot tell the provider of model 'unsloth/GLM:Q4': write "),
         ("ft:gpt-4o:acme::abc", "cannot tell the provider of model 'ft:gpt-4o:acme::abc': write "),
         ("generic:some/model", "'generic:some/model' needs a server: write generic:some/model@"),
+        ("generic.model", "'generic:model' needs a server: write generic:model@"),
     ],
 )
 def test_what_is_no_model_is_refused_in_one_line(text: str, problem: str) -> None:

@@ -118,6 +118,38 @@ def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
+        ([], "ERROR: the runs were compared with baselines: say --baselines *"),
+        (["--baselines", "nowhere"], "ERROR: --baselines: nowhere is not a folder: *"),
+    ],
+)
+def test_runs_that_were_compared_with_baselines_are_not_decided_without(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    one = report(counted([(5, 0)]))
+    (session,) = one.sessions
+    options = {**session.options, "compare": "baseline", "fail_on": ["regression"]}
+    file = save("a.json", replace(one, sessions=(replace(session, options=options),)))
+
+    assert main([file, *arguments]) == 4
+    pytest.LineMatcher([capsys.readouterr().err]).fnmatch_lines([problem])
+    assert main([file, "--fail-on", "hurts"]) == 0
+
+
+@pytest.mark.parametrize("number", ["20", "nan", "much"])
+def test_a_threshold_that_no_lift_can_reach_is_refused(
+    number: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = save("a.json", report(counted([(5, 0)])))
+
+    with pytest.raises(SystemExit):
+        main([file, "--min-lift", number])
+
+    assert "argument --min-lift: " in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
         (["missing.json"], "ERROR: missing.json: No such file or directory\n"),
         (["bad.json"], "ERROR: bad.json: not a report of format 1: the file: Invalid JSON: *\n"),

@@ -6,11 +6,12 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill.baseline import BaselineError, read_baselines
 from pytest_upskill.gate import Baselines
+from pytest_upskill.options import fraction
 from pytest_upskill.report.actions import tell_actions
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.formats import write
@@ -66,9 +67,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--fail-on", type=_fail_on, metavar="WORDS", help="as --upskill-fail-on, else as the runs"
     )
-    parser.add_argument("--min-lift", type=float, metavar="LIFT", help="as --upskill-min-lift")
     parser.add_argument(
-        "--min-pass-rate", type=float, metavar="RATE", help="as --upskill-min-pass-rate"
+        "--min-lift", type=_from(-1.0), metavar="LIFT", help="as --upskill-min-lift"
+    )
+    parser.add_argument(
+        "--min-pass-rate", type=_from(0.0), metavar="RATE", help="as --upskill-min-pass-rate"
     )
     parser.add_argument(
         "--baselines", type=Path, metavar="DIR", help="gate against the baseline files in there"
@@ -88,11 +91,22 @@ def _fail_on(text: str) -> frozenset[FailOn]:
     return frozenset(word for word in FAIL_ON if word in words)
 
 
+def _from(low: float) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            return fraction(float(text), low=low)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return number
+
+
 def _merged(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
-    return merge(reports, _limits(options, reports), _baselines(options.baselines, reports))
+    limits = _limits(options, reports)
+    return merge(reports, limits, _baselines(options.baselines, reports, limits))
 
 
 def _read(file: Path) -> Report:
@@ -129,9 +143,20 @@ def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
     return value
 
 
-def _baselines(folder: Path | None, reports: Mapping[str, Report]) -> Baselines | None:
+def _baselines(
+    folder: Path | None, reports: Mapping[str, Report], limits: Limits
+) -> Baselines | None:
+    """Read what the cells are held against, and refuse to forget it where the runs were."""
     if folder is None:
+        compared = (each.options.get("compare") for r in reports.values() for each in r.sessions)
+        if "regression" in limits.fail_on and "baseline" in compared:
+            raise ReportError(
+                "the runs were compared with baselines: say --baselines .upskill/baselines, "
+                "or with --fail-on what else is to fail"
+            )
         return None
+    if not folder.is_dir():
+        raise ReportError(f"--baselines: {folder} is not a folder: name that of the baseline files")
     models = {cell.model for report in reports.values() for cell in report.cells}
     found = read_baselines(folder, sorted(models))
     return {(baseline.skill, baseline.model): baseline for baseline in found}
