@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from pytest_upskill.report.document import ANSWER_LIMIT
+from pytest_upskill.report.document import ANSWER_LIMIT, _presentable
 from pytest_upskill.report.json_report import (
     ReportError,
     generate_schema,
@@ -120,6 +120,17 @@ def test_a_report_tells_no_secret_and_no_folder_of_the_machine(
     assert "no recording in recordings" in text
     assert "sk-very-secret" not in text
     assert str(pytester.path) not in text
+
+
+@pytest.mark.parametrize(
+    ("root", "said"), [("/work", "a.c in . or /workshop"), ("/", "/work/a.c in /work or /workshop")]
+)
+def test_paths_below_the_rootdir_are_written_from_there(root: str, said: str) -> None:
+    whole = cell(trial("a", "with_skill", [], errors=("/work/a.c in /work or /workshop",)))
+
+    (one,) = _presentable(report(whole).gates[0], root).cell.trials
+
+    assert one.errors == (said,)
 
 
 def test_a_long_answer_is_cut_and_the_report_says_by_how_much(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -112,9 +113,10 @@ def _runs(gates: Iterable[Gate]) -> Iterator[RunResult]:
 
 def _presentable(gate: Gate, root: str) -> Gate:
     """Cut long answers, and write paths as a reader elsewhere would."""
+    below = re.compile(rf"{re.escape(root)}(?:(/)|(?![\w.-]))")
 
     def relative(text: str) -> str:
-        return text.replace(f"{root}/", "").replace(root, ".")
+        return below.sub(lambda match: "" if match[1] else ".", text) if root != "/" else text
 
     def check(result: CheckResult) -> CheckResult:
         return replace(result, message=relative(result.message), detail=relative(result.detail))
