@@ -88,3 +88,9 @@ def test_each_skill_and_model_has_a_file_of_its_own(
         "b-csv-offline.json",
         "b-csv-b.json",
     }
+
+
+def test_a_cell_in_which_only_the_old_skill_ran_has_no_file() -> None:
+    written = report(cell(trial("a", "old_skill", [run()])))
+
+    assert list(write_benchmarks(written, Path("benchmark.json"))) == []

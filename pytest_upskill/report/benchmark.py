@@ -35,9 +35,10 @@ def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
     Yields:
         Files and their text.
     """
-    for gate in report.gates:
+    gates = [gate for gate in report.gates if _trials(gate.cell)]
+    for gate in gates:
         name = re.sub(r"[^\w.-]+", "-", f"{file.stem}-{gate.cell.skill}-{gate.cell.model}")
-        path = file if len(report.gates) == 1 else file.with_name(name + file.suffix)
+        path = file if len(gates) == 1 else file.with_name(name + file.suffix)
         text = json.dumps(_benchmark(gate, report.sessions[-1]), indent=2, ensure_ascii=False)
         yield path, text + "\n"
 
@@ -45,7 +46,7 @@ def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
 def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
     cell = gate.cell
     numbers = {case: n for n, case in enumerate(dict.fromkeys(t.case for t in cell.trials), 1)}
-    trials = [trial for arm in _ARMS for trial in cell.trials if trial.arm == arm]
+    trials = _trials(cell)
     return {
         "metadata": {
             "skill_name": cell.skill,
@@ -60,6 +61,10 @@ def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
         "run_summary": _summary(trials),
         "notes": [gate.text],
     }
+
+
+def _trials(cell: Cell) -> list[TrialResult]:
+    return [trial for arm in _ARMS for trial in cell.trials if trial.arm == arm]
 
 
 def _served(cell: Cell) -> str:
