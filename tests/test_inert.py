@@ -39,15 +39,18 @@ def test_with_models_and_no_skill_there_is_no_summary(run: Run, pytester: pytest
     result.stdout.no_fnmatch_line("*trials*")
 
 
-@pytest.mark.parametrize("name", ["", "::budget"])
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [("", pytest.ExitCode.INTERRUPTED), ("::budget", pytest.ExitCode.USAGE_ERROR)],
+)
 def test_a_case_file_that_is_asked_for_without_models_says_what_to_write(
-    run_once: Run, write_skill: WriteSkill, name: str
+    run_once: Run, write_skill: WriteSkill, name: str, code: pytest.ExitCode
 ) -> None:
     write_skill()
 
     result = run_once(f"skills/billing/skill_meta.json{name}")
 
-    assert result.ret != pytest.ExitCode.OK
+    assert result.ret == code
     result.stdout.fnmatch_lines(["skill_meta.json: no models chosen: write --upskill-models, *"])
     result.stdout.no_fnmatch_line("*Traceback*")
 

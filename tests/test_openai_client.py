@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from pytest_upskill.completion import Completion, Request
@@ -100,28 +98,3 @@ def test_cached_tokens_are_already_in_the_prompt(loopback: Loopback) -> None:
 
     assert (answer.input_tokens, answer.output_tokens) == (235, 7)
     assert (answer.cache_read_tokens, answer.cache_write_tokens) == (200, 30)
-
-
-@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": "many"}])
-def test_tokens_nobody_counted_are_unknown(
-    loopback: Loopback, usage: dict[str, Any] | None
-) -> None:
-    answer = completion(loopback, Reply(usage=usage))
-
-    assert (answer.input_tokens, answer.output_tokens) == (None, None)
-
-
-def test_the_answer_says_who_gave_it(loopback: Loopback) -> None:
-    answer = completion(loopback, Reply())
-
-    assert (answer.served_model, answer.request_id) == ("some-model", "req_1")
-    assert answer.latency_s > 0
-
-
-def test_lone_surrogates_are_replaced_both_ways_and_nuls_are_kept(loopback: Loopback) -> None:
-    loopback.replies.append(Reply(text="a\ud800b\0c"))
-
-    answer = ask(to(loopback, user="\udfff?"))
-
-    assert answer.text == "a?b\0c"
-    assert loopback.requests[0].user == "??"

@@ -1,0 +1,52 @@
+"""What a completion says whichever SDK it came through."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.asking import ask, model_at, request_to
+from tests.loopback import Loopback, Reply
+
+every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
+
+
+@every_sdk
+@pytest.mark.parametrize(
+    "usage",
+    [
+        None,
+        {},
+        {"input_tokens": None, "output_tokens": "many"},
+        {"prompt_tokens": None, "completion_tokens": "many"},
+    ],
+)
+def test_tokens_nobody_counted_are_unknown(
+    loopback: Loopback, provider: str, usage: dict[str, Any] | None
+) -> None:
+    loopback.replies.append(Reply(usage=usage))
+
+    answer = ask(request_to(model_at(loopback, provider)))
+
+    assert (answer.input_tokens, answer.output_tokens) == (None, None)
+
+
+@every_sdk
+def test_the_answer_says_who_gave_it(loopback: Loopback, provider: str) -> None:
+    answer = ask(request_to(model_at(loopback, provider)))
+
+    assert (answer.served_model, answer.request_id) == ("some-model", "req_1")
+    assert answer.latency_s > 0
+
+
+@every_sdk
+def test_lone_surrogates_are_replaced_both_ways_and_nuls_are_kept(
+    loopback: Loopback, provider: str
+) -> None:
+    loopback.replies.append(Reply(text="a\ud800b\0c"))
+
+    answer = ask(request_to(model_at(loopback, provider), user="\udfff?"))
+
+    assert answer.text == "a?b\0c"
+    assert loopback.requests[0].user == "??"
