@@ -59,6 +59,7 @@ def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert loopback.requests == []
     result.assert_outcomes(errors=2, skipped=1)
+    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: 0 recorded, 2 missing"])
     (line,) = (line for line in result.outlines if line.startswith("billing::budget[m-with_skill]"))
     assert line.startswith("billing::budget[m-with_skill] run 1: no recording in ")
     assert f"--upskill-models {model} --upskill-cache auto skills" in line

@@ -31,7 +31,8 @@ class Spending:
         quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
         if quiet or self.forecast is None or self.forecast.trials == 0:
             return []
-        plan = _plan(self.forecast, by_model=self._settings.dry_run)
+        replay = self._settings.cache_mode == "replay"
+        plan = _plan(self.forecast, replay=replay, by_model=self._settings.dry_run)
         return [line for part in plan for line in lines_of(part, self._config)]
 
     def announce(self) -> None:
@@ -87,10 +88,12 @@ class Spending:
             session.exitstatus = NOT_MEASURED
 
 
-def _plan(ahead: Forecast, *, by_model: bool) -> list[str]:
+def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:
     """Say how much there is to do: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
-    paid = [share for share in ahead.shares if share.model.provider != "offline"]
     line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
+    if replay:
+        return [f"{line}{ahead.to_send} missing"]
+    paid = [share for share in ahead.shares if share.model.provider != "offline"]
     line += f"{ahead.to_send} to ask for{_most(paid)}"
     if ahead.judgements:
         line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
