@@ -145,7 +145,7 @@ def _opener(model: Model, endpoint: Endpoint, settings: Settings) -> Callable[[]
         # Not expected: all of it was recorded, but a recording turned out to be unreadable.
         for line in _model_problems(model):
             raise ProviderError(line, fatal=True)
-        return make_client(endpoint, timeout=settings.timeout, concurrency=settings.concurrency)
+        return make_client(endpoint, timeout=settings.timeout)
 
     return open_client
 

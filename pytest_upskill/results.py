@@ -88,12 +88,9 @@ class TrialResult:
     @property
     def settled(self) -> bool:
         """Whether ``passed`` would be the same, whatever the missing runs had brought."""
-        missing = len(self.errors)
+        passes, missing = self.passes, len(self.errors)
         planned = len(self.runs) + missing
-        best, worst = (
-            self._enough(self.passes + missing, planned),
-            self._enough(self.passes, planned),
-        )
+        best, worst = self._enough(passes + missing, planned), self._enough(passes, planned)
         return bool(self.runs) and best == worst
 
     def _enough(self, passes: int, runs: int) -> bool:

@@ -26,7 +26,7 @@ def request_to(
 def ask(request: Request, *, timeout: float = 10, cancel_after: float | None = None) -> Completion:
     """Send one request with the keys of this process's environment; all times in seconds."""
     (endpoint,) = endpoints([request.model], os.environ).values()
-    client = make_client(endpoint, timeout=timeout, concurrency=4)
+    client = make_client(endpoint, timeout=timeout)
     return asyncio.run(_ask(client, request, cancel_after))
 
 

@@ -73,6 +73,7 @@ class Loopback:
         answer: Makes every reply after those.
         requests: Everything received, in order of arrival.
         peak: The most requests that were open at one time.
+        connections: How many there ever were.
     """
 
     def __init__(self) -> None:
@@ -80,11 +81,12 @@ class Loopback:
         self.answer: Answer = lambda _: Reply()
         self.requests: list[Received] = []
         self.peak = 0
+        self.connections = 0
         self._open = 0
         self._lock = threading.Lock()
         self._closing = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
-        self._server.loopback = self  # type: ignore[attr-defined]
+        self._server.loopback = self
         self._thread = threading.Thread(
             target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True
         )
@@ -142,10 +144,15 @@ def model(loopback: Loopback) -> str:
 
 
 class _Server(ThreadingHTTPServer):
+    loopback: Loopback
     daemon_threads = True
     block_on_close = False
     # The default of 5 resets connections that come all at once.
     request_queue_size = 128
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        self.loopback.connections += 1
+        super().process_request(request, client_address)
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -159,8 +166,7 @@ class _Handler(BaseHTTPRequestHandler):
             headers={name.lower(): value for name, value in self.headers.items()},
             body=json.loads(self.rfile.read(length)),
         )
-        loopback = cast("Loopback", self.server.loopback)  # type: ignore[attr-defined]
-        reply = loopback.respond(received)
+        reply = cast("_Server", self.server).loopback.respond(received)
         if reply.drop:
             self.close_connection = True
             return

@@ -59,7 +59,7 @@ HOMES = {
     "_pytest": {"report.junit"},
     "anthropic": {"providers.anthropic"},
     "openai": {"providers.openai"},
-    "httpx2": {"providers.wire"},
+    "httpx2": {"providers.connections"},
     "genai_prices": {"prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""

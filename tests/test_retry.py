@@ -104,7 +104,7 @@ def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     model, clock = model_at(loopback, provider), Clock()
     (endpoint,) = endpoints([model], {}).values()
     client = RetryingClient(
-        make_client(endpoint, timeout=10, concurrency=1),
+        make_client(endpoint, timeout=10),
         slots=Slots(1),
         host=endpoint.host,
         activity=Activity(),

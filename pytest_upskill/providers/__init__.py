@@ -37,7 +37,7 @@ def missing_sdk(model: Model) -> str | None:
     return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
 
 
-def make_client(endpoint: Endpoint, *, timeout: float, concurrency: int) -> Client:
+def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
     """Make the client of every model at ``endpoint``.
 
     Imports the provider's SDK, which can take seconds: keep it off the event loop.
@@ -45,7 +45,6 @@ def make_client(endpoint: Endpoint, *, timeout: float, concurrency: int) -> Clie
     Args:
         endpoint: Host and key.
         timeout: Seconds one request may take.
-        concurrency: Connections to keep.
 
     Raises:
         LookupError: No such provider here; a plugin's hook has it.
@@ -55,12 +54,12 @@ def make_client(endpoint: Endpoint, *, timeout: float, concurrency: int) -> Clie
             with long_lived():
                 from pytest_upskill.providers.anthropic import AnthropicClient
 
-            return AnthropicClient(endpoint, timeout=timeout, concurrency=concurrency)
+            return AnthropicClient(endpoint, timeout=timeout)
         case "openai":
             with long_lived():
                 from pytest_upskill.providers.openai import OpenAIClient
 
-            return OpenAIClient(endpoint, timeout=timeout, concurrency=concurrency)
+            return OpenAIClient(endpoint, timeout=timeout)
         case "offline":
             from pytest_upskill.providers.offline import OfflineClient
 

@@ -11,8 +11,9 @@ import anthropic
 from anthropic.types import Message
 
 from pytest_upskill.completion import Completion, Request, StopReason
+from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
-from pytest_upskill.providers.wire import Call, clean, count, http_options
+from pytest_upskill.providers.wire import Call, clean, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {
@@ -31,22 +32,12 @@ class AnthropicClient:
     Args:
         endpoint: Host and key.
         timeout: Seconds one request may take.
-        concurrency: Connections to keep.
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout: float, concurrency: int) -> None:
+    def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
-        self._sdk = anthropic.AsyncAnthropic(
-            api_key=endpoint.key if endpoint.own else NO_KEY,
-            # The SDK adds /v1 itself.
-            base_url=None if endpoint.own else endpoint.url.removesuffix("/v1"),
-            timeout=timeout,
-            max_retries=0,
-            http_client=anthropic.DefaultAsyncHttpxClient(
-                **http_options(endpoint, timeout=timeout, concurrency=concurrency)
-            ),
-        )
+        self._connections = Connections(endpoint, timeout=timeout, make=self._sdk)
 
     async def complete(self, request: Request) -> Completion:
         """Ask once, without retrying.
@@ -58,8 +49,9 @@ class AnthropicClient:
         started = time.perf_counter()
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught on one of several running tasks.
-        sent = self._sdk.post("/v1/messages", body=_body(request), cast_to=Message)
-        message = await call.reply(sent, Message, anthropic)
+        with self._connections.one() as sdk:
+            sent = sdk.post("/v1/messages", body=_body(request), cast_to=Message)
+            message = await call.reply(sent, Message, anthropic)
         latency_s = time.perf_counter() - started
         try:
             return _completion(message, latency_s, self._endpoint)
@@ -69,7 +61,17 @@ class AnthropicClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._sdk.close()
+        await self._connections.aclose()
+
+    def _sdk(self, http: dict[str, Any]) -> anthropic.AsyncAnthropic:
+        return anthropic.AsyncAnthropic(
+            api_key=self._endpoint.key if self._endpoint.own else NO_KEY,
+            # The SDK adds /v1 itself.
+            base_url=None if self._endpoint.own else self._endpoint.url.removesuffix("/v1"),
+            max_retries=0,
+            timeout=http["timeout"],
+            http_client=anthropic.DefaultAsyncHttpxClient(**http),
+        )
 
 
 def _body(request: Request) -> dict[str, Any]:

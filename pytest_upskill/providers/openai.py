@@ -11,8 +11,9 @@ import openai
 from openai.types.chat import ChatCompletion
 
 from pytest_upskill.completion import Completion, Request, StopReason
+from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
-from pytest_upskill.providers.wire import Call, clean, count, http_options
+from pytest_upskill.providers.wire import Call, clean, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
@@ -27,21 +28,12 @@ class OpenAIClient:
     Args:
         endpoint: Host and key.
         timeout: Seconds one request may take.
-        concurrency: Connections to keep.
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout: float, concurrency: int) -> None:
+    def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
-        self._sdk = openai.AsyncOpenAI(
-            api_key=endpoint.key if endpoint.own else NO_KEY,
-            base_url=endpoint.url,
-            timeout=timeout,
-            max_retries=0,
-            http_client=openai.DefaultAsyncHttpxClient(
-                **http_options(endpoint, timeout=timeout, concurrency=concurrency)
-            ),
-        )
+        self._connections = Connections(endpoint, timeout=timeout, make=self._sdk)
         # OpenAI's reasoning models refuse max_tokens; local servers ignore the newer name.
         official = endpoint.host == "api.openai.com"
         self._limit = "max_completion_tokens" if official else "max_tokens"
@@ -61,10 +53,11 @@ class OpenAIClient:
         started = time.perf_counter()
         # Not chat.completions.create(), which spends a quarter of a request's CPU time on looking
         # for aliases of keys in a body that has none.
-        sent = self._sdk.post(
-            "/chat/completions", body=body, cast_to=ChatCompletion, options=_BEARER_ONLY
-        )
-        reply = await call.reply(sent, ChatCompletion, openai)
+        with self._connections.one() as sdk:
+            sent = sdk.post(
+                "/chat/completions", body=body, cast_to=ChatCompletion, options=_BEARER_ONLY
+            )
+            reply = await call.reply(sent, ChatCompletion, openai)
         latency_s = time.perf_counter() - started
         try:
             return _completion(reply, latency_s, self._endpoint)
@@ -74,7 +67,16 @@ class OpenAIClient:
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._sdk.close()
+        await self._connections.aclose()
+
+    def _sdk(self, http: dict[str, Any]) -> openai.AsyncOpenAI:
+        return openai.AsyncOpenAI(
+            api_key=self._endpoint.key if self._endpoint.own else NO_KEY,
+            base_url=self._endpoint.url,
+            max_retries=0,
+            timeout=http["timeout"],
+            http_client=openai.DefaultAsyncHttpxClient(**http),
+        )
 
 
 def _messages(request: Request) -> list[dict[str, str]]:

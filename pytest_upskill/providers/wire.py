@@ -1,4 +1,4 @@
-"""What both SDKs are given and asked alike: HTTP options, faults, clean text."""
+"""What both SDKs are asked alike, and what comes of it: one kind of error, clean text."""
 
 from __future__ import annotations
 
@@ -11,59 +11,15 @@ from http import HTTPStatus
 from json import JSONDecodeError
 from typing import Any, TypeVar
 
-import httpx2
-
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.models import Model
 from pytest_upskill.providers.keys import Endpoint
 
 Reply = TypeVar("Reply")
 
-_CONNECT_S = 10.0
-_KEEPALIVE_S = 120.0
 _DETAIL_CHARS = 200
 _FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
 _PASSING = frozenset({408, 409, 429})
-_WIRE_HEADERS = frozenset(
-    {
-        "accept",
-        "accept-encoding",
-        "anthropic-version",
-        "connection",
-        "content-length",
-        "content-type",
-        "host",
-    }
-)
-
-
-def http_options(endpoint: Endpoint, *, timeout: float, concurrency: int) -> dict[str, Any]:
-    """Make the arguments of either SDK's ``DefaultAsyncHttpxClient``.
-
-    Args:
-        endpoint: The only host this client is for.
-        timeout: Seconds one request may take.
-        concurrency: Connections, all of them kept alive.
-    """
-
-    async def keep_to_the_host(request: httpx2.Request) -> None:
-        # The SDKs add what the environment says (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, ...).
-        for name in set(request.headers) - _WIRE_HEADERS:
-            del request.headers[name]
-        request.headers["user-agent"] = "pytest-upskill"
-        request.headers["authorization"] = f"{endpoint.scheme} {endpoint.key}"
-
-    return {
-        "timeout": httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S)),
-        "limits": httpx2.Limits(
-            max_connections=concurrency,
-            max_keepalive_connections=concurrency,
-            keepalive_expiry=_KEEPALIVE_S,
-        ),
-        # A prompt and a key are for the host that was named, not for where it points.
-        "follow_redirects": False,
-        "event_hooks": {"request": [] if endpoint.own else [keep_to_the_host]},
-    }
 
 
 def clean(text: str) -> str:
@@ -169,12 +125,8 @@ class Call:
         return ", or the base URL lacks its /v1" if bare else ""
 
     def _unreachable(self, error: Exception) -> ProviderError:
-        cause = error.__cause__
-        if isinstance(cause, httpx2.TimeoutException) and not isinstance(
-            cause, httpx2.ConnectTimeout
-        ):
-            return self._silent()
-        why = str(cause or error) or type(cause or error).__name__
+        cause = error.__cause__ or error
+        why = str(cause) or type(cause).__name__
         return self._error(
             f"no connection to {self.endpoint.host} ({why}): is it running and reachable?",
             retryable=True,
