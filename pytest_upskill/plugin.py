@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 
@@ -65,6 +65,8 @@ _INI_TYPES: dict[type, Literal["int", "float", "string"]] = {
     float: "float",
     str: "string",
 }
+
+_PASSED_OVER = "upskill-passed-over"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -176,6 +178,8 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     asked_for = parent.session.isinitpath(file_path)
     lint = parent.config.getoption("upskill_lint")
     if not (asked_for or lint or _models_chosen(parent.config)):
+        if any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
+            _passed_over(parent.config).files += 1
         return None
     from pytest_upskill.items import SkillFile, has_skill
 
@@ -186,6 +190,43 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
         return LintFile.from_parent(parent, path=file_path)
     return SkillFile.from_parent(parent, path=file_path)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Hear from a worker of pytest-xdist what it passed over; all pass over the same."""
+    if files := getattr(node, "workeroutput", {}).get(_PASSED_OVER):
+        _passed_over(node.config).files = files
+
+
+class PassedOver:
+    """Says, where pytest would say no more than that nothing ran, how to run the skills there."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        self.files = 0
+        """Case files that were met and not collected, as no models are chosen."""
+        self._config = config
+        self._deselected = False
+
+    def pytest_deselected(self) -> None:
+        """Note that there are other tests: who chose none of them was not looking for skills."""
+        self._deselected = True
+
+    def pytest_sessionfinish(self) -> None:
+        """Tell the controller of pytest-xdist."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None and not self._deselected:
+            output[_PASSED_OVER] = self.files
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
+    ) -> None:
+        """Name the option, in a line that fits a terminal."""
+        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
+        if nothing and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
+            files = "1 case file" if self.files == 1 else f"{self.files} case files"
+            how = "--upskill-models offline runs them"
+            terminalreporter.line(f"upskill: no models chosen for {files}: {how}", yellow=True)
 
 
 class NamedSkills:
@@ -202,6 +243,15 @@ class NamedSkills:
 
             return [NamedSkill.from_parent(parent, path=file_path)]
         return collectors
+
+
+def _passed_over(config: pytest.Config) -> PassedOver:
+    """Register it with the first file: a run without skills is to have nothing of it."""
+    passed_over: PassedOver | None = config.pluginmanager.get_plugin(_PASSED_OVER)
+    if passed_over is None:
+        passed_over = PassedOver(config)
+        config.pluginmanager.register(passed_over, _PASSED_OVER)
+    return passed_over
 
 
 def _refuse_without_models(config: pytest.Config) -> None:

@@ -29,6 +29,48 @@ def test_without_models_nothing_is_said_or_written(
     assert not (pytester.path / ".upskill").exists()
 
 
+def test_where_pytest_finds_nothing_else_one_line_says_how_to_run_the_skills(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    evals = write_skill(name="shipping") / "evals"
+    evals.mkdir()
+    (evals / "evals.json").write_text("[]", "utf-8")
+
+    result = run("skills")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    said = [line for line in result.outlines if line.startswith("upskill")]
+    assert said == [
+        "upskill: no models chosen for 3 case files: --upskill-models offline runs them"
+    ]
+    assert not (pytester.path / ".upskill").exists()
+
+
+def test_a_file_of_a_known_name_that_is_about_no_skill_is_not_spoken_of(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.makefile(".json", evals="[]")
+
+    result = run_once()
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.no_fnmatch_line("upskill: *")
+
+
+@pytest.mark.parametrize("args", [["-k", "none_of_them"], ["-qq", "skills"]])
+def test_who_chose_no_test_or_wants_to_read_nothing_reads_nothing_of_skills(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, args: list[str]
+) -> None:
+    write_skill()
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    result = run(*args)
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.no_fnmatch_line("*upskill: *")
+
+
 def test_with_models_and_no_skill_there_is_no_summary(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makepyfile("def test_ordinary(): pass")
 
