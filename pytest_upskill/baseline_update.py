@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -20,28 +21,34 @@ from pytest_upskill.comparison import tally
 from pytest_upskill.settings import Settings
 
 
-def update_baselines(cells: Sequence[Cell], settings: Settings) -> list[str]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What became of one baseline."""
+
+    text: str
+    """One line that stands alone."""
+    refused: bool = False
+    """Whether it was to be written and could not be."""
+
+
+def update_baselines(cells: Sequence[Cell], settings: Settings) -> list[Update]:
     """Write the baseline of every whole cell.
 
     Args:
         cells: All cells of the run.
         settings: Where baselines are, and how many runs make a trial whole.
-
-    Returns:
-        What became of each, a line each.
     """
     if not cells:
-        return ["no baseline written: nothing was measured"]
+        return [Update(text="no baseline written: nothing was measured")]
     named = Counter((cell.skill, cell.model) for cell in cells)
-    lines = []
+    updates = []
     for cell in cells:
-        file = baseline_file(settings.baselines, cell.skill, cell.model)
         if named[cell.skill, cell.model] > 1:
             reason = f"two skills are called {cell.skill}: rename one"
         else:
             reason = _not_whole(cell, settings.runs)
-        lines.append(_write(cell, file, reason))
-    return lines
+        updates.append(_kept(cell, reason) if reason else _write(cell, settings.baselines))
+    return updates
 
 
 def baseline_of(cell: Cell) -> Baseline:
@@ -79,16 +86,17 @@ def _not_whole(cell: Cell, runs: int) -> str:
     return ""
 
 
-def _write(cell: Cell, file: Path, reason: str) -> str:
-    name = f"{cell.skill} on {cell.model}"
-    written = False
+def _write(cell: Cell, folder: Path) -> Update:
+    file = baseline_file(folder, cell.skill, cell.model)
     try:
-        if not reason:
-            written = write_baseline(file, baseline_of(cell))
+        written = write_baseline(file, baseline_of(cell))
     except BaselineError as error:
-        reason = str(error)
+        return replace(_kept(cell, str(error)), refused=True)
     except OSError as error:
-        reason = f"{file}: {error.strerror}"
-    if reason:
-        return f"no baseline written of {name}: {reason}"
-    return f"baseline of {name}: {file} {'written, commit it' if written else 'is up to date'}"
+        return replace(_kept(cell, f"cannot write {file}: {error.strerror}"), refused=True)
+    done = "written, commit it" if written else "is up to date"
+    return Update(text=f"baseline of {cell.skill} on {cell.model}: {file} {done}")
+
+
+def _kept(cell: Cell, reason: str) -> Update:
+    return Update(text=f"no baseline written of {cell.skill} on {cell.model}: {reason}")

@@ -9,7 +9,7 @@ from typing import Literal
 import pytest
 
 from pytest_upskill.baseline import Baseline, BaselineError, read_baselines
-from pytest_upskill.baseline_update import update_baselines
+from pytest_upskill.baseline_update import Update, update_baselines
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate, decide_all
 from pytest_upskill.report.properties import cell_properties
@@ -36,7 +36,7 @@ class Ledger:
         self._records: dict[str, TrialRecord] = {}
         self.not_measured = False
         """Whether the run ends as not measured: nothing is red but what misses data."""
-        self.baselines: list[str] = []
+        self.baselines: list[Update] = []
         """What became of the baseline files, where they were to be updated."""
         self._baselines = _baselines(settings)
         self._unmeasured = 0
@@ -52,15 +52,16 @@ class Ledger:
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell CI by the exit code that nothing is red but what could not be measured."""
+        """Tell CI by the exit code what no test is red for."""
         missing = self._unmeasured or any(cell.missing_data for cell in self.cells)
         # A replay asks nobody: what is missing there was not recorded, and that is red.
-        if self._settings.cache_mode == "replay" or not missing:
-            return
+        asked = self._settings.cache_mode != "replay"
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        if ended and session.testsfailed == self._unmeasured:
+        if missing and asked and ended and session.testsfailed == self._unmeasured:
             self.not_measured = True
             session.exitstatus = NOT_MEASURED
+        if any(update.refused for update in self.baselines):
+            session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
     # Last, so innermost: the gates come before the terminal closes its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)

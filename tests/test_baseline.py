@@ -74,6 +74,21 @@ def test_a_run_that_was_not_whole_writes_none_and_says_why(
     assert not file.exists()
 
 
+@pytest.mark.parametrize("quiet", ["-v", "-q"])
+def test_a_folder_that_takes_no_baseline_makes_the_session_red_as_a_report_would(
+    script: Script, run: Run, file: Path, quiet: str
+) -> None:
+    args = script(**GOOD)
+    file.parent.parent.parent.mkdir()
+    file.parent.parent.touch()
+
+    result = run(*args, UPDATE, LENIENT, quiet)
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines([f"no baseline written of csv on haiku: {file}: *Not a directory*"])
+
+
 def test_nothing_is_written_without_being_asked(
     script: Script, run_once: Run, pytester: pytest.Pytester
 ) -> None:

@@ -161,7 +161,7 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(
     assert "21 passed" in output
 
 
-def test_a_folder_that_cannot_be_written_costs_the_recordings_alone(
+def test_a_folder_that_cannot_be_written_costs_the_recordings_alone_and_is_told_with_q(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     loopback.answer = know
@@ -169,7 +169,7 @@ def test_a_folder_that_cannot_be_written_costs_the_recordings_alone(
     (pytester.path / "notes").write_text("", "utf-8")
     args = ("--upskill-models", model, "skills")
 
-    result = run(*args, "--upskill-cache-dir", "notes/cache")
+    result = run(*args, "--upskill-cache-dir", "notes/cache", "-q")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["cache: */notes/cache: cannot record: Not a directory"])

@@ -59,8 +59,13 @@ class Spending:
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
         """Say what the answers cost, and which recordings were of no use."""
-        if config.get_verbosity() < 0:
-            return
+        if config.get_verbosity() >= 0:
+            self._figures(terminalreporter)
+        # Also with -q: what is not recorded will have to be paid for again.
+        for problem in config.stash[RESOURCES].cache.problems:
+            write(terminalreporter, f"cache: {problem}", yellow=True)
+
+    def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
         runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
         if any(run.completion.served_model != "offline" for run in runs):
             write(terminalreporter, _spent([run.completion for run in runs]))
@@ -71,12 +76,10 @@ class Spending:
         spared = sum(cell.spared for cell in self._ledger.cells)
         if spared:
             write(terminalreporter, f"early stop: the verdicts were clear without {spared} answers")
-        resources = config.stash[RESOURCES]
-        if resources.budget.stopped:
-            line = f"--upskill-max-cost: stopped before ${resources.budget.limit:g} could be passed"
+        budget = self._config.stash[RESOURCES].budget
+        if budget.stopped:
+            line = f"--upskill-max-cost: stopped before ${budget.limit:g} could be passed"
             write(terminalreporter, line, yellow=True)
-        for problem in resources.cache.problems:
-            write(terminalreporter, f"cache: {problem}", yellow=True)
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)

@@ -41,8 +41,8 @@ class Terminal:
         """Write a row for each cell, with -v one for each case too."""
         self._figures(terminalreporter, config)
         # Also with -q: nobody is to find a file changed without having been told.
-        for line in self._ledger.baselines:
-            write(terminalreporter, line)
+        for update in self._ledger.baselines:
+            write(terminalreporter, update.text, red=update.refused)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         cells = self._ledger.cells
@@ -67,10 +67,10 @@ class Terminal:
             write(terminalreporter, text, yellow=True)
 
 
-def write(reporter: pytest.TerminalReporter, text: str, *, yellow: bool = False) -> None:
+def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
     """Write a line as ``lines_of`` breaks it."""
     for line in lines_of(text, reporter.config):
-        reporter.line(line, yellow=yellow)
+        reporter.line(line, **markup)
 
 
 def lines_of(text: str, config: pytest.Config) -> list[str]:
