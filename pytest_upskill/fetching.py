@@ -18,6 +18,7 @@ from pytest_upskill.forecast import Forecast, forecast
 from pytest_upskill.grade import Answer, statements_of
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Arm, Trial
+from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.sandbox import SandboxError
@@ -60,7 +61,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices, judge=judge)
     if not settings.dry_run:
         problems = [
-            *_problems(ahead, served, settings),
+            *_problems(ahead, served, settings, resources.prices),
             *_sandbox_problems(trials.values(), resources),
         ]
         if problems:
@@ -154,21 +155,16 @@ def _given(client: Client) -> Callable[[], Client]:
     return lambda: client
 
 
-def _problems(ahead: Forecast, served: Mapping[Model, Host], settings: Settings) -> list[str]:
+def _problems(
+    ahead: Forecast, served: Mapping[Model, Host], settings: Settings, prices: Prices
+) -> list[str]:
     """Say what keeps requests from being sent."""
     if settings.cache_mode == "replay":
         return []
-    shares = [*ahead.shares, *([ahead.judgements] if ahead.judgements else [])]
-    own = (share.model for share in shares if not served[share.model].given)
+    own = (share.model for share in ahead.everything if not served[share.model].given)
     problems = [line for model in own for line in _model_problems(model)]
     if settings.max_cost is not None:
-        problems += [
-            f"--upskill-max-cost: no price is known for {share.model.resolved!r}: pip install "
-            f"genai-prices, or set upskill_prices = '{share.model.label} = IN/OUT' in dollars "
-            "for a million tokens"
-            for share in shares
-            if share.most_usd is None
-        ]
+        problems += [f"--upskill-max-cost: {prices.unknown(model)}" for model in ahead.unpriced]
     return problems
 
 

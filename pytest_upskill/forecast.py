@@ -51,6 +51,16 @@ class Forecast:
         """Completions that the cache holds already."""
         return self.runs - self.to_send
 
+    @property
+    def everything(self) -> tuple[Share, ...]:
+        """What is to be asked of any model, the judge last."""
+        return self.shares if self.judgements is None else (*self.shares, self.judgements)
+
+    @property
+    def unpriced(self) -> list[Model]:
+        """The models of unknown price, each once."""
+        return list(dict.fromkeys(each.model for each in self.everything if each.most_usd is None))
+
 
 def forecast(
     trials: Iterable[Trial],

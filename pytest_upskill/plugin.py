@@ -117,7 +117,12 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         help="Delete recordings that no trial refers to, and run nothing; with "
         "--upskill-dry-run, list them.",
     )
-    parser.addini("upskill_prices", "Own prices, 'label = IN/OUT'.", type="linelist", default=[])
+    parser.addini(
+        "upskill_prices",
+        "Own prices, 'label = IN/OUT' or 'label = IN/OUT cached RATE'.",
+        type="linelist",
+        default=[],
+    )
     group.addoption(
         "--upskill-require-compilers",
         action="store_true",

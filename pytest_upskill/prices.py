@@ -15,10 +15,18 @@ _TEMPLATE_TOKENS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPrice:
-    """A price the user set, in dollars for a million tokens, cached ones included."""
+    """A price the user set, in dollars for a million tokens."""
 
     input: float
     output: float
+    cached: float | None = None
+    """Of input that the server had kept, at most that of other input; None where it is the same."""
+
+    def of(self, input_tokens: int, output_tokens: int, *, cache_read: int) -> float:
+        """Price tokens in dollars."""
+        cached = self.input if self.cached is None else self.cached
+        new = self.input * (input_tokens - cache_read)
+        return (new + cached * cache_read + self.output * output_tokens) / 1e6
 
 
 class Prices:
@@ -37,6 +45,8 @@ class Prices:
         """Price a completion in dollars, cached and tiered tokens at their own rate."""
         if completion.input_tokens is None or completion.output_tokens is None:
             return None
+        if completion.cache_read_tokens > completion.input_tokens:
+            return None
         return self._price(
             model,
             completion.input_tokens,
@@ -51,6 +61,14 @@ class Prices:
         # Writing a prompt to the vendor's cache is what costs more than sending it.
         return self._price(request.model, sent, request.max_tokens, cache_write=sent)
 
+    def unknown(self, model: Model) -> str:
+        """Say that a model has no price, and how to give it one."""
+        listed = "" if self._listed or model.base_url else "pip install genai-prices, or "
+        return (
+            f"no price is known for {model.resolved!r}: {listed}set upskill_prices = "
+            f"'{model.label} = IN/OUT' in dollars for a million tokens"
+        )
+
     def _price(
         self,
         model: Model,
@@ -63,10 +81,10 @@ class Prices:
         if model.provider == "offline":
             return 0.0
         if model.label in self._own:
-            own = self._own[model.label]
-            return (own.input * input_tokens + own.output * output_tokens) / 1e6
-        # A server of one's own may serve a model of a vendor's name at any price.
-        if model.base_url is not None or not self._listed:
+            return self._own[model.label].of(input_tokens, output_tokens, cache_read=cache_read)
+        # A server of one's own may serve a model of a vendor's name at any price; most are known
+        # for that before the list is imported.
+        if not self._listed or (model.base_url or "https:").startswith("http:"):
             return None
         from genai_prices import Usage, calc_price
 
@@ -77,7 +95,11 @@ class Prices:
             output_tokens=output_tokens,
         )
         try:
-            price = calc_price(usage, model_ref=model.name, provider_id=model.provider)
+            price = (
+                calc_price(usage, model.name, provider_id=model.provider)
+                if model.base_url is None
+                else calc_price(usage, model.name, provider_api_url=model.base_url)
+            )
         except (LookupError, ValueError):  # no such model; counts that contradict each other
             return None
         return float(price.total_price)

@@ -19,7 +19,11 @@ from pytest_upskill.sandbox import LEVELS, Level
 
 C = TypeVar("C", bound=str)
 
-_PRICE = re.compile(r"(?P<label>[^\s=]+)\s*=\s*(?P<in>\d*\.?\d+)\s*/\s*(?P<out>\d*\.?\d+)")
+_RATE = r"\d*\.?\d+"
+_PRICE = re.compile(
+    rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
+    rf"(\s+cached\s+(?P<cached>{_RATE}))?"
+)
 
 _SERVER = re.compile(r"https?://[^\s/:?#]\S*", re.IGNORECASE)
 
@@ -266,8 +270,16 @@ def _prices(config: pytest.Config) -> dict[str, OwnPrice]:
         match = _PRICE.fullmatch(line)
         if match is None:
             raise pytest.UsageError(
-                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT', dollars for a "
-                "million tokens, such as 'haiku = 0.10/0.50'"
+                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT' or "
+                "'label = IN/OUT cached RATE', dollars for a million tokens, such as "
+                "'haiku = 0.10/0.50 cached 0.01'"
             )
-        prices[match["label"]] = OwnPrice(input=float(match["in"]), output=float(match["out"]))
+        cached = float(match["cached"]) if match["cached"] else None
+        price = OwnPrice(input=float(match["in"]), output=float(match["out"]), cached=cached)
+        if cached is not None and cached > price.input:
+            raise pytest.UsageError(
+                f"upskill_prices: bad line {line!r}: cached tokens cost no more than others: write "
+                "a lower rate behind 'cached'"
+            )
+        prices[match["label"]] = price
     return prices

@@ -54,4 +54,27 @@ def test_a_plan_without_all_prices_says_so(
         "--upskill-models", f"haiku,m=small@{loopback.openai_url}", "--upskill-dry-run", "skills"
     )
 
-    result.stdout.fnmatch_lines(["upskill: 4 trials, *, cost n/a", "  haiku: *$0.0*", "  m: *n/a"])
+    result.stdout.fnmatch_lines(
+        [
+            "upskill: 4 trials, *, cost n/a",
+            "  haiku: *$0.0*",
+            "  m: *n/a",
+            "upskill: no price is known for 'openai:small@127.0.0.1:*': set upskill_prices = 'm =*",
+        ]
+    )
+
+
+def test_a_plan_without_a_price_list_says_how_to_get_one(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_upskill.prices.find_spec", lambda _: None)
+    write_skill()
+
+    result = run_once("--upskill-models", "haiku", "--upskill-dry-run", "skills")
+
+    result.stdout.fnmatch_lines(
+        [
+            "upskill: 2 trials, *, cost n/a",
+            "upskill: no price is known for *: pip install genai-prices, or set upskill_prices =*",
+        ]
+    )

@@ -57,6 +57,10 @@ def only_line(result: pytest.RunResult) -> str:
         (("-o", "upskill_aliases=x"), "upskill_aliases: bad line 'x': write 'name = model'"),
         (("-o", "upskill_prices=m: 1"), "upskill_prices: bad line 'm: 1': write 'label = IN/OUT'*"),
         (("-o", "upskill_prices=m = cheap"), "upskill_prices: bad line 'm = cheap': write *"),
+        (
+            ("-o", "upskill_prices=m = 1/2 cached 3"),
+            "upskill_prices: bad line *: cached tokens cost no more than others: write a lower *",
+        ),
     ],
 )
 def test_an_option_that_cannot_be_used_is_one_line(

@@ -42,10 +42,27 @@ def test_a_long_prompt_has_the_price_of_its_tier() -> None:
         "openai:gpt-nobody-knows",
         "acme:small",
         "gpt-6-luna@http://127.0.0.1:8080/v1",
+        "gpt-6-luna@https://models.example.org/v1",
+        "gpt-6-luna@http://api.openai.com/v1",
     ],
 )
 def test_an_unknown_price_is_none_and_never_zero(model: str) -> None:
     assert Prices({}).cost(parse_model(model), ANSWER) is None
+
+
+@pytest.mark.parametrize(
+    ("written_out", "name"),
+    [
+        ("anthropic:claude-haiku-5-5@https://api.anthropic.com", "haiku"),
+        ("claude-haiku-5-5@https://api.anthropic.com/v1", "haiku"),
+        ("gpt-6-luna@https://api.openai.com/v1", "gpt-6-luna"),
+    ],
+)
+def test_a_vendor_s_url_written_out_has_the_vendor_s_price(written_out: str, name: str) -> None:
+    cost = Prices({}).cost(parse_model(written_out), ANSWER)
+
+    assert cost is not None
+    assert cost == Prices({}).cost(parse_model(name), ANSWER)
 
 
 def test_answers_without_token_counts_have_no_price() -> None:
@@ -58,12 +75,37 @@ def test_counts_that_contradict_each_other_have_no_price() -> None:
     wrong = replace(ANSWER, input_tokens=10, cache_read_tokens=20)
 
     assert Prices({}).cost(parse_model("haiku"), wrong) is None
+    assert Prices({"haiku": OwnPrice(input=1, output=1)}).cost(parse_model("haiku"), wrong) is None
 
 
 def test_an_own_price_comes_before_the_listed_one() -> None:
     prices = Prices({"haiku": OwnPrice(input=3, output=10)})
 
     assert prices.cost(parse_model("haiku"), ANSWER) == pytest.approx(3 + 1)
+
+
+@pytest.mark.parametrize(("cached", "dollars"), [("", 3300 * 5), (" cached 0.5", 300 * 5 + 1500)])
+def test_an_own_price_may_have_a_rate_for_cached_input(  # noqa: PLR0917  fixtures
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    pytester: pytest.Pytester,
+    cached: str,
+    dollars: float,
+) -> None:
+    usage = {
+        "prompt_tokens": 3300,
+        "completion_tokens": 0,
+        "prompt_tokens_details": {"cached_tokens": 3000},
+    }
+    loopback.answer = lambda received: replace(know(received), usage=usage)
+    pytester.makeini(f"[pytest]\nupskill_prices = m = 5/25{cached}\n")
+    write_skill()
+
+    run_once("--upskill-models", f"m=small@{loopback.openai_url}", "--junitxml", "x.xml", "skills")
+
+    trial = junit.cases_of(pytester.path / "x.xml")["budget[m-with_skill]"]
+    assert float(junit.properties(trial)["upskill.cost_usd"]) == pytest.approx(dollars / 1e6)
 
 
 def test_offline_is_free() -> None:

@@ -33,6 +33,9 @@ class Spending:
             return []
         replay = self._settings.cache_mode == "replay"
         plan = _plan(self.forecast, replay=replay, by_model=self._settings.dry_run)
+        if self._settings.dry_run and not replay:
+            prices = self._config.stash[RESOURCES].prices
+            plan += [f"upskill: {prices.unknown(model)}" for model in self.forecast.unpriced]
         return [line for part in plan for line in lines_of(part, self._config)]
 
     def announce(self) -> None:
