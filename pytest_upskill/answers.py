@@ -188,11 +188,21 @@ class _Asker:
         return await self._judged(self._judge, trial, answer, subject)
 
     async def aclose(self) -> None:
-        """Kill running compilers and close the connections."""
+        """Kill running compilers and close the connections.
+
+        Raises:
+            ExceptionGroup: What clients raised that would not close.
+        """
         self._compiling.close()
+        errors = []
         for task in self._clients.values():
             if task.done() and not task.cancelled() and task.exception() is None:
-                await task.result().aclose()
+                try:
+                    await task.result().aclose()
+                except Exception as error:  # noqa: BLE001  the others are to be closed too
+                    errors.append(error)
+        if errors:
+            raise ExceptionGroup("clients that would not close", errors)
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Add what the judge says of an answer; it is kept, counted and limited as any other."""

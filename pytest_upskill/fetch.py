@@ -29,7 +29,7 @@ class Fetcher(Generic[K, T]):
         lookahead: How many keys may start beyond those waited for, so that stopping early wastes
             no more than that; None for no limit.
         known: Values of further keys, which are there already.
-        close: Release what ``fetch`` opened on the loop.
+        close: Release what ``fetch`` opened on the loop; what it raises is raised by ``stop``.
     """
 
     def __init__(
@@ -51,6 +51,7 @@ class Fetcher(Generic[K, T]):
             self._futures[key].set_result(value)
         self._fetch = fetch
         self._close = close
+        self._unclosed: Exception | None = None
         self._width = width
         self._in_order = in_order
         self._lookahead = lookahead
@@ -83,6 +84,8 @@ class Fetcher(Generic[K, T]):
         """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
         self._post(self._stopped.set)
         self._thread.join(timeout)
+        if self._unclosed is not None:
+            raise self._unclosed
 
     def _post(self, function: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: every future is settled
@@ -110,8 +113,14 @@ class Fetcher(Generic[K, T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            if self._close is not None:
+            await self._release()
+
+    async def _release(self) -> None:
+        if self._close is not None:
+            try:
                 await self._close()
+            except Exception as error:  # noqa: BLE001  belongs to whoever stops this
+                self._unclosed = error
 
     async def _work(self, queue: OrderedDict[K, None]) -> None:
         while queue:

@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -20,6 +21,7 @@ from pytest_upskill.models import Model
 from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
+from pytest_upskill.providers.given import GivenClient, raised
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.sandbox import SandboxError
 from pytest_upskill.settings import SETTINGS, Settings
@@ -85,8 +87,19 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         judge=config.stash[SETTINGS].judge,
         clear=_is_clear if settings.early_stop else None,
     )
-    config.add_cleanup(fetcher.stop)
+    config.add_cleanup(partial(_stop, fetcher, config))
     return fetcher
+
+
+def _stop(fetcher: Fetcher[Key, Answer], config: pytest.Config) -> None:
+    """Stop fetching; a client that would not close has spoilt nothing, and is only told."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    try:
+        fetcher.stop()
+    except* Exception as unclosed:  # noqa: BLE001  an SDK's or a plugin's
+        for error in unclosed.exceptions:
+            if reporter is not None:
+                reporter.line(f"upskill: {error}", yellow=True)
 
 
 def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int, against: Arm) -> bool:
@@ -99,24 +112,42 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     """Find out who serves each model: a plugin, or an endpoint that models may share.
 
     Raises:
-        pytest.UsageError: Keys cannot be told apart.
+        pytest.UsageError: Keys cannot be told apart, or a plugin's hook is broken.
     """
     found: dict[Model, Host] = {}
     own: list[Model] = []
     for model in models:
-        client = config.hook.pytest_upskill_make_client(model=model, config=config)
+        client = _client(model, config)
         if client is None:
             own.append(model)
         else:
             found[model] = Host(
                 name=model.resolved,
                 url="",
-                open=_given(client),
+                open=_given(client, model),
                 # Under the name of a vendor's model its answers could pass for the vendor's.
                 recorded=model.provider not in _BUILT_IN,
                 given=True,
             )
     return found | _own_hosts(own, config.stash[SETTINGS])
+
+
+def _client(model: Model, config: pytest.Config) -> Client | None:
+    """Have a plugin make the client of a model, None where no plugin serves it."""
+    hook = f"{model.resolved}: the hook pytest_upskill_make_client"
+    try:
+        client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
+    except (pytest.UsageError, pytest.exit.Exception):
+        raise
+    except Exception as error:  # noqa: BLE001  a plugin's
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: mend it there") from None
+    lacking = [name for name in ("complete", "aclose") if not hasattr(client, name)]
+    if client is not None and lacking:
+        raise pytest.UsageError(
+            f"{hook} gave {type(client).__name__}, which has no {' and no '.join(lacking)}: "
+            "return a client or None"
+        )
+    return client
 
 
 def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]:
@@ -151,8 +182,8 @@ def _opener(model: Model, endpoint: Endpoint, settings: Settings) -> Callable[[]
     return open_client
 
 
-def _given(client: Client) -> Callable[[], Client]:
-    return lambda: client
+def _given(client: Client, model: Model) -> Callable[[], Client]:
+    return lambda: GivenClient(client, model.resolved)
 
 
 def _problems(

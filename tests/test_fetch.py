@@ -211,6 +211,18 @@ def test_what_came_before_the_stop_stays(source: Source) -> None:
     assert fetcher.result(3) == value == 9
 
 
+def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:
+    async def cling() -> None:
+        raise LookupError("it stays")
+
+    fetcher = Fetcher([KEYS], source.fetch, width=2, close=cling)
+
+    with pytest.raises(LookupError, match="it stays"):
+        fetcher.stop(PATIENCE_S)
+
+    assert fetcher.future(0).cancelled()
+
+
 def test_nothing_to_fetch_is_no_trouble(source: Source) -> None:
     fetcher: Fetcher[int, int] = Fetcher([], source.fetch, width=2, close=source.close)
 

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+from fnmatch import fnmatchcase
+
 import pytest
 
+from pytest_upskill.ledger import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 
 CLIENT = """
@@ -14,16 +17,27 @@ CLIENT = """
         async def complete(self, request):
             if self.name == "mute":
                 raise ProviderError("parrot: it does not speak")
+            if self.name == "clumsy":
+                raise ValueError("a bug\\nin two lines")
+            if self.name == "terse":
+                return "37"
             text = "37" if request.skill else "polly"
             return Completion(
                 text=text, input_tokens=5, output_tokens=1, served_model=f"parrot-{self.name}"
             )
 
         async def aclose(self):
-            print("closed", file=open("closed.txt", "a"))
+            if self.name == "clinging":
+                raise ValueError("it stays")
+            with open("closed.txt", "a") as file:
+                print("closed", file=file)
 
     def pytest_upskill_make_client(model, config):
         assert config.rootpath
+        if model.name == "keyless":
+            return {}["PARROT_KEY"]
+        if model.name == "stuffed":
+            return object()
         if model.provider == "parrot":
             return Parrot(model.name)
 """
@@ -63,11 +77,64 @@ def test_a_plugin_leaves_other_models_to_others(run: Run, write_skill: WriteSkil
     result.assert_outcomes(passed=6)
 
 
-def test_what_a_client_raises_is_an_error_of_the_trial(run: Run, write_skill: WriteSkill) -> None:
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("mute", "parrot: it does not speak"),
+        (
+            "clumsy",
+            "parrot:clumsy: complete() of its client raised ValueError: a bug *(conftest.py:11)",
+        ),
+        ("terse", "parrot:terse: complete() of its client gave str: return a Completion"),
+    ],
+)
+def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
+    run: Run, write_skill: WriteSkill, name: str, said: str
+) -> None:
     write_skill()
 
-    result = run("--upskill-models", "parrot:mute", "skills")
+    result = run("--upskill-models", f"parrot:{name}", "skills")
 
+    assert result.ret == NOT_MEASURED
     assert result.parseoutcomes()["errors"] >= 1
-    result.stdout.fnmatch_lines(["parrot: it does not speak"])
+    (line,) = (line for line in result.outlines if line.startswith("parrot:"))
+    assert fnmatchcase(line, said)
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", "parrot:clinging,parrot:grey", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=6)
+    assert result.outlines[-1] == (
+        "upskill: parrot:clinging: aclose() of its client raised ValueError: it stays "
+        "(conftest.py:21): no answer is lost"
+    )
+    assert (pytester.path / "closed.txt").read_text() == "closed\n"
+    result.stderr.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("name", "problem"),
+    [
+        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:28): mend it there"),
+        ("stuffed", "gave object, which has no complete and no aclose: return a client or None"),
+    ],
+)
+def test_a_broken_hook_is_refused_in_one_line(
+    run: Run, write_skill: WriteSkill, name: str, problem: str
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", f"parrot:{name}", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert [line for line in result.errlines if line] == [
+        f"ERROR: parrot:{name}: the hook pytest_upskill_make_client {problem}"
+    ]
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")

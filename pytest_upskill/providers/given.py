@@ -1,0 +1,67 @@
+"""A client that a plugin made: what is wrong with it is told in one line."""
+
+from __future__ import annotations
+
+import os
+import traceback
+
+from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.providers import Client
+
+_CALLERS = frozenset({"pytest_upskill", "pluggy"})
+
+
+class GivenClient:
+    """Passes on what a plugin's client answers, and its mistakes as errors of the provider.
+
+    Args:
+        client: The plugin's.
+        name: What to call it.
+    """
+
+    def __init__(self, client: Client, name: str) -> None:
+        self._client = client
+        self._name = name
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            ProviderError: There is no usable reply, or the client is broken.
+        """
+        try:
+            completion: object = await self._client.complete(request)
+        except ProviderError:
+            raise
+        except Exception as error:
+            raise ProviderError(
+                f"{self._name}: complete() of its client raised {raised(error)}"
+            ) from error
+        if not isinstance(completion, Completion):
+            what = type(completion).__name__
+            raise ProviderError(
+                f"{self._name}: complete() of its client gave {what}: return a Completion"
+            )
+        return completion
+
+    async def aclose(self) -> None:
+        """Close the connections.
+
+        Raises:
+            ProviderError: They would not close.
+        """
+        try:
+            await self._client.aclose()
+        except Exception as error:
+            raise ProviderError(
+                f"{self._name}: aclose() of its client raised {raised(error)}: no answer is lost"
+            ) from error
+
+
+def raised(error: Exception) -> str:
+    """Write what a plugin's code raised, and where it was called, in one line."""
+    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _CALLERS:
+            return f"{said} ({os.path.relpath(frame.f_code.co_filename)}:{line})"
+    return said
