@@ -262,6 +262,8 @@ def _skipped(item: TrialItem) -> bool:
 
 def _unasked(case: Case, settings: Settings) -> str | None:
     """Say why a case is nothing to ask a model."""
+    if foreign := case.foreign(model.label for model in settings.models):
+        return foreign
     only_statements = all(isinstance(check, Judge) for check in case.checks)
     if case.skip is None and only_statements and settings.judge is None:
         return (

@@ -1,29 +1,46 @@
-"""``--upskill-lint``: one item for each case file, red with all that is wrong with it."""
+"""``--upskill-lint``: an item for each case file, red with all that is wrong, and for no file."""
 
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_upskill import CASE_FILE
 from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import extensions_of, languages_of
 from pytest_upskill.formats.bundle import deeper_references
-from pytest_upskill.formats.load import SkillError, load_skill, skill_folder
+from pytest_upskill.formats.load import SkillError, has_cases, load_skill, skill_folder
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.items import shown
 from pytest_upskill.lint import findings
+from pytest_upskill.options import value_of
+from pytest_upskill.settings import models_of
+from pytest_upskill.skill import Skill
 
 
 class LintFailed(Exception):  # noqa: N818  a verdict about a file, not an error of the code
     """There is something to mend; the message is every finding, one a line."""
 
 
+class CaselessSkills:
+    """Collects the skills that no case file leads to."""
+
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Take a ``SKILL.md`` in the place of its cases."""
+        if file_path.name == "SKILL.md" and not has_cases(file_path.parent):
+            return LintFile.from_parent(parent, path=file_path)
+        return None
+
+
 class LintFile(pytest.File):
-    """A case file that is looked at, and not run."""
+    """A case file, or a ``SKILL.md`` without one, that is looked at, and not run."""
 
     def collect(self) -> Iterator[LintItem]:
         """Make its one item."""
@@ -43,6 +60,8 @@ class LintItem(pytest.Item):
             )
         except SkillError as error:
             raise LintFailed(str(error)) from None
+        for line, what in self._unmeasured(skill):
+            warnings.warn_explicit(pytest.PytestWarning(what), None, path, line)
         lines = [
             *skill.warnings,
             *self._deeper_references(),
@@ -50,6 +69,16 @@ class LintItem(pytest.Item):
         ]
         if lines:
             raise LintFailed("\n".join(lines))
+
+    def _unmeasured(self, skill: Skill) -> Iterator[tuple[int, str]]:
+        """Say in which line what will not be measured, which may be as it is meant."""
+        if self.path.name == "SKILL.md":
+            yield 1, f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
+        if value_of(self.config, "models"):
+            labels = [model.label for model in models_of(self.config)]
+            for case in skill.cases:
+                if foreign := case.foreign(labels):
+                    yield case.line, f"{case.id}: {foreign}"
 
     def _deeper_references(self) -> Iterator[str]:
         folder = skill_folder(self.path)
@@ -59,10 +88,11 @@ class LintItem(pytest.Item):
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """Print the findings alone."""
-        if isinstance(excinfo.value, LintFailed):
+        # A warning comes as an exception where -W error asks for that.
+        if isinstance(excinfo.value, LintFailed | pytest.UsageError | pytest.PytestWarning):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
-    def reportinfo(self) -> tuple[os.PathLike[str] | str, int | None, str]:
+    def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Name the file; its findings have their own lines."""
-        return Path(self.path), None, f"lint {shown(self.path, self.config)}"
+        return Path(self.path), 0, f"lint {shown(self.path, self.config)}"

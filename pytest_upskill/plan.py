@@ -60,6 +60,9 @@ def plan(
 ) -> Iterator[Trial]:
     """Make the trials of a skill: arms side by side, so that both meet the same weather.
 
+    A case that is for none of the models has trials on all of them, to be skipped where they are
+    seen; on some of them, it has trials on those alone.
+
     Args:
         skill: The skill and its cases.
         models: Every model chosen for this run.
@@ -75,9 +78,8 @@ def plan(
         blocks["old_skill"] = _skill_block(skill.before)
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
-        for model in models:
-            if case.models is not None and model.label not in case.models:
-                continue
+        meant = [model for model in models if not case.foreign([model.label])]
+        for model in meant or models:
             for arm, block in blocks.items():
                 yield Trial(
                     skill=skill,

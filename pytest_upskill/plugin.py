@@ -170,7 +170,11 @@ def pytest_configure(config: pytest.Config) -> None:
         with long_lived():
             from pytest_upskill.run import start
         start(config)
-    elif not config.getoption("upskill_lint"):
+    elif config.getoption("upskill_lint"):
+        from pytest_upskill.lint_items import CaselessSkills
+
+        config.pluginmanager.register(CaselessSkills(), "upskill-caseless-skills")
+    else:
         _refuse_without_models(config)
         return
     config.pluginmanager.register(NamedSkills(), "upskill-named-skills")

@@ -117,7 +117,7 @@ class Settings:
         """
         min_pass_rate = rate(config, "min_pass_rate")
         return cls(
-            models=_models(config),
+            models=models_of(config),
             judge=_judge(config),
             runs=positive(config, "runs", 1),
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
@@ -147,7 +147,12 @@ class Settings:
         )
 
 
-def _models(config: pytest.Config) -> tuple[Model, ...]:
+def models_of(config: pytest.Config) -> tuple[Model, ...]:
+    """Read the models.
+
+    Raises:
+        pytest.UsageError: There is none, or one that cannot be read.
+    """
     try:
         models = parse_models(
             value_of(config, "models"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -29,6 +29,12 @@ class Case:
     """Line of the case in its file, from 1."""
     skip: str | None = None
     """Why nobody is asked: what the case needs and one answer to one question has not."""
+
+    def foreign(self, labels: Iterable[str]) -> str | None:
+        """Say that the case is for none of the models of these labels, None where it is."""
+        if self.models is None or not set(labels).isdisjoint(self.models):
+            return None
+        return f"it is for {', '.join(self.models)} only: choose one of these with --upskill-models"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

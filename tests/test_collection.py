@@ -85,6 +85,21 @@ def test_a_case_runs_on_the_models_it_names_only(run_once: Run, write_skill: Wri
     assert [name.partition("[")[2] for name in ids] == ["other-with_skill]", "other-without_skill]"]
 
 
+def test_a_case_for_none_of_the_models_is_skipped_on_all_of_them(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(CASE, CASE | {"id": "hard", "models": ["haiku", "opus"]})
+
+    result = run("--upskill-models", "offline,other=offline", "-rs", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=6, skipped=4)
+    reason = "it is for haiku, opus only: choose one of these with --upskill-models"
+    skipped = [line for line in result.outlines if line.startswith("SKIPPED")]
+    assert skipped
+    assert all(line.endswith(f"skills/billing/skill_meta.json: {reason}") for line in skipped)
+
+
 def test_skills_are_collected_beside_ordinary_tests(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:

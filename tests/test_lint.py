@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -125,6 +126,86 @@ def test_files_that_only_a_reference_refers_to_are_told_once(
         "skills/billing/references/fees.md:2:12: refers to 'references/deep.md', "
         "which is not in context: name it in SKILL.md"
     )
+
+
+def test_a_skill_without_cases_is_looked_at_too_and_is_a_warning(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill() / "skill_meta.json").unlink()
+
+    result = run(*LINT, "-W", "default")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=1, warnings=1)
+    result.stdout.fnmatch_lines(
+        ["*skills/billing/SKILL.md:1: PytestWarning: billing has no cases: write them into *"]
+    )
+
+
+def test_a_skill_without_cases_is_red_where_something_is_wrong_with_it(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill(body="See references/none.md.\n", name="Bad") / "skill_meta.json").unlink()
+
+    result = run_once("--upskill-lint", "skills", "-W", "ignore")
+
+    result.assert_outcomes(failed=1)
+    assert findings(result)[0].startswith("skills/Bad/SKILL.md:2:")
+
+
+@pytest.mark.parametrize("place", ["skills/billing", "skills/billing/evals", "evals"])
+def test_cases_in_any_of_their_places_are_cases(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, place: str
+) -> None:
+    (write_skill() / "skill_meta.json").unlink()
+    file = pytester.path / place / "evals.json"
+    file.parent.mkdir(exist_ok=True)
+    evals = [{"id": 1, "prompt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}]
+    file.write_text(json.dumps({"skill_name": "billing", "evals": evals}), "utf-8")
+
+    result = run_once("--upskill-lint", "-v")
+
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"{place}/evals.json::lint PASSED*"])
+
+
+@pytest.mark.parametrize(
+    ("chosen", "warnings"),
+    [([], 0), (["--upskill-models=haiku"], 0), (["--upskill-models=offline"], 1)],
+)
+def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
+    run: Run, write_skill: WriteSkill, chosen: list[str], warnings: int
+) -> None:
+    write_skill(case() | {"models": ["haiku", "opus"]}, case("b", f"{QUESTION}?"))
+
+    result = run(*LINT, *chosen, "-W", "default")
+
+    result.assert_outcomes(passed=1, warnings=warnings)
+    told = [line for line in result.outlines if "a: it is for haiku, opus only: choose" in line]
+    assert len(told) == warnings
+
+
+def test_who_wants_no_warnings_has_each_as_a_failure_of_one_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill() / "skill_meta.json").unlink()
+
+    result = run_once(*LINT, "-W", "error")
+
+    result.assert_outcomes(failed=1)
+    start = next(place for place, line in enumerate(result.outlines) if line.startswith("___"))
+    assert result.outlines[start + 1].startswith("billing has no cases: write them into ")
+    assert result.outlines[start + 2].startswith("===")
+
+
+def test_models_that_cannot_be_read_are_one_line(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill()
+
+    result = run_once(*LINT, "--upskill-models", "mystery")
+
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["--upskill-models: cannot tell the provider of model 'mystery'*"])
+    result.stdout.no_fnmatch_line("*Traceback*")
 
 
 def test_files_that_cannot_be_read_are_red_one_item_each(run: Run, write_skill: WriteSkill) -> None:

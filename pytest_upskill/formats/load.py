@@ -11,7 +11,7 @@ from pathlib import Path, PurePath
 from stat import S_ISREG
 from typing import Any
 
-from pytest_upskill import CASE_FILE
+from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.bundle import read_bundle
 from pytest_upskill.formats.evals import read_evals
@@ -38,7 +38,8 @@ def load_skill(
     """Read a case file and the ``SKILL.md`` that it belongs to.
 
     Args:
-        case_file: A ``skill_meta.json``, or an ``evals.json`` or its like.
+        case_file: A ``skill_meta.json``, or an ``evals.json`` or its like; the ``SKILL.md`` itself,
+            to have the skill without cases.
         shown: How messages write its path, such as relative to pytest's root; as given if None.
         extensions: What plugins add to the format.
 
@@ -102,6 +103,14 @@ def skill_folder(case_file: Path) -> Path:
     return next(found, folder.parent)
 
 
+def has_cases(folder: Path) -> bool:
+    """Tell whether there is a file of cases, in any of its places, for the skill in a folder."""
+    places = [folder / CASE_FILE]
+    for other in (folder, folder / "evals", folder.parent.parent / "evals"):
+        places += [other / name for name in EVALS_FILES]
+    return any(file.exists() and skill_folder(file) == folder for file in places)
+
+
 def _head(path: Path) -> str:
     with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
         return file.read(4096)
@@ -112,6 +121,8 @@ def _cases(
     case_file: Path, folder: Path, skills: Collection[str], extensions: Extensions
 ) -> tuple[tuple[Case, ...], GateRule, Sequence[Problem]]:
     """Read a case file by the reader that its name asks for: cases, gate and warnings."""
+    if case_file.name == "SKILL.md":
+        return (), GateRule(), ()
     text = _text(case_file)
     if case_file.name == CASE_FILE:
         read_schema = partial(_read_schema, folder)
