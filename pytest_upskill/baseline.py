@@ -59,6 +59,8 @@ class Baseline:
     skill: str
     model: str
     """Label of the model."""
+    path: str
+    """Node id of the case file: its path from pytest's rootdir."""
     resolved: str
     """What the label stood for."""
     served: tuple[str, ...]
@@ -142,6 +144,7 @@ def _text(baseline: Baseline) -> str:
         "format": FORMAT,
         "skill": baseline.skill,
         "model": baseline.model,
+        "path": baseline.path,
         "resolved": baseline.resolved,
         "served": baseline.served,
         "date": baseline.date,
@@ -173,6 +176,7 @@ def _baseline(value: Mapping[str, Any]) -> Baseline:
     return Baseline(
         skill=str(value["skill"]),
         model=str(value["model"]),
+        path=str(value["path"]),
         resolved=str(value["resolved"]),
         served=tuple(map(str, value["served"])),
         date=str(value["date"]),

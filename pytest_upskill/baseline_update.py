@@ -66,6 +66,7 @@ def baseline_of(cell: Cell) -> Baseline:
     return Baseline(
         skill=cell.skill,
         model=cell.model,
+        path=cell.path,
         resolved=cell.resolved,
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),

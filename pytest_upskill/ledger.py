@@ -8,7 +8,7 @@ from typing import Literal
 
 import pytest
 
-from pytest_upskill.baseline import Baseline, BaselineError, read_baselines
+from pytest_upskill.baseline import Baseline, BaselineError, baseline_file, read_baselines
 from pytest_upskill.baseline_update import Update, update_baselines
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate, decide_all
@@ -38,6 +38,8 @@ class Ledger:
         """Whether the run ends as not measured: nothing is red but what misses data."""
         self.baselines: list[Update] = []
         """What became of the baseline files, where they were to be updated."""
+        self.orphans: list[str] = []
+        """Baselines that are of nothing any more, a line each."""
         self._baselines = _baselines(settings)
         self._unmeasured = 0
         """Reports that are red only because runs are missing."""
@@ -72,6 +74,7 @@ class Ledger:
         finally:
             self.cells = self._sum_up()
             self.gates = self._decide()
+            self.orphans = list(self._orphans())
             session.testscollected += len(self.gates)
             for gate in self.gates:
                 self._emit(gate)
@@ -94,6 +97,16 @@ class Ledger:
             return [Gate(cell=cell, outcome="skipped", text=text) for cell in self.cells]
         compared = self._baselines if self._settings.compare == "baseline" else None
         return decide_all(self.cells, self._settings, compared)
+
+    def _orphans(self) -> Iterator[str]:
+        """Name the baselines of skills that are gone; what did not run now may well be there."""
+        skills = {cell.path: cell.skill for cell in self.cells}
+        for key, baseline in self._baselines.items():
+            gone = not (self._config.rootpath / baseline.path).exists()
+            if baseline.skill not in skills.values() and (gone or baseline.path in skills):
+                what = "is gone" if gone else f"is of {skills[baseline.path]} now"
+                file = baseline_file(self._settings.baselines, *key)
+                yield f"{' on '.join(key)}: {baseline.path} {what}: delete the baseline, {file}"
 
     def _emit(self, gate: Gate) -> None:
         """Report a gate as pytest reports an item, so that every consumer of reports sees it."""

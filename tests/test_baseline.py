@@ -169,6 +169,56 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
     )
 
 
+@pytest.mark.parametrize("option", [COMPARE, UPDATE])
+def test_a_baseline_whose_cases_are_gone_is_named_and_one_that_did_not_run_is_not(
+    script: Script, run_once: Run, recorded: Path, option: str
+) -> None:
+    for name, path in (("sql", "skills/sql/skill_meta.json"), ("xml", "skills/csv/SKILL.md")):
+        text = recorded.read_text("utf-8").replace('"csv"', f'"{name}"')
+        file = recorded.parent.parent / name / recorded.name
+        file.parent.mkdir()
+        file.write_text(text.replace("skills/csv/skill_meta.json", path), "utf-8")
+
+    result = run_once(*script(**GOOD), option, LENIENT)
+
+    assert result.ret == pytest.ExitCode.OK
+    gone = [line for line in result.outlines if "is gone" in line]
+    orphan = recorded.parent.parent / "sql" / recorded.name
+    assert gone == [
+        f"sql on haiku: skills/sql/skill_meta.json is gone: delete the baseline, {orphan}"
+    ]
+
+
+def test_a_baseline_under_the_former_name_of_a_skill_is_named(
+    script: Script, run_once: Run, recorded: Path
+) -> None:
+    args = script(**GOOD)
+    file = recorded.parent.parent / "sheets" / recorded.name
+    file.parent.mkdir()
+    file.write_text(recorded.read_text("utf-8").replace('"csv"', '"sheets"'), "utf-8")
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    path = "skills/csv/skill_meta.json"
+    result.stdout.fnmatch_lines(
+        [f"sheets on haiku: {path} is of csv now: delete the baseline, {file}"]
+    )
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_skill_that_moved_has_its_baseline_still(
+    script: Script, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    args = script(**GOOD)
+    (pytester.path / "skills" / "csv").rename(pytester.path / "skills" / "tables")
+
+    result = run_once(*args, COMPARE, LENIENT, "-W", "ignore")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(["csv on haiku: 19/20 with the skill, baseline 19/20, p = *"])
+    result.stdout.no_fnmatch_line("*is gone*")
+
+
 @pytest.mark.usefixtures("recorded")
 def test_a_model_that_changed_makes_a_regression_a_warning(script: Script, run_once: Run) -> None:
     args = script(one="---------- ++++++++++", two="++++++++++ ----------")

@@ -62,6 +62,8 @@ class Terminal:
             )
         for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
             write(terminalreporter, note)
+        for orphan in self._ledger.orphans:
+            write(terminalreporter, orphan)
         if self._ledger.not_measured:
             text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
             write(terminalreporter, text, yellow=True)
