@@ -62,6 +62,8 @@ class Cell:
     """Git ref whose skill is compared with; empty for none."""
     history: str = ""
     """Why that is not done; empty where it is."""
+    skipped: tuple[str, ...] = ()
+    """Cases that were not run, or not in every arm."""
 
     @property
     def missing(self) -> int:

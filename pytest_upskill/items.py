@@ -170,6 +170,12 @@ class TrialItem(pytest.Item):
             result=self.result,
         )
 
+    def names(self) -> tuple[str, str, str, str]:
+        """Name case file, skill, model and case, all there is to say of a trial that is skipped."""
+        trial = self.trial
+        path = self.parent.nodeid if self.parent else ""
+        return path, trial.skill.name, trial.model.label, trial.case.id
+
     def missed_answers(self) -> list[tuple[str, str]]:
         """Quote the answers that missed, each once, as sections of a report."""
         runs = self.result.runs if self.result else ()
@@ -192,6 +198,8 @@ class TrialReports:
             if report.when == "call":
                 # Not through the item, which would pile them up where a trial is run again.
                 report.sections += item.missed_answers()
+        elif report.skipped and isinstance(item, TrialItem):
+            report.upskill_skipped = item.names()  # type: ignore[attr-defined]
         return report
 
     @pytest.hookimpl(wrapper=True)

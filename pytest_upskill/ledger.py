@@ -34,6 +34,8 @@ class Ledger:
         self.cells: list[Cell] = []
         """In the order of case files and chosen models."""
         self._records: dict[str, TrialRecord] = {}
+        self._skipped: set[tuple[str, str, str, str]] = set()
+        """Case file, skill, model and case of every trial that was."""
         self.not_measured = False
         """Whether the run ends as not measured: nothing is red but what misses data."""
         self.baselines: list[Update] = []
@@ -50,6 +52,15 @@ class Ledger:
         if record is not None:
             self._records[report.nodeid] = record
             self._unmeasured += report.failed and report.when == "setup"
+        if names := getattr(report, "upskill_skipped", None):
+            self._skipped.add(tuple(names))
+
+    @property
+    def unmeasured(self) -> list[tuple[str, str]]:
+        """Skills and models where every trial was skipped, so that there is no cell."""
+        cells = {(cell.path, cell.model) for cell in self.cells}
+        skipped = {(skill, m) for path, skill, m, _ in self._skipped if (path, m) not in cells}
+        return sorted(skipped)
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
@@ -87,9 +98,26 @@ class Ledger:
             self._records.values(), key=lambda r: (r.path, models[r.result.model], r.index)
         )
         return [
-            _cell(list(group))
+            self._cell(list(group))
             for _, group in groupby(records, key=lambda r: (r.path, r.result.model))
         ]
+
+    def _cell(self, records: list[TrialRecord]) -> Cell:
+        first = records[0]
+        cell = first.path, first.result.model
+        skipped = {case for path, _, model, case in self._skipped if (path, model) == cell}
+        return Cell(
+            path=first.path,
+            skill=first.result.skill,
+            model=first.result.model,
+            resolved=first.result.resolved,
+            gate=first.gate,
+            planned=first.planned,
+            ref=first.ref,
+            history=first.history,
+            skipped=tuple(sorted(skipped)),
+            trials=tuple(record.result for record in records),
+        )
 
     def _decide(self) -> list[Gate]:
         if self._settings.shard is not None:
@@ -146,18 +174,3 @@ def _baselines(settings: Settings) -> dict[tuple[str, str], Baseline]:
     except BaselineError as error:
         raise pytest.UsageError(str(error)) from None
     return {(baseline.skill, baseline.model): baseline for baseline in found}
-
-
-def _cell(records: list[TrialRecord]) -> Cell:
-    first = records[0]
-    return Cell(
-        path=first.path,
-        skill=first.result.skill,
-        model=first.result.model,
-        resolved=first.result.resolved,
-        gate=first.gate,
-        planned=first.planned,
-        ref=first.ref,
-        history=first.history,
-        trials=tuple(record.result for record in records),
-    )

@@ -29,6 +29,7 @@ def test_shares_make_the_report_of_the_whole_run(
         {"id": f"case-{n}", "input": "What is the budget?", "expected": {"contains": word}}
         for n, word in enumerate(["37", "attempts", "billing", "no such word", "retry"])
     ]
+    cases.append(cases[0] | {"id": "for-others", "models": ["haiku"]})
     folder = write_skill(*cases)
     (folder / "skill_meta.json").write_text(json.dumps({"cases": cases}, indent=1), "utf-8")
     write_skill(name="csv")
@@ -42,6 +43,7 @@ def test_shares_make_the_report_of_the_whole_run(
 
     whole, merged = (read_json(Path(f"{name}.json").read_bytes()) for name in ("whole", "merged"))
     assert code == main(["whole.json"])
+    assert [each.skipped for each in whole.cells] == [("for-others",)] * 2 + [()] * 2
     assert [without_times(each) for each in merged.cells] == [
         without_times(each) for each in whole.cells
     ]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
@@ -60,6 +61,44 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
         "    half-of-the-checks",
         "           0/3->0/3   +0                     0.0->1.0/2.0  59->118 x2.00",
     ]
+
+
+SKIPPED = {"id": "in-c", "input": "Add in C.", "expected": {"compile": "c"}}
+
+
+def test_verbose_shows_which_cases_were_not_measured(
+    run: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))
+    write_skill(GREEN, SKIPPED, SKIPPED | {"id": "a-kernel", "models": ["haiku"]})
+
+    result = run("--upskill-models", "offline", "-v", "skills")
+
+    assert summary(result)[2:8] == [
+        "billing",
+        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->118 x2.00",
+        "    green  0/1->1/1   +100                           0.0->1.0/1.0  59->118 x2.00",
+        "    a-kernel",
+        "           skipped",
+        "    in-c   skipped",
+    ]
+
+
+@pytest.mark.parametrize("others", [[GREEN], []])
+def test_a_skill_of_which_every_case_was_skipped_is_not_passed_over(
+    run: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
+    others: list[dict[str, object]],
+) -> None:  # fmt: skip
+    monkeypatch.setenv("PATH", str(tmp_path))
+    write_skill(SKIPPED)
+    if others:
+        write_skill(*others, name="another")
+
+    result = run("--upskill-models", "offline", "skills")
+
+    result.stdout.fnmatch_lines(
+        ["billing on offline: not measured, as every case was skipped: -rs says why"]
+    )
 
 
 def test_characters_that_are_two_columns_wide_keep_the_figures_in_line(

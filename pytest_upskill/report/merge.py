@@ -62,7 +62,12 @@ def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
                 raise ReportError(
                     f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
                 )
-    return replace(first, trials=tuple(_ordered(chain.from_iterable(c.trials for _, c in parts))))
+    cells = [cell for _, cell in parts]
+    return replace(
+        first,
+        trials=tuple(_ordered(chain.from_iterable(cell.trials for cell in cells))),
+        skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
+    )
 
 
 def _difference(one: Cell, other: Cell) -> str | None:

@@ -45,9 +45,23 @@ class Terminal:
             write(terminalreporter, update.text, red=update.refused)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        cells = self._ledger.cells
-        if not cells or config.get_verbosity() < 0:
+        if config.get_verbosity() < 0:
             return
+        if self._ledger.cells:
+            self._table(terminalreporter, config)
+        for skill, model in self._ledger.unmeasured:
+            text = f"{skill} on {model}: not measured, as every case was skipped: -rs says why"
+            write(terminalreporter, text, yellow=True)
+        for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
+            write(terminalreporter, note)
+        for orphan in self._ledger.orphans:
+            write(terminalreporter, orphan)
+        if self._ledger.not_measured:
+            text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
+            write(terminalreporter, text, yellow=True)
+
+    def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        cells = self._ledger.cells
         failed = {gate.nodeid for gate in self._ledger.gates if gate.outcome == "failed"}
         arms = (
             "without -> old -> with" if any(cell.old_skill for cell in cells) else "without -> with"
@@ -60,13 +74,6 @@ class Terminal:
             terminalreporter.line(
                 line, red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
-        for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
-            write(terminalreporter, note)
-        for orphan in self._ledger.orphans:
-            write(terminalreporter, orphan)
-        if self._ledger.not_measured:
-            text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
-            write(terminalreporter, text, yellow=True)
 
 
 def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
