@@ -1,4 +1,4 @@
-"""``--upskill-lint``: an item for each case file, red with all that is wrong, and for no file."""
+"""``--upskill-lint``: an item for each case file, red with all that is wrong with it."""
 
 from __future__ import annotations
 

@@ -82,9 +82,10 @@ class Prices:
             return 0.0
         if model.label in self._own:
             return self._own[model.label].of(input_tokens, output_tokens, cache_read=cache_read)
-        # A server of one's own may serve a model of a vendor's name at any price; most are known
-        # for that before the list is imported.
-        if not self._listed or (model.base_url or "https:").startswith("http:"):
+        # A server of one's own may serve a model of a vendor's name at any price. The list tells
+        # vendors by their URLs, all https; what is not need not wait for its import.
+        own_server = model.base_url is not None and not model.base_url.startswith("https:")
+        if own_server or not self._listed:
             return None
         from genai_prices import Usage, calc_price
 
