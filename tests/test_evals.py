@@ -10,7 +10,7 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.checks import Contains
+from pytest_upskill.checks import Contains, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.problems import BadFile
@@ -31,6 +31,8 @@ SAYS_HI = (Judge(statement="Says hi"),)
             {"id": "1", "question": "Say hi", "expected_behavior": ["Says hi"],
              "environment": {}}]},
         {"tests": [{"id": 1, "input": "Say hi", "expected": ["Says hi"]}]},
+        {"evals": [{"id": 1, "user_request": "Say hi", "expected_activation": "csv",
+                    "expected_behavior": "Says hi"}]},
         {"skills": ["csv"], "id": 1, "query": "Say hi", "expected_behavior": ["Says hi"]},
         {"skill": "csv", "output_evals": [
             {"name": "1", "prompt": "Say hi", "expected_behaviors": ["Says hi"]}]},
@@ -43,8 +45,8 @@ SAYS_HI = (Judge(statement="Says hi"),)
         {"evals": [{"id": 1, "prompt": "Say hi", "assertions": [
             {"id": "a", "text": "Says hi", "passed": True, "evidence": "hi"}]}]},
     ],
-    ids=["agentskills.io", "skill-creator", "bare list", "flat list", "cases", "tests", "one case",
-         "output_evals", "judge", "named", "dimensions", "graded"],
+    ids=["agentskills.io", "skill-creator", "bare list", "flat list", "cases", "tests", "routed",
+         "one case", "output_evals", "judge", "named", "dimensions", "graded"],
 )  # fmt: skip
 def test_a_file_of_each_family_holds_the_same_case(document: Any) -> None:
     (case,) = read(document).cases
@@ -89,6 +91,42 @@ def test_a_description_of_the_answer_counts_where_nothing_else_does() -> None:
     assert read_one(assertions=[], expected_output="A greeting").checks == (
         Judge(statement="The answer fits this: A greeting"),
     )
+
+
+def test_a_key_may_say_what_is_looked_for() -> None:
+    case = read_one(
+        must_contain=["hi", {"regex": "h."}],
+        must_not_contain=["yo", {"regex": "y."}],
+        expected_output_contains="you",
+        required_regex=["y.u"],
+        forbidden_regex=["s.r"],
+        checks=[{"type": "contains", "value": "there"}],
+    )
+
+    assert set(case.checks) == {
+        *(Contains(text=text) for text in ("there", "hi", "you")),
+        *(Regex(pattern=pattern) for pattern in ("h.", "y.u")),
+        NotContains(text="yo"),
+        *(NotRegex(pattern=pattern) for pattern in ("y.", "s.r")),
+    }
+
+
+def test_a_key_may_say_how_to_read_its_words() -> None:
+    case = read_one(
+        must_include=["a greeting"],
+        must_not_include=["a name"],
+        expected_output_characteristics=["one line"],
+        failure_conditions=["shouting"],
+        anti_expectations=["Does not shout"],
+    )
+
+    assert {check.statement for check in case.checks if isinstance(check, Judge)} == {
+        "The answer includes this: a greeting",
+        "The answer does not include this: a name",
+        "The answer has this: one line",
+        "The answer does not do this: shouting",
+        "Does not shout",
+    }
 
 
 def test_expected_may_map_checks_to_values() -> None:
@@ -169,6 +207,8 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
          "f:4:17: [0].assertions: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": ["b", 1]}],
          "f:6:4: [0].assertions[1]: must be text or an object, got 1"),
+        ([{"prompt": "a", "must_contain": ["b", 1]}],
+         "f:6:4: [0].must_contain[1]: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": [{"name": ""}]}],
          "f:5:4: [0].assertions[0]: says nothing: add 'text'"),
         ([{"prompt": "a", "assertions": [{"type": "contains", "value": ""}]}],
@@ -189,7 +229,8 @@ def test_all_defects_of_a_file_are_told_at_once() -> None:
 KEYS = st.sampled_from(
     ["evals", "cases", "tests", "id", "name", "prompt", "query", "question", "assertions",
      "expectations", "expected", "expected_output", "expected_behavior", "expected_skill",
-     "should_trigger", "should_not_trigger", "trigger_evals", "turns", "type", "text", "value",
+     "should_trigger", "should_not_trigger", "trigger_evals", "negative", "must_contain",
+     "required_regex", "must_include", "expected_activation", "turns", "type", "text", "value",
      "pattern", "flags", "file", "negate", "must_not", "ground_truth", "context", "rubric", "tags",
      "files", "x"]
 )  # fmt: skip

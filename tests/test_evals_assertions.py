@@ -43,6 +43,7 @@ def skip(*assertions: Any) -> str | None:
          JsonSchema(schema={"type": "object"})),
         ({"type": "quality", "text": "Says hi"}, Judge(statement="Says hi")),
         ({"statement": "Says hi"}, Judge(statement="Says hi")),
+        ({"type": "output_contains", "check": "Says hi"}, Judge(statement="Says hi")),
     ],
 )  # fmt: skip
 def test_what_a_program_can_check_is_a_check(assertion: Any, check: object) -> None:

@@ -38,6 +38,18 @@ def test_a_file_may_be_named_from_the_folder_of_the_cases(folder: Path) -> None:
     assert read(folder, "files/a.csv").files == {"files/a.csv": "1,2\n"}
 
 
+def test_a_file_may_be_named_from_a_folder_above(folder: Path) -> None:
+    assert read(folder, "csv/evals/files/a.csv").files == {"csv/evals/files/a.csv": "1,2\n"}
+
+
+def test_what_only_a_folder_above_has_is_not_in_the_skill(folder: Path) -> None:
+    (folder.parent / "README.md").write_text("# All skills", "utf-8")
+
+    case = read(folder, "README.md")
+
+    assert (case.files, case.skip) == ({}, "files: 'README.md' is not in the skill's folder")
+
+
 def test_a_folder_is_all_its_files_in_order_of_name(folder: Path) -> None:
     (folder / "evals" / "files" / "sub").mkdir()
     (folder / "evals" / "files" / "sub" / "b.csv").write_text("3", "utf-8")
@@ -60,6 +72,7 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
     ("name", "reason"),
     [
         ("none.csv", "files: 'none.csv' is not in the skill's folder"),
+        ("loop", "files: 'loop' is not in the skill's folder"),
         ("a.xlsx", "files: 'a.xlsx' is no UTF-8 text, and only text can be sent along"),
         ("nul.txt", "files: 'nul.txt' is no UTF-8 text, and only text can be sent along"),
         ("big.txt", "files: 'big.txt' is larger than 128 KiB"),
@@ -70,6 +83,7 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
 def test_a_file_that_cannot_be_sent_along_skips_the_case(
     folder: Path, name: str, reason: str
 ) -> None:
+    (folder / "loop").symlink_to(folder / "loop")
     (folder / "a.xlsx").write_bytes(b"PK\x03\x04\xff")
     (folder / "nul.txt").write_bytes(b"a\0b")
     (folder / "big.txt").write_bytes(b"a" * (MAX_FILE_BYTES + 1))

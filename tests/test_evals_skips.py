@@ -22,6 +22,10 @@ CHOSEN = "the skill is always in context, nobody chooses it"
          "deterministic_assertions: a single answer leaves commands nothing to look at"),
         ({"tool_assertions": [{"type": "tool-called"}]},
          "tool_assertions: a single answer calls no tools"),
+        ({"expected_activation": False}, f"expected_activation: {CHOSEN}"),
+        ({"expected_activation": "tsv"}, f"expected_activation is tsv: {CHOSEN}"),
+        ({"cmd": "python a.py"}, "cmd: a single answer runs no scripts"),
+        ({"expected_tool": "search"}, "expected_tool: a single answer calls no tools"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
         ({"workspace": "evals/repo"}, "workspace: a single answer has no workspace"),
     ],
@@ -35,6 +39,8 @@ def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: 
     [
         {"should_trigger": True},
         {"expected_skill": "csv"},
+        {"expected_activation": True, "must_not_activate": ["tsv"]},
+        {"expected_activation": "csv"},
         {"expected_skill": "tsv", "acceptable_skills": ["csv"]},
         {"expected_script": None, "tools": [], "environment": {}, "setup": ""},
     ],
@@ -50,6 +56,10 @@ def test_what_holds_by_itself_or_asks_for_nothing_skips_nothing(entry: Any) -> N
         ({"assertions": [], "expected_output": " "}, "nothing to check: add 'assertions'"),
         ({"should_trigger": True}, f"should_trigger: {CHOSEN}"),
         ({"expected_skill": "csv"}, f"expected_skill: {CHOSEN}"),
+        (
+            {"expected_activation": True, "expected_behavior": True},
+            f"expected_activation: {CHOSEN}",
+        ),
     ],
 )
 def test_a_case_with_nothing_to_check_is_skipped(entry: Any, reason: str) -> None:
@@ -62,6 +72,13 @@ def test_a_case_with_nothing_to_check_is_skipped(entry: Any, reason: str) -> Non
         [{"query": "Parse", "should_trigger": True}, {"query": "Sing", "should_trigger": False}],
         {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]},
         {"trigger_evals": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
+        {"positive": [{"id": 1, "prompt": "Parse", "expected": "trigger"}], "negative": ["Sing"]},
+        {
+            "evaluations": [
+                {"prompt": "Parse", "should_trigger": True},
+                {"prompt": "Sing", "should_trigger": False},
+            ]
+        },
     ],
 )
 def test_a_set_of_triggers_is_skipped_question_by_question(document: Any) -> None:
@@ -69,6 +86,12 @@ def test_a_set_of_triggers_is_skipped_question_by_question(document: Any) -> Non
 
     assert [case.input for case in cases] == ["Parse", "Sing"]
     assert {case.skip for case in cases} == {f"should_trigger: {CHOSEN}"}
+
+
+def test_nothing_may_be_asked_where_the_skill_is_not_wanted() -> None:
+    (case,) = read([{"id": "none", "prompt": "", "should_trigger": False}]).cases
+
+    assert (case.id, case.skip) == ("none", f"should_trigger: {CHOSEN}")
 
 
 def test_a_conversation_needs_no_question_of_its_own() -> None:

@@ -44,8 +44,7 @@ def checks_of(assertion: object) -> Checks:
     for words, why in _FEATURES:
         if not words.isdisjoint(kind.split("_")):
             raise Unsupported(f"{kind}: {why}")
-    text = next((assertion[key] for key in _STATEMENT_KEYS if assertion.get(key)), None)
-    if isinstance(text, str):
+    if text := _said(assertion, _STATEMENT_KEYS):
         return statements([text])
     if kind:
         raise Unsupported(f"{kind}: no such type of assertion is known")
@@ -55,6 +54,12 @@ def checks_of(assertion: object) -> Checks:
 def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
     """Make statements for a judge; blank ones say nothing."""
     return [Judge(statement=prefix + text.strip()) for text in texts if text.strip()]
+
+
+def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Tell the text of the first of ``keys`` that says something."""
+    value = next((assertion[key] for key in keys if assertion.get(key)), None)
+    return value if isinstance(value, str) else ""
 
 
 def _kind(assertion: Mapping[str, Any]) -> str:
@@ -73,6 +78,8 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
         if kind not in _MAKERS:
             raise Unsupported(f"{kind}: no such type of assertion is known")
     keys = (kind, kind.removeprefix("not_"), *_VALUE_KEYS)
+    if assertion.keys().isdisjoint((*keys, "negate")) and (text := _said(assertion, _PROSE_KEYS)):
+        return statements([text])
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
     return _MAKERS[kind](value, str(assertion.get("flags") or ""))
 
@@ -164,7 +171,7 @@ _VALUE_KEYS = (
     "text",
 )
 """Where the text to look for stands, the plainest last: it may as well describe the assertion."""
-_STATEMENT_KEYS = (
+_PROSE_KEYS = (
     "text",
     "description",
     "statement",
@@ -175,10 +182,8 @@ _STATEMENT_KEYS = (
     "rubric",
     "pass_if",
     "check",
-    "value",
-    "name",
-    "id",
 )
+_STATEMENT_KEYS = (*_PROSE_KEYS, "value", "name", "id")
 
 _NO_FILES = "a single answer leaves no files"
 _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(

@@ -20,13 +20,20 @@ _SYNTAX: Mapping[str, Callable[[str], Document]] = {
     ".yaml": read_yaml,
     ".yml": read_yaml,
 }
-_LISTS = ("evals", "cases", "tests", "output_evals", "trigger_evals")
+_LISTS = ("evals", "cases", "tests", "evaluations", "output_evals", "trigger_evals")
 """Keys that hold the cases of an object."""
 
-_TRIGGERS = {"should_trigger": True, "should_not_trigger": False}
+_TRIGGERS = {
+    "should_trigger": True,
+    "should_not_trigger": False,
+    "positive": True,
+    "negative": False,
+}
 """Keys that hold questions of a trigger set, and whether the skill is for them."""
 
-_TELLING = re.compile("assert|check|contain|criteri|expect|judge|match|must|reject|should|verif")
+_TELLING = re.compile(
+    "assert|check|contain|criteri|expect|forbid|judge|match|must|reject|requir|should|verif"
+)
 """What is in a key that says what must hold."""
 
 
@@ -108,12 +115,20 @@ def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
 def _triggers(value: Mapping[str, Any], path: JsonPath) -> Entries:
     """Find the questions of a trigger set: texts, or cases."""
     return [
-        ((*path, key, index), {"query": entry, "should_trigger": triggers})
-        if isinstance(entry, str)
-        else ((*path, key, index), entry)
+        (place, _triggering(entry, triggers))
         for key, triggers in _TRIGGERS.items()
-        for index, entry in enumerate(value.get(key) or ())
+        if isinstance(value.get(key), list)
+        for place, entry in _listed(value[key], (*path, key))
     ]
+
+
+def _triggering(entry: object, triggers: bool) -> object:
+    """Write a question of a trigger set as a case, whose ``expected`` can only say the same."""
+    if isinstance(entry, str):
+        entry = {"query": entry}
+    if not isinstance(entry, dict):
+        return entry
+    return entry | {"should_trigger": triggers, "expected": None}
 
 
 def _single(value: Mapping[str, Any], path: JsonPath) -> Entries:

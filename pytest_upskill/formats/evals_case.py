@@ -11,7 +11,7 @@ from pytest_upskill.formats.problems import BadFile, Problem, shown
 from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, OutsideError, Unreadable
 from pytest_upskill.skill import Case
 
-PROMPTS = ("prompt", "input", "question", "query", "task", "instruction")
+PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
 """Keys of what a model is asked; the first that is there counts."""
 
 NAMES = ("id", "name", "eval_name", "slug", "title")
@@ -25,6 +25,8 @@ _ASSERTIONS = (
     "expectations",
     "expected_behavior",
     "expected_behaviors",
+    "anti_expectations",
+    "checks",
     "acceptance",
     "acceptance_criteria",
     "rubric",
@@ -32,19 +34,50 @@ _ASSERTIONS = (
     "must_have",
     *_DESCRIPTIONS,
 )
-_FORBIDDEN = ("must_not", "must_not_have")
-_TRIGGERS = ("should_trigger", "should_activate", "should_fire")
+_STATED: Mapping[str, str] = {
+    "must_include": "The answer includes this: ",
+    "must_not_include": "The answer does not include this: ",
+    "expected_output_characteristics": "The answer has this: ",
+    **dict.fromkeys(
+        ("must_not", "must_not_have", "failure_conditions"), "The answer does not do this: "
+    ),
+}
+"""Keys of what is no statement by itself, and how it becomes one."""
+
+_SOUGHT: Mapping[str, str] = {
+    "must_contain": "contains",
+    "expected_output_contains": "contains",
+    "must_not_contain": "not_contains",
+    "required_regex": "regex",
+    "forbidden_regex": "not_regex",
+}
+"""Keys of texts that are looked for, and the type of assertion that each of them is."""
+
+_TRIGGERS = (
+    "should_trigger",
+    "should_activate",
+    "should_fire",
+    "expected_activation",
+    "must_not_activate",
+)
+_SKILLS = ("expected_skill", "expected_activation")
 _CHOSEN = "the skill is always in context, nobody chooses it"
 
 _FEATURES: Mapping[str, str] = {
     key: f"{key}: a single answer {why}"
     for keys, why in (
-        ("expected_script expected_test", "runs no scripts"),
+        ("expected_script expected_test cmd", "runs no scripts"),
         ("expected_references", "opens no files"),
-        ("expected_files expected_artifacts output_files", "leaves no files"),
+        ("expected_files expected_artifacts required_artifacts output_files", "leaves no files"),
         ("deterministic_assertions validators graders setup", "leaves commands nothing to look at"),
-        ("tool_assertions expected_tools expect_tools reject_tools tools", "calls no tools"),
-        ("turns messages conversation query_flow steps history", "has no further turns"),
+        (
+            "tool_assertions expected_tool expected_tools expect_tools reject_tools tools",
+            "calls no tools",
+        ),
+        (
+            "turns messages conversation query_flow prompt_sequence steps history",
+            "has no further turns",
+        ),
         ("workspace fixture fixtures environment", "has no workspace"),
     )
     for key in keys.split()
@@ -52,8 +85,8 @@ _FEATURES: Mapping[str, str] = {
 """Keys of what needs an agent, and why; an empty value needs nothing."""
 
 READ = {
-    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_FORBIDDEN, *_TRIGGERS),
-    *("ground_truth", "expected_skill", "acceptable_skills", "files", "context", "tags"),
+    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *_TRIGGERS, *_SKILLS),
+    *("ground_truth", "acceptable_skills", "files", "context", "tags"),
     *_FEATURES,
 }
 """Keys that count for something."""
@@ -124,6 +157,8 @@ class _Reader:
                 self._note((), f"nothing to ask: add {PROMPTS[0]!r}")
             return ""
         if not _is_text(self.value[key]):
+            if self.value[key] == "" and self.reasons:
+                return ""
             self._note((key,), f"must be text that asks something, got {shown(self.value[key])}")
             return ""
         return str(self.value[key])
@@ -137,9 +172,12 @@ class _Reader:
             for step, assertion in _assertions(value)
             for check in self._checks(assertion, (key, *step))
         ]
-        for key in _FORBIDDEN:
+        for key, kind in _SOUGHT.items():
+            for step, part in _assertions(self.value.get(key)):
+                checks += self._checks(_sought(part, kind), (key, *step))
+        for key, prefix in _STATED.items():
             texts = [text for _, text in _assertions(self.value.get(key)) if isinstance(text, str)]
-            checks += statements(texts, prefix="The answer does not do this: ")
+            checks += statements(texts, prefix=prefix)
         checks += _references(self.value, alone=not checks)
         if not checks:
             self.reasons += _nothing(self.value)
@@ -185,19 +223,21 @@ def _features(value: Mapping[str, Any], skills: Collection[str]) -> Iterator[str
     for key in _TRIGGERS:
         if value.get(key) is False:
             yield f"{key}: {_CHOSEN}"
-    if "expected_skill" in value and not any(skill in _wanted(value) for skill in skills):
-        yield f"expected_skill is {value['expected_skill'] or 'none'}: {_CHOSEN}"
+    for key in _SKILLS:
+        named = key in value and not isinstance(value[key], bool)
+        if named and not any(skill in _wanted(value, key) for skill in skills):
+            yield f"{key} is {value[key] or 'none'}: {_CHOSEN}"
     yield from (_FEATURES[key] for key, part in value.items() if part and key in _FEATURES)
 
 
-def _wanted(value: Mapping[str, Any]) -> list[object]:
+def _wanted(value: Mapping[str, Any], key: str) -> list[object]:
     acceptable = value.get("acceptable_skills")
-    return [value["expected_skill"], *(acceptable if isinstance(acceptable, list) else ())]
+    return [value[key], *(acceptable if isinstance(acceptable, list) else ())]
 
 
 def _nothing(value: Mapping[str, Any]) -> Iterator[str]:
     """Say why there is nothing to check."""
-    key = next((key for key in (*_TRIGGERS, "expected_skill") if value.get(key)), None)
+    key = next((key for key in (*_TRIGGERS, *_SKILLS) if value.get(key)), None)
     yield f"{key}: {_CHOSEN}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
 
 
@@ -207,8 +247,15 @@ def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
         yield from (((index,), assertion) for index, assertion in enumerate(value))
     elif isinstance(value, dict):
         yield from (((kind,), {"type": kind, "value": part}) for kind, part in value.items())
-    elif value is not None:
+    elif value is not None and not isinstance(value, bool):
         yield (), value
+
+
+def _sought(part: object, kind: str) -> object:
+    """Write what is looked for as an assertion: a text, or an object that says how to look."""
+    if isinstance(part, dict):
+        return part | {"negate": True} if kind.startswith("not_") else part
+    return {"type": kind, "value": part} if isinstance(part, str) else part
 
 
 def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path, PurePosixPath
 
 MAX_FILE_BYTES = 128 << 10
@@ -33,7 +34,8 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
     Args:
         root: The skill's folder.
         name: A path relative to it.
-        beside: Folder of the case file, where what the skill's folder has not is looked for.
+        beside: Folder of the case file, where what the skill's folder has not is looked for; then
+            it is looked for from the folders above, as the name may start at the repository's top.
 
     Returns:
         Name to text, in the order of the names.
@@ -43,11 +45,12 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
         Unreadable: A file is missing, no text, or too large.
     """
     path = root / name
-    if not path.exists() and (beside / name).exists():
-        path = beside / name
+    if not path.exists():
+        others = (folder / name for folder in (beside, *root.parents))
+        path = next((other for other in others if other.exists() and _is_inside(other, root)), path)
     if not path.is_dir():
         return {name: read_file(root, path, shown=name)}
-    if not path.resolve().is_relative_to(root.resolve()):
+    if not _is_inside(path, root):
         raise OutsideError(f"{name!r} leads out of the skill's folder: move it inside")
     inner = {
         (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
@@ -67,7 +70,7 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
         BinaryError: It is no text.
         Unreadable: It is missing or too large.
     """
-    if not path.resolve().is_relative_to(root.resolve()):
+    if not _is_inside(path, root):
         raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
     if not path.is_file():
         raise Unreadable(f"{shown!r} is not in the skill's folder")
@@ -82,3 +85,8 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     if "\0" in text:
         raise BinaryError(f"{shown!r} is no UTF-8 text, and only text can be sent along")
     return text
+
+
+def _is_inside(path: Path, root: Path) -> bool:
+    # Unlike Path.resolve, realpath takes a link to itself for a name that is not there.
+    return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))
