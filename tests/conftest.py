@@ -46,7 +46,12 @@ def recordings(folder: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the developer's keys, and what CI sets, out of every test."""
+    """Keep the developer's keys, and what CI and coverage set, out of every test.
+
+    A process that a test starts takes a third longer when it is measured, and shows little: what it
+    does, tests in this process do too.
+    """
+    monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
     for name in list(os.environ):
         if name.startswith(("ANTHROPIC_", "OPENAI_", "UPSKILL_", "GITHUB_")):
             monkeypatch.delenv(name)
