@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 
 from pytest_upskill.activity import Activity
 from pytest_upskill.budget import Budget
-from pytest_upskill.cache import Cache
+from pytest_upskill.cache import Cache, identity
 from pytest_upskill.checks import CheckError, Judge, Sandboxed
 from pytest_upskill.compile import Compilers
 from pytest_upskill.compiling import Compiling
@@ -156,7 +156,7 @@ class _Asker:
         self._recording = recording
         self._judge = judge
         self._clients: dict[Host, asyncio.Task[Client]] = {}
-        self._answers: dict[tuple[Host, Request], asyncio.Task[Answer]] = {}
+        self._answers: dict[str, asyncio.Task[Answer]] = {}
         self._first_calls = FirstCalls()
 
     def recorded(self, key: Key) -> Answer | None:
@@ -225,7 +225,7 @@ class _Asker:
         if not host.recorded or self._cache.mode == "off":
             return await self._pay(asked, host, subject)
         # Two labels of one model, or two skills without their blocks, ask the same.
-        same = host, replace(asked, model=replace(asked.model, label=""))
+        same = identity(asked, host.url)
         task = self._answers.get(same)
         if task is None:
             completion = self._cache.load(asked, host.url)

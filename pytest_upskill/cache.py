@@ -7,7 +7,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from pathlib import Path
@@ -74,11 +74,10 @@ class Cache:
         """Find the recorded answer to ``request``."""
         if self.mode not in {"auto", "replay"}:
             return None
-        asked = _asked(request, url)
-        file = self._file(asked)
+        file = self._file(request, url)
         try:
             recording = _RECORDING.validate_json(file.read_bytes())
-            if recording.request == asked:
+            if recording.request == _asked(request, url):
                 told = {"text": "\n".join(recording.text), "replayed": True}
                 return _COMPLETION.validate_python({**recording.completion, **told})
             problem = "of another request"
@@ -95,20 +94,19 @@ class Cache:
         """Record an answer; where the disk refuses it, the run goes on without."""
         if self.mode not in {"auto", "refresh"}:
             return
-        asked = _asked(request, url)
         recorded = asdict(completion)
         del recorded["replayed"]
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
-            request=asked,
+            request=_asked(request, url),
             text=tuple(_lines(recorded.pop("text"))),
             completion=recorded,
         )
         data = _RECORDING.dump_json(recording, indent=1) + b"\n"
         try:
             self._hide()
-            write_whole(self._file(asked), data)
+            write_whole(self._file(request, url), data)
         except OSError as error:
             self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
 
@@ -116,7 +114,7 @@ class Cache:
         """Tell, without reading it, whether there is a recording that ``load`` would try."""
         if self.mode in {"auto", "replay"}:
             with suppress(OSError):
-                return self._file(_asked(request, url)).exists()
+                return self._file(request, url).exists()
         return False
 
     def changes(self, subject: str, request: Request, url: str) -> list[str]:
@@ -135,7 +133,7 @@ class Cache:
         everything = list(self.recordings())
         runs = {recording.request.get("run", 0) for _, recording in everything}
         used = {
-            self._file({**_asked(request, url), "run": run})
+            self._file(replace(request, run=run), url)
             for request, url in requests.items()
             for run in runs
         }
@@ -155,14 +153,20 @@ class Cache:
             requests[recording.subject].append(recording.request)
         return requests
 
-    def _file(self, asked: Mapping[str, Any]) -> Path:
-        name = hashlib.sha256(json.dumps(asked).encode()).hexdigest()
+    def _file(self, request: Request, url: str) -> Path:
+        name = identity(request, url)
         return self.folder / f"{name[:2]}/{name[2:34]}.json"
 
     def _hide(self) -> None:
         ignore = self.folder / ".gitignore"
         if self._hidden and not ignore.exists():
             write_whole(ignore, _GITIGNORE.encode())
+
+
+@lru_cache(maxsize=1024)  # When it is looked for, asked for and recorded.
+def identity(request: Request, url: str) -> str:
+    """Digest what is asked, whom and in which run: requests with one identity have one answer."""
+    return hashlib.sha256(json.dumps(_asked(request, url)).encode()).hexdigest()
 
 
 def _asked(request: Request, url: str) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from typing import Literal
 
 from pytest_upskill.checks import Judge
@@ -123,9 +123,10 @@ def grader_digest(trial: Trial) -> str:
     if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
         said.append({"judge": f"{trial.judge.provider}:{trial.judge.name}"})
     for check in trial.case.checks:
-        values = asdict(check)  # type: ignore[arg-type]  # every check is a dataclass
+        named = fields(check)  # type: ignore[arg-type]  # every check is a dataclass
+        values = {field.name: getattr(check, field.name) for field in named}
         said.append({"name": check.name} | {key: value for key, value in values.items() if value})
-    return _digest(json.dumps(said, sort_keys=True))
+    return _digest(json.dumps(said, sort_keys=True, default=asdict))
 
 
 def _digest(text: str) -> str:

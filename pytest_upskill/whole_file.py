@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from contextlib import suppress
+from functools import partial
+from io import BufferedWriter
 from pathlib import Path
+from secrets import token_hex
 
 
 def write_whole(file: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -19,17 +21,21 @@ def write_whole(file: Path, data: bytes, *, mode: int = 0o600) -> None:
     Raises:
         OSError: Nothing was written.
     """
+    temporary = file.parent / f"{token_hex(8)}.tmp"
     try:
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+        stream = _create(temporary, mode)
     except FileNotFoundError:
         file.parent.mkdir(parents=True, exist_ok=True)
-        descriptor, temporary = tempfile.mkstemp(dir=file.parent, suffix=".tmp")
+        stream = _create(temporary, mode)
     try:
-        with os.fdopen(descriptor, "wb") as stream:
+        with stream:
             stream.write(data)
-        Path(temporary).chmod(mode)
-        Path(temporary).replace(file)
+        temporary.replace(file)
     except OSError:
         with suppress(OSError):
-            Path(temporary).unlink()
+            temporary.unlink()
         raise
+
+
+def _create(file: Path, mode: int) -> BufferedWriter:
+    return open(file, "xb", opener=partial(os.open, mode=mode))

@@ -52,8 +52,9 @@ class Progress:
         """Wait for every run of a trial."""
         futures = self._answers[nodeid]
         try:
-            while wait(futures, timeout=LOOK_S).not_done:
-                self.look()
+            while not all(future.done() for future in futures):
+                if wait(futures, timeout=LOOK_S).not_done:
+                    self.look()
         finally:
             self.hush()
         return [future.result() for future in futures]
