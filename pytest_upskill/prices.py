@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from importlib.util import find_spec
 
 from pytest_upskill.completion import Completion, Request
@@ -11,6 +12,8 @@ from pytest_upskill.models import Model
 
 _TEMPLATE_TOKENS = 64
 """What an API may wrap around a prompt: roles, separators."""
+
+_STEP = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,7 +41,7 @@ class Prices:
 
     def __init__(self, own: Mapping[str, OwnPrice]) -> None:
         self._own = own
-        # 0.3 s to import, so only where something is to be priced.
+        # Slow to import, so only where something is to be priced.
         self._listed = find_spec("genai_prices") is not None
 
     def cost(self, model: Model, completion: Completion) -> float | None:
@@ -57,7 +60,8 @@ class Prices:
 
     def most(self, request: Request) -> float | None:
         """Bound the price of asking once, in dollars."""
-        sent = most_input_tokens(request)
+        # Rounded up, so that requests of about a length are priced once.
+        sent = -(-most_input_tokens(request) // _STEP) * _STEP
         # Writing a prompt to the vendor's cache is what costs more than sending it.
         return self._price(request.model, sent, request.max_tokens, cache_write=sent)
 
@@ -87,23 +91,30 @@ class Prices:
         own_server = model.base_url is not None and not model.base_url.startswith("https:")
         if own_server or not self._listed:
             return None
-        from genai_prices import Usage, calc_price
+        return _list_price(model, input_tokens, output_tokens, cache_read, cache_write)
 
-        usage = Usage(
-            input_tokens=input_tokens,
-            cache_read_tokens=cache_read,
-            cache_write_tokens=cache_write,
-            output_tokens=output_tokens,
+
+@lru_cache(maxsize=4096)  # Each takes 0.2 ms, and answers of a model are often of one length.
+def _list_price(
+    model: Model, input_tokens: int, output_tokens: int, cache_read: int, cache_write: int
+) -> float | None:
+    from genai_prices import Usage, calc_price
+
+    usage = Usage(
+        input_tokens=input_tokens,
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        output_tokens=output_tokens,
+    )
+    try:
+        price = (
+            calc_price(usage, model.name, provider_id=model.provider)
+            if model.base_url is None
+            else calc_price(usage, model.name, provider_api_url=model.base_url)
         )
-        try:
-            price = (
-                calc_price(usage, model.name, provider_id=model.provider)
-                if model.base_url is None
-                else calc_price(usage, model.name, provider_api_url=model.base_url)
-            )
-        except (LookupError, ValueError):  # no such model; counts that contradict each other
-            return None
-        return float(price.total_price)
+    except (LookupError, ValueError):  # no such model; counts that contradict each other
+        return None
+    return float(price.total_price)
 
 
 def most_input_tokens(request: Request) -> int:
