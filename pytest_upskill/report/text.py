@@ -16,8 +16,8 @@ _SHOWN = 8192
 """Characters of an answer that a report shows."""
 
 _UNSAFE = re.compile(
-    "[^\t\n -~\u00a1-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
-    "|[\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
+    "[\0-\x08\x0b-\x1f\x7f-\xa0\ud800-\udfff\ufffe\uffff"
+    "\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
 )
 
 
