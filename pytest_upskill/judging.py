@@ -39,7 +39,7 @@ _MAX_SHOWN = 80
 
 
 class _Verdict(BaseModel):
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     statement: int
     holds: bool
@@ -48,7 +48,7 @@ class _Verdict(BaseModel):
 
 
 class _Judgement(BaseModel):
-    model_config = ConfigDict(strict=True)
+    model_config = ConfigDict(strict=True, defer_build=True)
 
     verdicts: list[_Verdict]
 

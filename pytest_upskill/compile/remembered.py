@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from contextlib import suppress
+from functools import cached_property
 from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.compile.toolchain import Built
 from pytest_upskill.whole_file import write_whole
-
-_BUILT = TypeAdapter(Built)
 
 
 class Remembered:
@@ -28,7 +27,7 @@ class Remembered:
         """Find the outcome that was kept under ``name``; what cannot be read is built again."""
         if self._folder is not None:
             with suppress(OSError, ValidationError):
-                return _BUILT.validate_json(self._folder.joinpath(f"{name}.json").read_bytes())
+                return self._adapter.validate_json((self._folder / f"{name}.json").read_bytes())
         return None
 
     def keep(self, name: str, built: Built) -> None:
@@ -36,7 +35,11 @@ class Remembered:
         if self._folder is None or not built.lasting:
             return
         with suppress(OSError):  # a full disk: the next session builds it
-            write_whole(self._folder / f"{name}.json", _BUILT.dump_json(built))
+            write_whole(self._folder / f"{name}.json", self._adapter.dump_json(built))
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[Built]:
+        return TypeAdapter(Built)
 
 
 def stamps(programs: Iterable[Path]) -> list[str]:
