@@ -75,6 +75,10 @@ class Baseline:
     """In the order of their ids."""
 
 
+Baselines = Mapping[tuple[str, str], Baseline]
+"""By skill and label of the model."""
+
+
 def baseline_file(folder: Path, skill: str, model: str) -> Path:
     """Name the file of a skill and a model, both as one plain segment of a path."""
     return folder / _segment(skill) / f"{_segment(model)}.json"

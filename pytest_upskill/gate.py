@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
-from pytest_upskill.baseline import Baseline
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.comparison import Comparison, adjust, against_baseline, against_ref
 from pytest_upskill.report.text import cell_sentence, points
 from pytest_upskill.settings import FailOn
+
+if TYPE_CHECKING:
+    from pytest_upskill.baseline import Baselines
+    from pytest_upskill.comparison import Comparison
 
 _SAID: Mapping[CellVerdict, str] = {
     "hurts": "the skill hurts",
@@ -18,10 +20,6 @@ _SAID: Mapping[CellVerdict, str] = {
     "too few runs": "too few runs to tell",
 }
 """Verdicts that a cell can fail on."""
-
-
-Baselines = Mapping[tuple[str, str], Baseline]
-"""By skill and label of the model."""
 
 
 class Thresholds(Protocol):
@@ -78,9 +76,7 @@ def decide_all(
         baselines: What they were before; None where that was not asked for. A cell that knows
             its own past, from a git ref, is compared with that.
     """
-    comparisons = adjust(
-        [None if undecidable(cell) else _compare(cell, baselines) for cell in cells]
-    )
+    comparisons = _compare(cells, baselines)
     return [
         decide(cell, thresholds, comparison)
         for cell, comparison in zip(cells, comparisons, strict=True)
@@ -113,12 +109,23 @@ def undecidable(cell: Cell) -> str | None:
     return None
 
 
-def _compare(cell: Cell, baselines: Baselines | None) -> Comparison | None:
-    if cell.ref:
-        return against_ref(cell)
-    if baselines is not None:
-        return against_baseline(cell, baselines.get((cell.skill, cell.model)))
-    return None
+def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparison | None]:
+    """Compare each cell that can be decided about with what it was."""
+    if baselines is None and not any(cell.ref for cell in cells):
+        return [None] * len(cells)
+    # Only here: most runs compare nothing.
+    from pytest_upskill.comparison import adjust, against_baseline, against_ref
+
+    def compared(cell: Cell) -> Comparison | None:
+        if undecidable(cell):
+            return None
+        if cell.ref:
+            return against_ref(cell)
+        if baselines is not None:
+            return against_baseline(cell, baselines.get((cell.skill, cell.model)))
+        return None
+
+    return adjust([compared(cell) for cell in cells])
 
 
 def _problems(cell: Cell, thresholds: Thresholds, comparison: Comparison | None) -> Iterator[str]:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterator
 from itertools import groupby
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_upskill.baseline import Baseline, BaselineError, baseline_file, read_baselines
-from pytest_upskill.baseline_update import Update, update_baselines
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate, decide_all
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_upskill.baseline import Baselines
+    from pytest_upskill.baseline_update import Update
 
 NOT_MEASURED = 75
 """Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
@@ -90,6 +92,8 @@ class Ledger:
             for gate in self.gates:
                 self._emit(gate)
             if self._settings.baseline_update:
+                from pytest_upskill.baseline_update import update_baselines
+
                 self.baselines = update_baselines(self.cells, self._settings)
 
     def _sum_up(self) -> list[Cell]:
@@ -128,6 +132,10 @@ class Ledger:
 
     def _orphans(self) -> Iterator[str]:
         """Name the baselines of skills that are gone; what did not run now may well be there."""
+        if not self._baselines:
+            return
+        from pytest_upskill.baseline import baseline_file
+
         skills = {cell.path: cell.skill for cell in self.cells}
         for key, baseline in self._baselines.items():
             gone = not (self._config.rootpath / baseline.path).exists()
@@ -165,10 +173,13 @@ def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int,
     yield "teardown", "passed", None
 
 
-def _baselines(settings: Settings) -> dict[tuple[str, str], Baseline]:
+def _baselines(settings: Settings) -> Baselines:
     """Read the baselines of the chosen models before anything is paid for."""
     if settings.compare != "baseline" and not settings.baseline_update:
         return {}
+    # Only here: most runs have none.
+    from pytest_upskill.baseline import BaselineError, read_baselines
+
     try:
         found = read_baselines(settings.baselines, [model.label for model in settings.models])
     except BaselineError as error:

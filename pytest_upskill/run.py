@@ -28,7 +28,6 @@ from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
 from pytest_upskill.settings import SETTINGS, Settings
-from pytest_upskill.xdist import Controller, HandedAnswers
 
 
 def start(config: pytest.Config) -> None:
@@ -58,6 +57,8 @@ def start(config: pytest.Config) -> None:
 
         plugins.register(Shard(*settings.shard), "upskill-shard")
     if hasattr(config, "workerinput"):
+        from pytest_upskill.xdist import HandedAnswers
+
         answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
         plugins.register(answers, "upskill-answers")
         return
@@ -77,6 +78,8 @@ def start(config: pytest.Config) -> None:
         own = config.stash[ANSWERS] = OwnAnswers(config, spending)
         plugins.register(own, "upskill-answers")
     else:
+        from pytest_upskill.xdist import Controller
+
         plugins.register(Controller(config, spending), "upskill-controller")
 
 

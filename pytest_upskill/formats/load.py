@@ -14,7 +14,6 @@ from typing import Any
 from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.bundle import read_bundle
-from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.positions import read_json
 from pytest_upskill.formats.problems import BadFile, Problem
 from pytest_upskill.formats.skill_files import read_files
@@ -128,6 +127,9 @@ def _cases(
         read_schema = partial(_read_schema, folder)
         cases, gate = read_cases(text, read_schema=read_schema, extensions=extensions)
         return cases, gate, () if cases else [Problem(what="holds no cases")]
+    # Only here: most skills have no such file.
+    from pytest_upskill.formats.evals import read_evals
+
     read = partial(read_files, folder, beside=case_file.absolute().parent)
     evals = read_evals(text, suffix=case_file.suffix, skills=skills, read_files=read)
     return evals.cases, GateRule(), evals.warnings

@@ -7,7 +7,6 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.markdown import write_markdown
 from pytest_upskill.report.phrases import mean_lift, overall_verdict
 
 _SUMMARY_LIMIT = 900_000
@@ -36,6 +35,12 @@ def tell_actions(report: Report, environment: Mapping[str, str]) -> list[str]:
     return problems
 
 
+def _summary(report: Report, room: int) -> str:
+    from pytest_upskill.report.markdown import write_markdown
+
+    return write_markdown(report, room)
+
+
 def _outputs(report: Report, _room: int) -> str:
     """Write the step's outputs, each on one line whatever the skills are called."""
     lift = mean_lift(report.cells)
@@ -52,7 +57,7 @@ def _outputs(report: Report, _room: int) -> str:
 
 
 _FILES: Mapping[str, Callable[[Report, int], str]] = {
-    "GITHUB_STEP_SUMMARY": write_markdown,
+    "GITHUB_STEP_SUMMARY": _summary,
     "GITHUB_OUTPUT": _outputs,
 }
 """Variables that name files, and what is appended to each within so many bytes."""

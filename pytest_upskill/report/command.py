@@ -9,8 +9,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_upskill.baseline import BaselineError, read_baselines
-from pytest_upskill.gate import Baselines
+from pytest_upskill.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.options import fraction
 from pytest_upskill.report.actions import tell_actions
 from pytest_upskill.report.document import Option, Report

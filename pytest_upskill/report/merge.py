@@ -6,8 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 
+from pytest_upskill.baseline import Baselines
 from pytest_upskill.cells import Cell
-from pytest_upskill.gate import Baselines, decide_all
+from pytest_upskill.gate import decide_all
 from pytest_upskill.plan import ARMS
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.json_report import ReportError

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from statistics import fmean
+from typing import TYPE_CHECKING
 
 from pytest_upskill.cells import Cell
-from pytest_upskill.comparison import Comparison
 from pytest_upskill.results import RunResult, TrialResult
+
+if TYPE_CHECKING:
+    from pytest_upskill.comparison import Comparison
 
 Properties = list[tuple[str, str]]
 
