@@ -3,9 +3,9 @@
 Run: python benchmarks/collection.py [--skills 2000] [--rounds 5]. Each is timed in turns on one
 machine, every time in a fresh process without caches or pytest-xdist; medians of its CPU time are
 compared, as others may be busy on the machine. Each case makes two items, one in each arm: 20,000
-of them against 10,000 tests. Three floors, of pytest without this plugin: all tests in one file, in
-as many files and folders as there are skills, and as many empty items of as many files as a
-``conftest.py`` makes without reading any.
+of them against 10,000 tests. Four floors, of pytest without this plugin: all tests in one file,
+collected, and run as well; in as many files and folders as there are skills; and as many empty
+items of as many files as a ``conftest.py`` makes without reading any.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PROSE = "A sentence of a skill that says what to do with a file of values and wh
 
 
 def main() -> None:
-    """Print medians, and their ratios to the first."""
+    """Print medians, and their ratios to the first two: tests collected, and tests run."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--skills", type=int, default=2000)
     parser.add_argument("--rounds", type=int, default=5)
@@ -55,12 +55,12 @@ def main() -> None:
         root = Path(name)
         empty = write_skills(root / "empty", options.skills, write_meta)
         (empty / "conftest.py").write_text(EMPTY_ITEMS % (2 * CASES))
-        plain, ours = ("-p", "no:upskill"), ("--upskill-models=offline",)
+        without = ("-p", "no:upskill")
+        plain, ours = ("--collect-only", *without), ("--collect-only", "--upskill-models=offline")
+        tests = write_tests(root / "tests", files=1, each=options.skills * CASES)
         folders = {
-            "parametrized tests": (
-                write_tests(root / "tests", files=1, each=options.skills * CASES),
-                plain,
-            ),
+            "parametrized tests": (tests, plain),
+            "such tests, collected and run": (tests, without),
             "such tests in as many files as skills": (
                 write_tests(root / "files", files=options.skills, each=CASES),
                 plain,
@@ -78,16 +78,17 @@ def main() -> None:
         seconds: dict[str, list[float]] = {kind: [] for kind in folders}
         for _ in range(options.rounds):
             for kind, (folder, arguments) in folders.items():
-                seconds[kind].append(collect(folder, arguments))
+                seconds[kind].append(cpu_time(folder, arguments))
     medians = {kind: statistics.median(times) for kind, times in seconds.items()}
-    floor = medians["parametrized tests"]
+    collected, run, *_ = medians.values()
     for kind, median in medians.items():
-        print(f"{options.skills * CASES:,} {kind}: {median:.2f} s, x {median / floor:.2f}")
+        ratios = f"x {median / collected:.2f} of collected, x {median / run:.2f} of run"
+        print(f"{options.skills * CASES:,} {kind}: {median:.2f} s, {ratios}")
 
 
-def collect(folder: Path, arguments: Sequence[str]) -> float:
-    """Take the CPU time of one collection, in seconds."""
-    command = [sys.executable, "-m", "pytest", "--collect-only", "-qq", *arguments]
+def cpu_time(folder: Path, arguments: Sequence[str]) -> float:
+    """Take the CPU time of one pytest, in seconds."""
+    command = [sys.executable, "-m", "pytest", "-qq", *arguments]
     start = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(
         [*command, "-p", "no:cacheprovider", "-p", "no:xdist", "-p", "no:anyio"],
