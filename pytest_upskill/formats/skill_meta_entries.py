@@ -53,7 +53,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
-        defer_build=True,  # of none but the one that holds all others
+        defer_build=True,  # parts are built with the whole
         model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
     )
 
