@@ -10,7 +10,7 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pytest_upskill.activity import Activity
-from pytest_upskill.budget import Budget
+from pytest_upskill.budget import Budget, BudgetError
 from pytest_upskill.cache import Cache, identity
 from pytest_upskill.checks import CheckError, Judge, Sandboxed
 from pytest_upskill.compile import Compilers
@@ -149,9 +149,7 @@ class _Asker:
         self._hosts = hosts
         self._cache = resources.cache
         self._compiling = Compiling(resources.compilers, resources.activity)
-        self._prices = resources.prices
-        self._budget = resources.budget
-        self._activity = resources.activity
+        self._resources = resources
         self._concurrency = concurrency
         self._recording = recording
         self._judge = judge
@@ -239,21 +237,12 @@ class _Asker:
 
     async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""
-        most = self._prices.most(asked) if self._budget.limit is not None else None
-        if not await self._budget.reserve(most):
-            reason = f"--upskill-max-cost: ${self._budget.limit:g} could be passed by asking this"
-            return Answer(completion=None, unasked=reason)
-        cost: float | None = 0.0
         try:
             completion = await self._ask(asked, host)
-            cost = completion.cost_usd
-            if cost is None:
-                cost = self._prices.cost(asked.model, completion)
+        except BudgetError as error:
+            return Answer(completion=None, unasked=str(error))
         except ProviderError as error:
             return Answer(completion=None, error=str(error))
-        finally:
-            await self._budget.settle(most, cost)
-        completion = replace(completion, cost_usd=cost)
         if host.recorded:
             self._cache.store(asked, host.url, completion, subject)
         return Answer(completion=completion)
@@ -281,12 +270,13 @@ class _Asker:
 
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
+        from pytest_upskill.paying import PayingClient
         from pytest_upskill.retry import RetryingClient, Slots
 
-        client = await in_daemon_thread(host.open)
+        client, with_ = await in_daemon_thread(host.open), self._resources
         return RetryingClient(
-            client,
+            PayingClient(client, with_.budget, with_.prices, with_.activity),
             slots=Slots(self._concurrency),
             host=urlsplit(host.url).netloc or host.name,
-            activity=self._activity,
+            activity=with_.activity,
         )

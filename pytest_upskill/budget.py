@@ -5,6 +5,10 @@ from __future__ import annotations
 import asyncio
 
 
+class BudgetError(Exception):
+    """One more request could pass the limit, so it stays."""
+
+
 class Budget:
     """Lets a request go only if the limit holds even where all in flight cost their most.
 
@@ -19,6 +23,8 @@ class Budget:
         self.limit = limit
         self.stopped = False
         """Whether a request had to stay."""
+        self.assumed = 0.0
+        """Dollars counted for requests that nobody knows the cost of."""
         self._spent = 0.0
         self._in_flight: list[float] = []
         self._settled = asyncio.Condition()
@@ -45,6 +51,7 @@ class Budget:
         async with self._settled:
             self._in_flight.remove(most)
             self._spent += most if cost is None else cost
+            self.assumed += most if cost is None else 0.0
             self._settled.notify_all()
 
     def _fits(self, most: float | None) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from http import HTTPStatus
 from typing import Literal
 
 from pytest_upskill.models import Model
@@ -73,6 +74,8 @@ class ProviderError(Exception):
         retryable: Whether asking again may help.
         retry_after: Seconds the server asked to wait, None where it did not say.
         fatal: Whether every further request to this model would fail alike (bad key, no model).
+        billable: Whether the host may bill the request all the same; where nothing says so, unless
+            it replied with an HTTP error.
     """
 
     def __init__(
@@ -83,9 +86,11 @@ class ProviderError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         fatal: bool = False,
+        billable: bool | None = None,
     ) -> None:
         super().__init__(message)
         self.status = status
         self.retryable = retryable
         self.retry_after = retry_after
         self.fatal = fatal
+        self.billable = status in {None, HTTPStatus.OK} if billable is None else billable

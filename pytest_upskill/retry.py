@@ -12,7 +12,8 @@ from http import HTTPStatus
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
-from pytest_upskill.activity import ASKING, Activity
+from pytest_upskill.activity import Activity
+from pytest_upskill.budget import BudgetError
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.models import Model
 from pytest_upskill.providers import Client
@@ -149,7 +150,9 @@ class RetryingClient:
 
         Raises:
             ProviderError: There is no answer; the message says after how many attempts.
+            BudgetError: There is no money for the first attempt.
         """
+        failed: list[ProviderError] = []
         started = self._clock()
         retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass),
@@ -160,25 +163,29 @@ class RetryingClient:
             reraise=True,
         )
         try:
-            completion: Completion = await retrying(self._attempt, request)
+            completion: Completion = await retrying(self._attempt, request, failed)
         except ProviderError as error:
             attempts = retrying.statistics["attempt_number"]
             raise self._give_up(request.model, error, attempts, started) from None
+        except BudgetError as error:
+            if not failed:
+                raise
+            raise ProviderError(f"{failed[-1]} (not asked again: {error})") from None
         return replace(completion, attempts=retrying.statistics["attempt_number"])
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _attempt(self, request: Request) -> Completion:
+    async def _attempt(self, request: Request, failed: list[ProviderError]) -> Completion:
         async with self._slots.slot():
             if request.model in self._stopped:
                 raise ProviderError(self._stopped[request.model], fatal=True)
             try:
-                with self._activity.doing(ASKING):
-                    completion = await self._client.complete(request)
+                completion = await self._client.complete(request)
             except ProviderError as error:
                 self._learn(error)
+                failed.append(error)
                 raise
             self._heard_at = self._clock()
         self._slots.answered()

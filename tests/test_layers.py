@@ -33,7 +33,7 @@ MAP = {
     "settings": "settings options",
     # 1: do I/O, know nothing of pytest
     "answers": (
-        "answers activity compiling daemon fetch first_calls forecast handover judging retry"
+        "answers activity compiling daemon fetch first_calls forecast handover judging paying retry"
     ),
     "the outer world": (
         "providers providers.* cache budget prices compile compile.* sandbox landlock workspace "

@@ -141,6 +141,7 @@ def test_a_host_that_is_not_there_is_named(provider: str) -> None:
 
     assert str(caught.value).startswith(f"m: no connection to {host} (")
     assert (caught.value.status, caught.value.retryable) == (None, True)
+    assert not caught.value.billable
 
 
 @BOTH
@@ -195,6 +196,27 @@ def test_an_error_with_status_200_counts_as_the_status_it_names(
     error = fault(loopback, provider, Reply(body=body))
 
     assert (str(error), error.status, error.retryable) == ("m: HTTP 429 slow down", 429, True)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("reply", "billable"),
+    [
+        (Reply(body="{"), True),
+        (Reply(body={}), True),
+        (Reply(body={"error": {"message": "the model broke off", "code": 502}}), True),
+        (Reply(drop=True), True),
+        (Reply(delay=30), True),
+        (Reply(status=429), False),
+        (Reply(status=500), False),
+    ],
+)
+def test_only_an_http_error_is_known_not_to_be_billed(
+    loopback: Loopback, provider: str, reply: Reply, *, billable: bool
+) -> None:
+    error = fault(loopback, provider, reply, timeout=0.5)
+
+    assert error.billable is billable
 
 
 @BOTH

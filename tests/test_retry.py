@@ -5,7 +5,10 @@ import asyncio
 import pytest
 
 from pytest_upskill.activity import ASKING, Activity, Pause
+from pytest_upskill.budget import Budget
 from pytest_upskill.completion import Completion, ProviderError
+from pytest_upskill.paying import PayingClient
+from pytest_upskill.prices import Prices
 from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
 from pytest_upskill.retry import Patience, RetryingClient, Slots
@@ -91,7 +94,8 @@ def test_a_request_is_in_flight_while_its_host_has_it() -> None:
         seen.append(len(activity.ages(ASKING)))
         return ANSWER
 
-    outcome(client_of(Host(rest=answer), Clock(), activity=activity).complete(request()))
+    client = PayingClient(Host(rest=answer), Budget(None), Prices({}), activity)
+    outcome(client.complete(request()))
 
     assert (seen, activity.ages(ASKING)) == ([1], [])
 

@@ -12,6 +12,9 @@ from pytest_upskill.providers.keys import Endpoint
 
 Sdk = TypeVar("Sdk", bound="_Closing")
 
+NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
+"""What goes wrong before a host has anything of a request."""
+
 _CONNECT_S = 10.0
 _KEEPALIVE_S = 120.0
 _WIRE_HEADERS = frozenset(

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.models import Model
+from pytest_upskill.providers.connections import NOT_SENT
 from pytest_upskill.providers.keys import Endpoint
 
 Reply = TypeVar("Reply")
@@ -95,11 +96,14 @@ class Call:
     def unusable(self, reply: object) -> ProviderError:
         """Make the error of a reply with status 200 that is no answer.
 
-        Some hosts send their errors so; they count as the status they name.
+        Some hosts send their errors so; they count as the status they name, but may come of an
+        answer that had begun and is billed.
         """
         code = _code(reply)
         if isinstance(code, int):
-            return self.refused(code, reply, {})
+            error = self.refused(code, reply, {})
+            error.billable = True
+            return error
         host, said = self.endpoint.host, _detail(reply)
         if said and isinstance(reply, Mapping):
             return self._error(f"{host} sent an error with HTTP 200: {said}", status=200)
@@ -130,6 +134,7 @@ class Call:
         return self._error(
             f"no connection to {self.endpoint.host} ({why}): is it running and reachable?",
             retryable=True,
+            billable=not isinstance(cause, NOT_SENT),
         )
 
     def _silent(self) -> ProviderError:

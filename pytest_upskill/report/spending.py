@@ -83,6 +83,9 @@ class Spending:
         if budget.stopped:
             line = f"--upskill-max-cost: stopped before ${budget.limit:g} could be passed"
             write(terminalreporter, line, yellow=True)
+        if budget.assumed:
+            assumed = f"{_usd(budget.assumed)} counted for requests of unknown cost"
+            write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
