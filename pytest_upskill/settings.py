@@ -241,16 +241,21 @@ def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
 
 
 def _early_stop(config: pytest.Config) -> bool:
-    """Refuse what needs the runs that an early stop leaves out."""
+    """Refuse what needs the runs that an early stop leaves out, or does not see those that are."""
     if not value_of(config, "early_stop"):
         return False
-    for given, option in (
-        (value_of(config, "compare") == "baseline", "--upskill-compare baseline"),
-        (config.getoption("upskill_baseline_update"), "--upskill-baseline-update"),
+    for given, option, why in (
+        (value_of(config, "compare") == "baseline", "--upskill-compare baseline", "needs all runs"),
+        (
+            config.getoption("upskill_baseline_update"),
+            "--upskill-baseline-update",
+            "needs all runs",
+        ),
+        (_shard(config) is not None, "--upskill-shard", "would stop by the runs of one share"),
     ):
         if given:
             raise pytest.UsageError(
-                f"--upskill-early-stop leaves out runs that {option} needs: leave one of them out"
+                f"--upskill-early-stop: {option} {why}: leave one of the two out"
             )
     return True
 

@@ -73,12 +73,20 @@ def test_a_skill_no_worse_than_at_the_ref_needs_two_rounds(
     result.stdout.fnmatch_lines(["early stop: the verdicts were clear without 45 answers"])
 
 
-def test_a_baseline_needs_every_run(run_once: Run, write_skill: WriteSkill) -> None:
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("--upskill-compare=baseline", "--upskill-compare baseline needs all runs"),
+        ("--upskill-baseline-update", "--upskill-baseline-update needs all runs"),
+        ("--upskill-shard=1/2", "--upskill-shard would stop by the runs of one share"),
+    ],
+)
+def test_what_needs_every_run_leaves_none_out(
+    run_once: Run, write_skill: WriteSkill, option: str, why: str
+) -> None:
     write_skill()
 
-    result = run_once(
-        "--upskill-models=offline", "--upskill-early-stop", "--upskill-baseline-update", "skills"
-    )
+    result = run_once("--upskill-models=offline", "--upskill-early-stop", option, "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --upskill-early-stop leaves out runs that * needs: *"])
+    result.stderr.fnmatch_lines([f"ERROR: --upskill-early-stop: {why}: leave one of the two out"])
