@@ -141,9 +141,7 @@ def test_a_threshold_that_no_lift_can_reach_is_refused(
 ) -> None:
     file = save("a.json", report(counted([(5, 0)])))
 
-    with pytest.raises(SystemExit):
-        main([file, "--min-lift", number])
-
+    assert main([file, "--min-lift", number]) == 4
     assert "argument --min-lift: " in capsys.readouterr().err
 
 
@@ -153,6 +151,8 @@ def test_a_threshold_that_no_lift_can_reach_is_refused(
         ([], "ERROR: no report: name the files that --upskill-json wrote\n"),
         (["missing.json"], "ERROR: missing.json: No such file or directory\n"),
         (["bad.json"], "ERROR: bad.json: not a report of format 1: the file: Invalid JSON: *\n"),
+        (["--baselins", "b"], "ERROR: unrecognized arguments: --baselins*: see * report --help\n"),
+        (["a.json", "--fail-on", "hurt"], "ERROR: argument --fail-on: no such word 'hurt': *\n"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(

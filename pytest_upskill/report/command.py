@@ -8,6 +8,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from pytest_upskill.baseline import BaselineError, Baselines, read_baselines
 from pytest_upskill.options import fraction
@@ -37,11 +38,11 @@ _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided"
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    options = _parser().parse_args(arguments)
-    if options.schema:
-        sys.stdout.write(generate_schema())
-        return PASSED
     try:
+        options = _parser().parse_args(arguments)
+        if options.schema:
+            sys.stdout.write(generate_schema())
+            return PASSED
         merged = _merged(options)
         for wanted in REPORTS:
             if file := getattr(options, wanted.replace("-", "_")):
@@ -55,8 +56,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return _EXIT_CODES[outcome(merged)]
 
 
+class _Parser(argparse.ArgumentParser):
+    """Refuses arguments as all else is refused: argparse would end with 2, pytest does with 4."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ReportError(f"{message}: see {self.prog} --help")
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m pytest_upskill report",
         description="Merge reports of --upskill-json and decide about every skill and model.",
     )
