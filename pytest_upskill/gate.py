@@ -21,6 +21,9 @@ _SAID: Mapping[CellVerdict, str] = {
 }
 """Verdicts that a cell can fail on."""
 
+NOT_MEASURED = 75
+"""Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
+
 
 class Thresholds(Protocol):
     """What a cell is held against."""

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from pytest_upskill.cells import Cell
-from pytest_upskill.gate import Gate, decide_all
+from pytest_upskill.fetching import RESOURCES
+from pytest_upskill.gate import NOT_MEASURED, Gate, decide_all
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Settings
@@ -17,9 +18,6 @@ from pytest_upskill.settings import Settings
 if TYPE_CHECKING:
     from pytest_upskill.baseline import Baselines
     from pytest_upskill.baseline_update import Update
-
-NOT_MEASURED = 75
-"""Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
 
 _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
@@ -68,15 +66,19 @@ class Ledger:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Tell CI by the exit code what no test is red for."""
-        missing = self._unmeasured or any(cell.missing_data for cell in self.cells)
         # A replay asks nobody: what is missing there was not recorded, and that is red.
-        asked = self._settings.cache_mode != "replay"
+        missing = self._settings.cache_mode != "replay" and self._misses_data()
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
-        if missing and asked and ended and session.testsfailed == self._unmeasured:
+        if missing and ended and session.testsfailed == self._unmeasured:
             self.not_measured = True
             session.exitstatus = NOT_MEASURED
         if any(update.refused for update in self.baselines):
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+
+    def _misses_data(self) -> bool:
+        if self._unmeasured or self._config.stash[RESOURCES].budget.stopped:
+            return True
+        return any(cell.missing_data for cell in self.cells)
 
     # Last, so innermost: the gates come before the terminal closes its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.ledger import NOT_MEASURED
+from pytest_upskill.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pytest_upskill.budget import Budget
-from pytest_upskill.ledger import NOT_MEASURED
+from pytest_upskill.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Reply
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.ledger import NOT_MEASURED
+from pytest_upskill.gate import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import NoReturn
 
 from pytest_upskill.baseline import BaselineError, Baselines, read_baselines
+from pytest_upskill.gate import NOT_MEASURED
 from pytest_upskill.options import fraction
 from pytest_upskill.report.actions import tell_actions
 from pytest_upskill.report.document import Option, Report
@@ -32,7 +33,7 @@ from pytest_upskill.report.text import safe
 from pytest_upskill.settings import FAIL_ON, REPORTS, FailOn
 
 PASSED, UNUSABLE = 0, 4
-_EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": 75}
+_EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
 """As of one run of everything."""
 
 

@@ -11,7 +11,7 @@ from pytest_upskill.cells import Cell
 from pytest_upskill.completion import Completion
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.forecast import Forecast, Share
-from pytest_upskill.ledger import NOT_MEASURED, Ledger
+from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.terminal import lines_of, write
 from pytest_upskill.settings import Settings
 
@@ -86,15 +86,6 @@ class Spending:
         if budget.assumed:
             assumed = f"{_usd(budget.assumed)} counted for requests of unknown cost"
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
-
-    # First: what comes later prints the status.
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell CI by the exit code where the budget kept something from being measured."""
-        budget = self._config.stash[RESOURCES].budget
-        if budget.stopped and session.exitstatus == pytest.ExitCode.OK:
-            self._ledger.not_measured = True
-            session.exitstatus = NOT_MEASURED
 
 
 def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.ledger import NOT_MEASURED, Ledger
+from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.table import table
 from pytest_upskill.report.text import broken
