@@ -45,6 +45,19 @@ def test_a_dry_run_needs_no_key_and_sends_nothing(
     )
 
 
+def test_the_bound_of_a_plan_is_rounded_up(
+    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    pytester.makeini("[pytest]\nupskill_prices = m = 0/5\n")
+
+    result = run_once(
+        "--upskill-models", model, "--upskill-max-tokens", "100401", "--upskill-dry-run", "skills"
+    )
+
+    result.stdout.fnmatch_lines(["upskill: 2 trials, *, at most * in, 200,802 out, $1.01"])
+
+
 def test_a_plan_without_all_prices_says_so(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:

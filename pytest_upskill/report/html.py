@@ -25,10 +25,9 @@ from pytest_upskill.report.phrases import (
     headline,
     matrix,
     matrix_parts,
-    money,
     scope,
 )
-from pytest_upskill.report.text import points, safe
+from pytest_upskill.report.text import money, points, safe
 
 MOST_BYTES = 5_000_000
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_upskill import stats
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate
-from pytest_upskill.report.text import points
+from pytest_upskill.report.text import money, points
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
@@ -87,7 +87,7 @@ def _tokens(cell: Cell, ratio: stats.TokenRatio) -> str:
     if one.tokens is None or other.tokens is None:
         return f"{text} where the server counted"
     if one.cost_usd and other.cost_usd:
-        text += f", ${other.cost_usd:.4f} -> ${one.cost_usd:.4f} a run"
+        text += f", {money(other.cost_usd)} -> {money(one.cost_usd)} a run"
     return (
         f"{text}; pays for itself if it passes over {cell.total_token_ratio:.2f} times as often: "
         f"{other.pass_rate:.0%} -> {one.pass_rate:.0%}, "

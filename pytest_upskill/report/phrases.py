@@ -15,7 +15,7 @@ from pytest_upskill.report.outcome import (
     missing_shares,
     unmeasured_trials,
 )
-from pytest_upskill.report.text import points
+from pytest_upskill.report.text import money, points
 
 VERDICTS: tuple[CellVerdict, ...] = (
     "hurts",
@@ -106,11 +106,6 @@ def costs(report: Report) -> list[tuple[str, str]]:
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
         ("missing runs", str(sum(cell.missing for cell in report.cells))),
     ]
-
-
-def money(amount: float | None) -> str:
-    """Write dollars."""
-    return "cost n/a" if amount is None else f"${amount:.4f}"
 
 
 def overall_verdict(cells: Sequence[Cell]) -> str:

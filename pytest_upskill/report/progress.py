@@ -19,7 +19,7 @@ from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.grade import Answer
 from pytest_upskill.plan import Trial
 from pytest_upskill.report.live_line import line_of
-from pytest_upskill.report.phrases import money
+from pytest_upskill.report.text import money
 
 LOOK_S = 0.5
 """Seconds between two looks at what goes on."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
@@ -13,6 +12,7 @@ from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.forecast import Forecast, Share
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.terminal import lines_of, write
+from pytest_upskill.report.text import money
 from pytest_upskill.settings import Settings
 
 
@@ -84,7 +84,7 @@ class Spending:
             line = f"--upskill-max-cost: stopped before ${budget.limit:g} could be passed"
             write(terminalreporter, line, yellow=True)
         if budget.assumed:
-            assumed = f"{_usd(budget.assumed)} counted for requests of unknown cost"
+            assumed = f"{money(budget.assumed)} counted for requests of unknown cost"
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
@@ -114,8 +114,8 @@ def _most(shares: Iterable[Share]) -> str:
     told = sum(share.most_output_tokens for share in shares)
     usd = [share.most_usd for share in shares]
     known = [each for each in usd if each is not None]
-    cost = _usd(math.ceil(sum(known) * 1e4) / 1e4) if len(known) == len(usd) else "cost n/a"
-    return f", at most {sent:,} tokens in, {told:,} out, {cost}"
+    most = sum(known) if len(known) == len(usd) else None
+    return f", at most {sent:,} tokens in, {told:,} out, {money(most, at_most=True)}"
 
 
 def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
@@ -144,11 +144,5 @@ def _spent(completions: Sequence[Completion]) -> str:
 def _cost(completions: Iterable[Completion]) -> str:
     costs = [each.cost_usd for each in completions]
     known = [cost for cost in costs if cost is not None]
-    if not known:
-        return "cost n/a"
-    unknown = len(costs) - len(known)
-    return _usd(sum(known)) + (f" and n/a for {unknown}" if unknown else "")
-
-
-def _usd(dollars: float) -> str:
-    return f"${dollars:,.2f}" if dollars >= 1 else f"${dollars:.4f}"
+    unknown = len(costs) - len(known) if known else 0
+    return money(sum(known) if known else None) + (f" and n/a for {unknown}" if unknown else "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 import unicodedata
@@ -87,6 +88,16 @@ def broken(text: str, width: int) -> list[str]:
 def points(fraction: float) -> str:
     """Write a difference of rates in percentage points, with its sign."""
     return f"{100 * fraction:+.0f}"
+
+
+def money(dollars: float | None, *, at_most: bool = False) -> str:
+    """Write dollars: to the cent, or below one to the hundredth of a cent; a bound rounded up."""
+    if dollars is None:
+        return "cost n/a"
+    digits = 2 if dollars >= 1 else 4
+    if at_most:
+        dollars = math.ceil(dollars * 10**digits) / 10**digits
+    return f"${dollars:,.{digits}f}"
 
 
 def _columns(character: str) -> int:
