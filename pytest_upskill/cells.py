@@ -13,8 +13,6 @@ from pytest_upskill.plan import Arm
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.skill import GateRule
 
-_MAX_MISSING = 0.2
-
 CellVerdict = stats.Verdict | Literal["missing data"]
 
 Pair = tuple[TrialResult, TrialResult]
@@ -195,9 +193,7 @@ class Cell:
     def _old_missing(self) -> str | None:
         old = [trial for trial in self.trials if trial.arm == "old_skill"]
         missing, valid = sum(len(each.errors) for each in old), sum(len(each.runs) for each in old)
-        if missing <= _MAX_MISSING * (missing + valid):
-            return None
-        return f"{missing} of {missing + valid} runs with the old skill are missing, more than 20 %"
+        return stats.too_many_missing_of_arm("with the old skill", missing, missing + valid)
 
     @property
     def _token_pairs(self) -> list[tuple[list[float], list[float]]]:

@@ -25,6 +25,7 @@ from pytest_upskill.stats.verdicts import (
     mixed,
     runs_needed,
     too_many_missing,
+    too_many_missing_of_arm,
     verdict,
 )
 
@@ -51,6 +52,7 @@ __all__ = [
     "token_ratio",
     "tokens_per_pass",
     "too_many_missing",
+    "too_many_missing_of_arm",
     "total_token_ratio",
     "verdict",
 ]

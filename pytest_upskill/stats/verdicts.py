@@ -114,8 +114,8 @@ def too_many_missing(
         ("with the skill", sum(min(case.runs_with, planned) for case in cases)),
         ("without the skill", sum(min(case.runs_without, planned) for case in cases)),
     ):
-        if total - valid > _MAX_MISSING_SHARE * total:
-            return f"{total - valid} of {total} runs {arm} are missing, more than 20 %"
+        if reason := too_many_missing_of_arm(arm, total - valid, total):
+            return reason
     seen = verdict(cases, alpha, margin)
     if seen == "too few runs":
         return None
@@ -124,6 +124,22 @@ def too_many_missing(
         if verdict(filled, alpha, margin) != seen:
             return f"the missing runs could turn the verdict {seen!r}"
     return None
+
+
+def too_many_missing_of_arm(arm: str, missing: int, planned: int) -> str | None:
+    """Tell why the missing runs of one arm forbid a verdict: they are more than a fifth of it.
+
+    Args:
+        arm: How its runs were made, such as ``with the skill``.
+        missing: Runs without a usable reply.
+        planned: Runs that were to be done.
+
+    Returns:
+        One line that stands alone, or None where they do not.
+    """
+    if missing <= _MAX_MISSING_SHARE * planned:
+        return None
+    return f"{missing} of {planned} runs {arm} are missing, more than 20 %"
 
 
 def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:
