@@ -74,7 +74,20 @@ def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
     process = act(project, SINCE="branch")
 
     assert process.returncode == 0
-    assert process.stdout == "no skill differs from branch\n"
+    assert "left out 2 skills unchanged since branch, so there is nothing to run" in process.stdout
+    assert (project / "outputs").read_text("utf-8") == "verdict=\nlift=\nregressed=[]\n"
+
+
+def test_the_action_is_red_where_a_clone_cannot_tell_what_changed(
+    project: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    shallow = tmp_path_factory.mktemp("shallow")
+    git(shallow, "clone", "--quiet", "--depth=1", "--no-single-branch", f"file://{project}", ".")
+
+    process = act(shallow, SINCE="origin/main")
+
+    assert process.returncode == 4
+    assert "git fetch --unshallow (actions/checkout: fetch-depth: 0)" in process.stdout
 
 
 def test_inputs_of_the_action_are_words_not_commands(project: Path) -> None:

@@ -109,8 +109,8 @@ def costs(report: Report) -> list[tuple[str, str]]:
 
 
 def overall_verdict(cells: Sequence[Cell]) -> str:
-    """Name the verdict that calls for a look first."""
-    return min((cell.verdict for cell in cells), key=VERDICTS.index, default="too few runs")
+    """Name the verdict that calls for a look first; nothing where there is no cell."""
+    return min((cell.verdict for cell in cells), key=VERDICTS.index, default="")
 
 
 def mean_lift(cells: Sequence[Cell]) -> float | None:
