@@ -150,7 +150,7 @@ def test_a_run_writes_the_page_and_the_summary_of_its_job(
     page = (pytester.path / "page.md").read_text("utf-8")
     assert page.startswith(f"{MARKER}\n### ✅ `billing on offline: helps, gate passed`\n")
     assert summary.read_text("utf-8") == f"# Before\n{page}"
-    assert outputs.read_text("utf-8") == "verdict=helps\nlift=1.0000\nregressed=[]\n"
+    assert outputs.read_text("utf-8") == "verdict=helps\nlift=1.0000\nfailed-gates=[]\n"
 
 
 def test_the_outputs_name_what_failed_on_one_line(
@@ -165,7 +165,7 @@ def test_the_outputs_name_what_failed_on_one_line(
     run_once("--upskill-models", "offline", "skills")
 
     text = (pytester.path / "outputs").read_text("utf-8")
-    assert 'regressed=["billing on offline"]\n' in text
+    assert 'failed-gates=["billing on offline"]\n' in text
 
 
 def test_a_summary_that_is_nearly_full_is_not_overfilled(

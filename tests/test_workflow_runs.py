@@ -49,7 +49,7 @@ def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     assert process.returncode == 0, process.stdout
     names = {file.name for file in (project / "out").iterdir()}
     assert names == {"report.json", "report.md", "report.html", "junit.xml"}
-    assert (project / "outputs").read_text("utf-8") == "verdict=helps\nlift=1.0000\nregressed=[]\n"
+    assert (project / "outputs").read_text("utf-8") == "verdict=helps\nlift=1.0000\nfailed-gates=[]\n"
 
 
 def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
@@ -60,7 +60,7 @@ def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
 
     assert process.returncode == 1
     outputs = (project / "outputs").read_text("utf-8")
-    assert 'regressed=["yaml-parsing on offline"]\n' in outputs
+    assert 'failed-gates=["yaml-parsing on offline"]\n' in outputs
 
 
 def test_the_action_tests_only_what_changed(project: Path) -> None:
@@ -75,7 +75,7 @@ def test_where_nothing_changed_the_action_does_nothing(project: Path) -> None:
 
     assert process.returncode == 0
     assert "left out 2 skills unchanged since branch, so there is nothing to run" in process.stdout
-    assert (project / "outputs").read_text("utf-8") == "verdict=\nlift=\nregressed=[]\n"
+    assert (project / "outputs").read_text("utf-8") == "verdict=\nlift=\nfailed-gates=[]\n"
 
 
 def test_the_action_is_red_where_a_clone_cannot_tell_what_changed(

@@ -44,7 +44,7 @@ def _summary(report: Report, room: int) -> str:
 def _outputs(report: Report, _room: int) -> str:
     """Write the step's outputs, each on one line whatever the skills are called."""
     lift = mean_lift(report.cells)
-    regressed = [
+    failed = [
         f"{gate.cell.skill} on {gate.cell.model}"
         for gate in report.gates
         if gate.outcome == "failed"
@@ -52,7 +52,7 @@ def _outputs(report: Report, _room: int) -> str:
     return (
         f"verdict={overall_verdict(report.cells)}\n"
         f"lift={'' if lift is None else format(lift, '.4f')}\n"
-        f"regressed={json.dumps(regressed)}\n"
+        f"failed-gates={json.dumps(failed)}\n"
     )
 
 
