@@ -49,7 +49,8 @@ def test_the_action_writes_reports_and_outputs(project: Path) -> None:
     assert process.returncode == 0, process.stdout
     names = {file.name for file in (project / "out").iterdir()}
     assert names == {"report.json", "report.md", "report.html", "junit.xml"}
-    assert (project / "outputs").read_text("utf-8") == "verdict=helps\nlift=1.0000\nfailed-gates=[]\n"
+    outputs = (project / "outputs").read_text("utf-8")
+    assert outputs == "verdict=helps\nlift=1.0000\nfailed-gates=[]\n"
 
 
 def test_the_action_is_red_where_a_gate_is(project: Path) -> None:
