@@ -90,6 +90,29 @@ def test_each_skill_and_model_has_a_file_of_its_own(
     }
 
 
+def test_skills_of_one_name_have_a_file_each(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill().rename(pytester.mkdir("other") / "billing")
+    write_skill()
+
+    run_once("--upskill-models", "offline", "--upskill-benchmark-json", "out/b.json")
+
+    files = sorted((pytester.path / "out").iterdir())
+    paths = [json.loads(file.read_text("utf-8"))["metadata"]["skill_path"] for file in files]
+    assert [file.name for file in files] == ["b-billing-offline-2.json", "b-billing-offline.json"]
+    assert paths == ["skills/billing", "other/billing"]
+
+
+@pytest.mark.parametrize("name", ["gpu kernels", "GPU-kernels"])
+def test_names_that_are_one_as_a_file_s_are_numbered(name: str) -> None:
+    written = report(counted([(5, 1)], skill="gpu-kernels"), counted([(5, 1)], skill=name))
+
+    files = [file.name.lower() for file, _ in write_benchmarks(written, Path("b.json"))]
+
+    assert files == ["b-gpu-kernels-haiku.json", "b-gpu-kernels-haiku-2.json"]
+
+
 def test_a_cell_in_which_only_the_old_skill_ran_has_no_file() -> None:
     written = report(cell(trial("a", "old_skill", [run()])))
 

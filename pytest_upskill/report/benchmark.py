@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, count
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
@@ -30,14 +31,20 @@ def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
 
     Args:
         report: What to write.
-        file: The file of the only cell; of several, each has skill and model in its name.
+        file: The file of the only cell; of several, each has skill and model in its name, and a
+            number where that is the name of another.
 
     Yields:
         Files and their text.
     """
     gates = [gate for gate in report.gates if _trials(gate.cell)]
+    taken: set[str] = set()
     for gate in gates:
         name = re.sub(r"[^\w.-]+", "-", f"{file.stem}-{gate.cell.skill}-{gate.cell.model}")
+        numbered = chain([name], (f"{name}-{number}" for number in count(2)))
+        # Some file systems tell no capitals.
+        name = next(each for each in numbered if each.casefold() not in taken)
+        taken.add(name.casefold())
         path = file if len(gates) == 1 else file.with_name(name + file.suffix)
         text = json.dumps(_benchmark(gate, report.sessions[-1]), indent=2, ensure_ascii=False)
         yield path, text + "\n"
