@@ -152,7 +152,7 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
 
 def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]:
     environ: Mapping[str, str] = os.environ
-    if settings.dry_run or settings.cache_mode == "replay":
+    if settings.dry_run or settings.prune or settings.cache_mode == "replay":
         # Nothing is sent: no key is needed, and none can be in the way.
         environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
     try:

@@ -68,3 +68,23 @@ def test_prune_refuses_where_it_cannot_see_all_trials(
     assert len(recordings(pytester.path)) == 4
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --upskill-cache-prune: *recordings in use would go too*"])
+
+
+def test_prune_needs_no_key_that_can_be_told_apart(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    write_skill()
+    run_once("--upskill-models", model, "skills")
+    write_skill(body="It is 37.\n")
+    other = model.replace("m=", "n=").replace("127.0.0.1", "localhost")
+    monkeypatch.setenv("UPSKILL_API_KEY", "whose")
+
+    result = run_once("--upskill-models", f"{model},{other}", "--upskill-cache-prune", "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert len(loopback.requests) == 2
+    result.stdout.fnmatch_lines(["upskill: 1 recordings in * deleted"])
