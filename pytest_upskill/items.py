@@ -25,7 +25,7 @@ from pytest_upskill.grade import Answer, grade
 from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
-from pytest_upskill.report.text import ANSWER, failure, quoted, safe
+from pytest_upskill.report.text import ANSWER, failure, quoted_lines, safe
 from pytest_upskill.results import TrialRecord, TrialResult
 from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.skill import Case, Skill
@@ -180,7 +180,7 @@ class TrialItem(pytest.Item):
         """Quote the answers that missed, each once, as sections of a report."""
         runs = self.result.runs if self.result else ()
         missed = dict.fromkeys(run.completion.text for run in runs if not run.passed)
-        return [(ANSWER, quoted(text)) for text in missed]
+        return [(ANSWER, quoted_lines(text)) for text in missed]
 
 
 class TrialReports:

@@ -31,7 +31,7 @@ def safe(text: str) -> str:
     return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
-def quoted(text: str) -> str:
+def quoted_lines(text: str) -> str:
     """Quote model output line by line.
 
     The bar keeps CI runners from reading a line of it, such as ``::error``, as a command.
