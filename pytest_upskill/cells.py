@@ -105,9 +105,8 @@ class Cell:
 
     @cached_property
     def served(self) -> list[str]:
-        """Ids that the API returned."""
-        completions = [run.completion for trial in self.trials for run in trial.runs]
-        return sorted({each.served_model for each in completions if each.served_model})
+        """Model ids that the API returned."""
+        return sorted({name for trial in self.trials for name in trial.served})
 
     @cached_property
     def asymmetric(self) -> list[str]:

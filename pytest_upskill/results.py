@@ -86,6 +86,11 @@ class TrialResult:
         return bool(self.runs) and self._enough(self.passes, len(self.runs))
 
     @property
+    def served(self) -> list[str]:
+        """Model ids that the API returned."""
+        return sorted({name for run in self.runs if (name := run.completion.served_model)})
+
+    @property
     def settled(self) -> bool:
         """Whether ``passed`` would be the same, whatever the missing runs had brought."""
         passes, missing = self.passes, len(self.errors)

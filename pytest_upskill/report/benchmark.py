@@ -58,7 +58,7 @@ def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
         "metadata": {
             "skill_name": cell.skill,
             "skill_path": Path(cell.path).parent.as_posix(),
-            "executor_model": _served(cell),
+            "executor_model": ", ".join(cell.served) or cell.resolved,
             "analyzer_model": "",
             "timestamp": f"{session.date:%Y-%m-%dT%H:%M:%SZ}",
             "evals_run": list(numbers.values()),
@@ -72,11 +72,6 @@ def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
 
 def _trials(cell: Cell) -> list[TrialResult]:
     return [trial for arm in _ARMS for trial in cell.trials if trial.arm == arm]
-
-
-def _served(cell: Cell) -> str:
-    served = {run.completion.served_model for trial in cell.trials for run in trial.runs}
-    return ", ".join(sorted(name for name in served if name)) or cell.resolved
 
 
 def _runs(trial: TrialResult, number: int) -> Iterator[dict[str, Any]]:

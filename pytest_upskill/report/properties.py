@@ -24,7 +24,7 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.model", result.model),
         ("upskill.arm", result.arm),
         ("upskill.model.resolved", result.resolved),
-        ("upskill.model.served", ", ".join(_served(runs)) or "n/a"),
+        ("upskill.model.served", ", ".join(result.served) or "n/a"),
         ("upskill.runs", str(len(runs))),
         ("upskill.runs.missing", str(len(result.errors))),
         ("upskill.runs.spared", str(result.spared)),
@@ -87,10 +87,6 @@ def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, st
         yield "compared_cases", str(len(comparison.cases))
         yield "regressed", str(comparison.regressed).lower()
         yield "regression.p", f"{comparison.p:.4g}"
-
-
-def _served(runs: tuple[RunResult, ...]) -> list[str]:
-    return sorted({run.completion.served_model or "n/a" for run in runs})
 
 
 def _checks(runs: tuple[RunResult, ...]) -> str:
