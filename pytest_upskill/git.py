@@ -100,17 +100,21 @@ def _text_only(member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:
 
 def _must(folder: Path, *args: str) -> bytes:
     """Run git where a no has no other cause than trouble."""
-    out = _git(folder, *args)
-    if out is None:
-        raise GitError(f"git {' '.join(args)} fails in {folder}: see what it says there")
-    return out
+    done = _run(folder, *args)
+    if done.returncode:
+        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise GitError(f"git {' '.join(args)} fails in {folder}: {said}")
+    return done.stdout
 
 
 def _git(folder: Path, *args: str) -> bytes | None:
-    """Run git in a folder.
+    """Return what git writes, None where it says no."""
+    done = _run(folder, *args)
+    return None if done.returncode else done.stdout
 
-    Returns:
-        What it writes, None where it says no.
+
+def _run(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder.
 
     Raises:
         GitError: It cannot be run.
@@ -138,4 +142,4 @@ def _git(folder: Path, *args: str) -> bytes | None:
         raise GitError(f"git {args[0]} took over {_SECONDS} s in {folder}") from None
     if b"dubious ownership" in done.stderr:
         raise GitError(f"git does not trust {folder}: git config --global --add safe.directory ...")
-    return None if done.returncode else done.stdout
+    return done

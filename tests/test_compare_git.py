@@ -238,6 +238,17 @@ def test_a_shallow_clone_is_one_line_with_the_cure(
 
 
 @pytest.mark.usefixtures("repository")
+def test_what_git_cannot_read_is_told_in_its_own_words(repository: Path, run_once: Run) -> None:
+    skill = "skills/billing/SKILL.md"
+    blob = git(repository, "rev-parse", f"main:{skill}").strip()
+    (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
+    (repository / skill).write_text("---\nname: billing\ndescription: New.\n---\n37\n", "utf-8")
+
+    result = run_once(*OFFLINE, COMPARE)
+
+    result.stdout.fnmatch_lines([f"*git * fails in {repository}*: *unable to read {blob}*"])
+
+
 def test_a_machine_without_git_is_one_line(run_once: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "")
 
