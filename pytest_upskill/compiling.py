@@ -6,6 +6,7 @@ import asyncio
 import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
 
 from pytest_upskill.activity import Activity
 from pytest_upskill.checks import CheckResult, Sandboxed
@@ -29,7 +30,7 @@ class Compiling:
     def __init__(self, compilers: Compilers, activity: Activity) -> None:
         self._compilers = compilers
         self._activity = activity
-        self._tasks: dict[tuple[str, str, str], asyncio.Task[Compiled]] = {}
+        self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
         self._threads = ThreadPoolExecutor(
             len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
         )
@@ -39,7 +40,8 @@ class Compiling:
     ) -> Answer:
         """Add what compilers say of the code in a completion."""
         # Not left to the compilers alone: a thread that waits for another's build builds nothing.
-        same = str(trial.skill.case_file), trial.case.id, completion.text
+        digest = sha256(completion.text.encode("utf-8", "surrogatepass")).digest()
+        same = str(trial.skill.case_file), trial.case.id, digest
         task = self._tasks.get(same)
         if task is None:
             task = self._tasks[same] = asyncio.create_task(self._decide(checks, completion.text))

@@ -95,4 +95,4 @@ class LintItem(pytest.Item):
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Name the file; its findings have their own lines."""
-        return Path(self.path), 0, f"lint {shown(self.path, self.config)}"
+        return self.path, 0, f"lint {shown(self.path, self.config)}"

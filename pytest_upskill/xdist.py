@@ -33,6 +33,7 @@ class Controller:
     def __init__(self, config: pytest.Config, spending: Spending) -> None:
         self._config = config
         self._spending = spending
+        self._session: pytest.Session | None = None
         self._folder = Path(tempfile.mkdtemp(prefix="pytest-upskill-"))
         self._handover = Handover(self._folder)
         self._handover.start()
@@ -75,7 +76,7 @@ class Controller:
 
     def pytest_runtest_logreport(self) -> None:
         """Let no worker wait for an answer once enough has failed: -x is to stop the run now."""
-        if self._session.shouldfail:
+        if self._session is not None and self._session.shouldfail:
             self._handover.stop()
 
     def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
