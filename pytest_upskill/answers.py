@@ -273,10 +273,10 @@ class _Asker:
         from pytest_upskill.paying import PayingClient
         from pytest_upskill.retry import RetryingClient, Slots
 
-        client, with_ = await in_daemon_thread(host.open), self._resources
+        client, shared = await in_daemon_thread(host.open), self._resources
         return RetryingClient(
-            PayingClient(client, with_.budget, with_.prices, with_.activity),
+            PayingClient(client, shared.budget, shared.prices, shared.activity),
             slots=Slots(self._concurrency),
             host=urlsplit(host.url).netloc or host.name,
-            activity=with_.activity,
+            activity=shared.activity,
         )
