@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Generator, Iterator
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
@@ -34,8 +35,8 @@ class Ledger:
         self.cells: list[Cell] = []
         """In the order of case files and chosen models."""
         self._records: dict[str, TrialRecord] = {}
-        self._skipped: set[tuple[str, str, str, str]] = set()
-        """Case file, skill, model and case of every trial that was."""
+        self._skipped: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
+        """Cases of which a trial was, by case file, skill and model."""
         self.not_measured = False
         """Whether the run ends as not measured: nothing is red but what misses data."""
         self.baselines: list[Update] = []
@@ -53,14 +54,14 @@ class Ledger:
             self._records[report.nodeid] = record
             self._unmeasured += report.failed and report.when == "setup"
         if names := getattr(report, "upskill_skipped", None):
-            self._skipped.add(tuple(names))
+            *cell, case = names
+            self._skipped[tuple(cell)].add(case)
 
     @property
     def unmeasured(self) -> list[tuple[str, str]]:
         """Skills and models where every trial was skipped, so that there is no cell."""
-        cells = {(cell.path, cell.model) for cell in self.cells}
-        skipped = {(skill, m) for path, skill, m, _ in self._skipped if (path, m) not in cells}
-        return sorted(skipped)
+        cells = {(cell.path, cell.skill, cell.model) for cell in self.cells}
+        return sorted((skill, model) for _, skill, model in self._skipped.keys() - cells)
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
@@ -110,8 +111,7 @@ class Ledger:
 
     def _cell(self, records: list[TrialRecord]) -> Cell:
         first = records[0]
-        cell = first.path, first.result.model
-        skipped = {case for path, _, model, case in self._skipped if (path, model) == cell}
+        skipped = self._skipped.get((first.path, first.result.skill, first.result.model), ())
         return Cell(
             path=first.path,
             skill=first.result.skill,

@@ -66,8 +66,6 @@ _INI_TYPES: dict[type, Literal["int", "float", "string"]] = {
     str: "string",
 }
 
-_PASSED_OVER = "upskill-passed-over"
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Declare the options; each is an ini key too."""
@@ -188,7 +186,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     lint = parent.config.getoption("upskill_lint")
     if not (asked_for or lint or _models_chosen(parent.config)):
         if any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
-            _passed_over(parent.config).files += 1
+            from pytest_upskill.passed_over import passed_over
+
+            passed_over(parent.config).files += 1
         return None
     from pytest_upskill.items import SkillFile, has_skill
 
@@ -203,39 +203,11 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear from a worker of pytest-xdist what it passed over; all pass over the same."""
-    if files := getattr(node, "workeroutput", {}).get(_PASSED_OVER):
-        _passed_over(node.config).files = files
+    """Hear from a worker of pytest-xdist how many case files it passed over."""
+    if files := getattr(node, "workeroutput", {}).get("upskill-passed-over"):
+        from pytest_upskill.passed_over import passed_over
 
-
-class PassedOver:
-    """Says, where pytest would say no more than that nothing ran, how to run the skills there."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self.files = 0
-        """Case files that were met and not collected, as no models are chosen."""
-        self._config = config
-        self._deselected = False
-
-    def pytest_deselected(self) -> None:
-        """Note that there are other tests: who chose none of them was not looking for skills."""
-        self._deselected = True
-
-    def pytest_sessionfinish(self) -> None:
-        """Tell the controller of pytest-xdist."""
-        output = getattr(self._config, "workeroutput", None)
-        if output is not None and not self._deselected:
-            output[_PASSED_OVER] = self.files
-
-    def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, exitstatus: int
-    ) -> None:
-        """Name the option, in a line that fits a terminal."""
-        nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if nothing and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
-            files = "1 case file" if self.files == 1 else f"{self.files} case files"
-            how = "--upskill-models offline runs them"
-            terminalreporter.line(f"upskill: no models chosen for {files}: {how}", yellow=True)
+        passed_over(node.config).files = files
 
 
 class NamedSkills:
@@ -252,15 +224,6 @@ class NamedSkills:
 
             return [NamedSkill.from_parent(parent, path=file_path)]
         return collectors
-
-
-def _passed_over(config: pytest.Config) -> PassedOver:
-    """Register it with the first file: a run without skills is to have nothing of it."""
-    passed_over: PassedOver | None = config.pluginmanager.get_plugin(_PASSED_OVER)
-    if passed_over is None:
-        passed_over = PassedOver(config)
-        config.pluginmanager.register(passed_over, _PASSED_OVER)
-    return passed_over
 
 
 def _refuse_without_models(config: pytest.Config) -> None:
