@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
+from statistics import median
 
 from measure import HERE, Cost, cpu, interleaved, megabytes, wall
 from server import Weather
@@ -142,21 +143,29 @@ def compiles(bench: Bench) -> Iterator[Row]:
         trials=2 * kernels,
     )
 
+    since_first_answer = []
+
     def first() -> Cost:
         for folder in (cache, root / ".pytest_cache"):
             shutil.rmtree(folder, ignore_errors=True)
-        return again()
+        run = again()
+        since_first_answer.append(time.time() - bench.backend.stats().first)
+        return run
 
     ours, floor = interleaved(min(3, bench.repeats), first, partial(_nvcc, kernels))
     second = again()
-    yield Row(
-        work="40 CUDA compiles, each source twice",
-        measured=f"{wall(ours):.2f} s",
-        floor=f"{wall(floor):.2f} s bare nvcc, two at a time",
-        ratio=f"{wall(ours) / wall(floor):.2f}",
-        bar="≤ 1.15",
-        met=wall(ours) <= 1.15 * wall(floor),
-    )
+    for what, taken in (
+        ("", wall(ours)),
+        (": from the first answer on", median(since_first_answer)),
+    ):
+        yield Row(
+            work=f"40 CUDA compiles, each source twice{what}",
+            measured=f"{taken:.2f} s",
+            floor=f"{wall(floor):.2f} s bare nvcc, two at a time",
+            ratio=f"{taken / wall(floor):.2f}",
+            bar="≤ 1.15",
+            met=taken <= 1.15 * wall(floor),
+        )
     yield Row(
         work="the same again",
         measured=f"{second.wall:.2f} s",
