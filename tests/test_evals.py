@@ -44,9 +44,13 @@ SAYS_HI = (Judge(statement="Says hi"),)
             {"dimension": "manners", "pass_if": "Says hi"}]}]},
         {"evals": [{"id": 1, "prompt": "Say hi", "assertions": [
             {"id": "a", "text": "Says hi", "passed": True, "evidence": "hi"}]}]},
+        {"skill_name": "csv", "scenarios": [{"id": 1, "prompt": "Say hi", "must": ["Says hi"]}]},
+        [{"name": "1", "input": {"prompt": "Say hi"}, "assertions": {
+            "type": "llm-rubric", "value": "Says hi"}}],
     ],
     ids=["agentskills.io", "skill-creator", "bare list", "flat list", "cases", "tests", "routed",
-         "one case", "output_evals", "judge", "named", "dimensions", "graded"],
+         "one case", "output_evals", "judge", "named", "dimensions", "graded", "unknown list",
+         "nested question"],
 )  # fmt: skip
 def test_a_file_of_each_family_holds_the_same_case(document: Any) -> None:
     (case,) = read(document).cases
@@ -132,7 +136,11 @@ def test_a_key_may_say_how_to_read_its_words() -> None:
 def test_expected_may_map_checks_to_values() -> None:
     case = read_one(expected={"contains": ["hi", "you"], "greeting": "Says hi"})
 
-    assert case.checks == (Contains(text="hi"), Contains(text="you"), *SAYS_HI)
+    assert case.checks == (
+        Contains(text="hi"),
+        Contains(text="you"),
+        Judge(statement="greeting: Says hi"),
+    )
 
 
 def test_a_case_knows_its_line_and_its_tags() -> None:
@@ -176,6 +184,17 @@ def test_names_given_twice_are_told_apart_by_what_the_cases_say() -> None:
     assert [case.id for case in read(entries[1::-1]).cases] == names[1::-1]
 
 
+def test_every_list_whose_entries_all_ask_something_holds_cases() -> None:
+    document = {
+        "evals": [{"prompt": "a"}],
+        "under_pressure": [{"prompt": "b"}, {"query": "c"}],
+        "should_not_trigger": ["d"],
+        "reviews": [{"prompt": "e"}, {"by": "f"}],
+    }
+
+    assert [case.input for case in read(document).cases] == ["a", "b", "c", "d"]
+
+
 @pytest.mark.parametrize("document", [[], {"evals": []}])
 def test_a_file_without_cases_is_a_warning(document: Any) -> None:
     evals = read(document)
@@ -199,7 +218,7 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
         ({"a": [1]},
          "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
         ([1], "f:2:2: [0]: must be an object, got 1"),
-        ([{"id": 1}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
+        ([{"id": 1}, {"prompt": "a"}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
         ([{"prompt": " "}], 'f:3:13: [0].prompt: must be text that asks something, got " "'),
         ({"evals": [{"question": 3}]},
          "f:4:16: evals[0].question: must be text that asks something, got 3"),
@@ -232,13 +251,28 @@ KEYS = st.sampled_from(
      "should_trigger", "should_not_trigger", "trigger_evals", "negative", "must_contain",
      "required_regex", "must_include", "expected_activation", "turns", "type", "text", "value",
      "pattern", "flags", "file", "negate", "must_not", "ground_truth", "context", "rubric", "tags",
-     "files", "x"]
+     "files", "x", "check", "must", "forbidden_skills", "contains_any", "matches_any"]
 )  # fmt: skip
 LEAVES = (
     st.none()
     | st.booleans()
     | st.integers(-2, 2)
-    | st.sampled_from(["", " ", "a", "(", "contains", "regex", "not_regex", "json_schema", "csv"])
+    | st.sampled_from(
+        [
+            "",
+            " ",
+            "a",
+            "(",
+            "contains",
+            "regex",
+            "not_regex",
+            "json_schema",
+            "csv",
+            "contains:a",
+            "a_b:c",
+            "a == b",
+        ]
+    )
 )
 DOCUMENTS = st.recursive(
     LEAVES,

@@ -44,10 +44,39 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "quality", "text": "Says hi"}, Judge(statement="Says hi")),
         ({"statement": "Says hi"}, Judge(statement="Says hi")),
         ({"type": "output_contains", "check": "Says hi"}, Judge(statement="Says hi")),
+        ({"type": "required_text", "value": "hi"}, Contains(text="hi")),
+        ({"type": "response_contains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "icontains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "forbidden_text", "value": "hi"}, NotContains(text="hi")),
+        ({"type": "contains_any", "values": ["hi"], "negate": True}, NotContains(text="hi")),
+        ({"type": "matches_any", "patterns": ["(?i)h.", "yo"]},
+         Regex(pattern="(?i:h.)|(?:yo)")),
+        ({"text": "Says hi", "check": {"type": "contains", "value": "hi"}}, Contains(text="hi")),
+        ({"text": "Says hi", "check": {"contains_all": ["hi"]}}, Contains(text="hi")),
+        ({"text": "Says hi", "check": {}}, Judge(statement="Says hi")),
+        ({"type": "llm-rubric", "value": "Says hi"}, Judge(statement="Says hi")),
+        ({"name": "Says hi", "weight": 2}, Judge(statement="Says hi")),
+        ("contains:hi there", Contains(text="hi there")),
+        ("response_not_contains:hi", NotContains(text="hi")),
+        (r"matches:h\.", Regex(pattern=r"h\.")),
+        ("contains: a greeting", Judge(statement="contains: a greeting")),
+        ("Contains:hi", Judge(statement="The answer has this: Contains:hi")),
+        ("hi", Judge(statement="The answer has this: hi")),
     ],
 )  # fmt: skip
 def test_what_a_program_can_check_is_a_check(assertion: Any, check: object) -> None:
     assert checks(assertion) == (check,)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_each_of_several_types_must_hold(nested: bool) -> None:
+    types = {"contains": "a", "not_contains": ["b", "c"]}
+
+    assert checks({"text": "Says a", "check": types} if nested else types) == (
+        Contains(text="a"),
+        NotContains(text="b"),
+        NotContains(text="c"),
+    )
 
 
 def test_each_of_several_texts_must_hold() -> None:
@@ -73,8 +102,21 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: max_tokens: a budget is no check of the answer"),
         ({"type": "sentiment", "score": 9},
          "assertions: sentiment: no such type of assertion is known"),
-        ({"type": "contains_any", "values": ["a"], "negate": True},
-         "assertions: not_contains_any: no such type of assertion is known"),
+        ({"type": "sentiment", "value": "glad"},
+         "assertions: sentiment: no such type of assertion is known"),
+        ({"type": "json_schema", "schema": {}, "negate": True},
+         "assertions: not_json_schema: no such type of assertion is known"),
+        ({"type": "contains", "haystack": "hi"},
+         "assertions: contains: what to look for stands under no key that is known"),
+        ({"text": "Writes it", "check": {"file_exists": "out.csv"}},
+         "assertions: file_exists: a single answer leaves no files"),
+        ({"id": "greets-by-name", "words": ["hi"]},
+         "assertions: says nothing under a key that is known: add 'text'"),
+        ({"name": "short", "check": "word_count <= 200"},
+         "assertions: 'word_count <= 200' is a formula: nothing here can work it out"),
+        ("exit_status:completed", "assertions: exit_status: a single answer runs nothing"),
+        ("evidence_contains:hi",
+         "assertions: evidence_contains: no such type of assertion is known"),
         ({"type": "regex", "pattern": r"\p{L}"},
          r"assertions: pattern '\\p{L}' is none in Python: bad escape \p at position 0"),
         ({"type": "json_schema", "schema": "s.json"},

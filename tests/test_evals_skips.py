@@ -28,6 +28,12 @@ CHOSEN = "the skill is always in context, nobody chooses it"
         ({"expected_tool": "search"}, "expected_tool: a single answer calls no tools"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
         ({"workspace": "evals/repo"}, "workspace: a single answer has no workspace"),
+        ({"forbidden_skills": ["csv"]}, f"forbidden_skills: {CHOSEN}"),
+        ({"must_not_activate": ["csv"]}, f"must_not_activate: {CHOSEN}"),
+        ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
+        ({"prompt": {"command": "make"}}, "nothing to ask: add 'prompt'"),
+        ({"prompt": {"task": "Say hi", "setup": "make"}},
+         "setup: a single answer leaves commands nothing to look at"),
     ],
 )  # fmt: skip
 def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: str) -> None:
@@ -42,6 +48,7 @@ def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: 
         {"expected_activation": True, "must_not_activate": ["tsv"]},
         {"expected_activation": "csv"},
         {"expected_skill": "tsv", "acceptable_skills": ["csv"]},
+        {"expected_skill": "csv", "forbidden_skills": ["tsv"]},
         {"expected_script": None, "tools": [], "environment": {}, "setup": ""},
     ],
 )
@@ -92,6 +99,12 @@ def test_nothing_may_be_asked_where_the_skill_is_not_wanted() -> None:
     (case,) = read([{"id": "none", "prompt": "", "should_trigger": False}]).cases
 
     assert (case.id, case.skip) == ("none", f"should_trigger: {CHOSEN}")
+
+
+def test_a_file_in_which_nothing_asks_is_for_another_tool() -> None:
+    cases = read([{"id": "a", "args": "--all", "expect": "hi"}, {"id": "b"}]).cases
+
+    assert [case.skip for case in cases] == ["nothing to ask: add 'prompt'"] * 2
 
 
 def test_a_conversation_needs_no_question_of_its_own() -> None:

@@ -34,21 +34,51 @@ def checks_of(assertion: object) -> Checks:
         ValueError: It is broken; one line says how.
     """
     if isinstance(assertion, str):
-        return statements([assertion])
+        return _written(assertion)
     if not isinstance(assertion, dict):
         got = shown(assertion)
         raise ValueError(f"must be text or an object, got {got}")  # noqa: TRY004  a file's mistake
-    kind = _kind(assertion)
+    if (check := assertion.get("check")) and isinstance(check, dict):
+        return _nested(check)
+    if kind := _kind(assertion):
+        return _of_kind(assertion, kind)
+    if told := [key for key in assertion if _plain(key) in _MAKERS and assertion[key]]:
+        made = [_typed(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
+        return [check for checks in made for check in checks]
+    if text := _said(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
+        return statements([text])
+    if any(assertion.values()):
+        raise Unsupported("says nothing under a key that is known: add 'text'")
+    raise ValueError("says nothing: add 'text'")
+
+
+def _written(text: str) -> Checks:
+    """Make the checks of a text: a statement, or a check such as ``not_contains:TODO``."""
+    kind, _, value = text.strip().partition(":")
+    typed = _plain(kind) in _MAKERS and kind.islower() and value[:1].strip()
+    if typed or _TYPED_TEXT.fullmatch(text.strip()):
+        return _of_kind({"value": value}, _plain(kind))
+    return statements([text], prefix=_SUBJECT if _WORD.fullmatch(text.strip()) else "")
+
+
+def _nested(check: Mapping[str, Any]) -> Checks:
+    """Make the checks of an object in an assertion: one with a type, or types and their values."""
+    if _kind(check):
+        return checks_of(check)
+    made = [checks_of({"type": kind, "value": value}) for kind, value in check.items()]
+    return [check for checks in made for check in checks]
+
+
+def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
     if kind in _MAKERS:
         return _typed(assertion, kind)
     for words, why in _FEATURES:
         if not words.isdisjoint(kind.split("_")):
             raise Unsupported(f"{kind}: {why}")
-    if text := _said(assertion, _STATEMENT_KEYS):
+    judged = ("value",) if not _JUDGED.isdisjoint(kind.split("_")) else ()
+    if text := _said(assertion, (*_PROSE_KEYS, *judged)):
         return statements([text])
-    if kind:
-        raise Unsupported(f"{kind}: no such type of assertion is known")
-    raise ValueError("says nothing: add 'text'")
+    raise Unsupported(f"{kind}: no such type of assertion is known")
 
 
 def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
@@ -59,28 +89,49 @@ def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
 def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Tell the text of the first of ``keys`` that says something."""
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
-    return value if isinstance(value, str) else ""
+    if not isinstance(value, str):
+        return ""
+    if _FORMULA.fullmatch(value.strip()):
+        raise Unsupported(f"{value.strip()!r} is a formula: nothing here can work it out")
+    return value
+
+
+def _words(assertion: Mapping[str, Any]) -> str:
+    """Tell the name, where it is more than one: ``Greets by name``, not ``greets-by-name``."""
+    name = _said(assertion, ("name", "id"))
+    return "" if _SLUG.fullmatch(name) else name
 
 
 def _kind(assertion: Mapping[str, Any]) -> str:
-    """Tell the type: as given, else the key that could be one."""
-    for key in ("type", "kind"):
-        if isinstance(assertion.get(key), str):
-            return str(assertion[key]).strip().lower().replace("-", "_").replace(" ", "_")
-    return next((key for key in assertion if key in _MAKERS), "")
+    """Tell the type that an assertion gives itself."""
+    given = (assertion.get(key) for key in ("type", "kind"))
+    return next((_plain(kind) for kind in given if isinstance(kind, str)), "")
+
+
+def _plain(kind: str) -> str:
+    """Write a type as the one that stands for it here."""
+    kind = kind.strip().lower().replace("-", "_").replace(" ", "_")
+    kind = re.sub("^(output|response|answer)_", "", kind)
+    return _SYNONYMS.get(kind, kind)
 
 
 def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
     if file := assertion.get("file") or assertion.get("path"):
         raise Unsupported(f"{kind} in {file!r}: {_NO_FILES}")
+    keys = (*_VALUE_KEYS, kind, kind.removeprefix("not_"))
     if assertion.get("negate"):
-        kind = _OPPOSITES.get(kind) or f"not_{kind}"
+        kind = _plain(f"not_{kind}")
         if kind not in _MAKERS:
             raise Unsupported(f"{kind}: no such type of assertion is known")
-    keys = (kind, kind.removeprefix("not_"), *_VALUE_KEYS)
-    if assertion.keys().isdisjoint((*keys, "negate")) and (text := _said(assertion, _PROSE_KEYS)):
-        return statements([text])
-    value = next((assertion[key] for key in keys if assertion.get(key)), None)
+    given = [key for key in keys if key in assertion]
+    if not given and "text" in assertion:
+        # It may as well describe the assertion, beside another key.
+        given = ["text"]
+    if not given and len(assertion) > 1:
+        if "negate" not in assertion and (text := _said(assertion, _PROSE_KEYS)):
+            return statements([text])
+        raise Unsupported(f"{kind}: what to look for stands under no key that is known")
+    value = next((assertion[key] for key in given if assertion[key]), None)
     return _MAKERS[kind](value, str(assertion.get("flags") or ""))
 
 
@@ -106,6 +157,10 @@ def _patterns(value: object, flags: str) -> list[str]:
     return patterns
 
 
+_FLAGS = re.compile(r"(?:\(\?([imsx]+)\))?(.*)", re.DOTALL)
+"""Flags at the head of a pattern, and the rest."""
+
+
 def _contains(value: object, _flags: str) -> Checks:
     return [Contains(text=text) for text in _texts(value)]
 
@@ -120,6 +175,12 @@ def _contains_any(value: object, _flags: str) -> Checks:
 
 def _regex(value: object, flags: str) -> Checks:
     return [Regex(pattern=pattern) for pattern in _patterns(value, flags)]
+
+
+def _regex_any(value: object, flags: str) -> Checks:
+    parts = [_FLAGS.fullmatch(pattern) for pattern in _patterns(value, flags)]
+    local = [f"(?{part[1] or ''}:{part[2]})" for part in parts if part]
+    return _regex("|".join(local), "")
 
 
 def _not_regex(value: object, flags: str) -> Checks:
@@ -137,23 +198,28 @@ def _json_schema(value: object, _flags: str) -> Checks:
 
 
 _MAKERS: Mapping[str, Callable[[object, str], Checks]] = {
-    **dict.fromkeys(
-        ("contains", "contains_all", "contains_phrase", "includes", "output_contains"), _contains
-    ),
-    **dict.fromkeys(
-        ("not_contains", "not_contains_phrase", "excludes", "output_not_contains"), _not_contains
-    ),
-    **dict.fromkeys(("contains_any", "output_contains_any"), _contains_any),
-    **dict.fromkeys(("contains_pattern", "regex", "matches", "output_matches"), _regex),
-    **dict.fromkeys(
-        ("not_contains_pattern", "not_regex", "not_matches", "output_not_matches"), _not_regex
-    ),
+    "contains": _contains,
+    "not_contains": _not_contains,
+    "contains_any": _contains_any,
+    "regex": _regex,
+    "regex_any": _regex_any,
+    "not_regex": _not_regex,
     "json_schema": _json_schema,
 }
-_OPPOSITES = {
-    "includes": "excludes",
-    "output_contains": "output_not_contains",
-    "output_matches": "output_not_matches",
+_SYNONYMS: Mapping[str, str] = {
+    synonym: kind
+    for kind, synonyms in (
+        ("contains", "contains_all contains_phrase icontains icontains_all includes required_text"),
+        (
+            "not_contains",
+            "not_contains_any not_contains_phrase not_icontains excludes forbidden_text",
+        ),
+        ("contains_any", "icontains_any"),
+        ("regex", "contains_pattern matches"),
+        ("regex_any", "matches_any"),
+        ("not_regex", "not_contains_pattern not_matches not_matches_any not_regex_any"),
+    )
+    for synonym in synonyms.split()
 }
 _VALUE_KEYS = (
     "value",
@@ -168,9 +234,8 @@ _VALUE_KEYS = (
     "patterns",
     "schema",
     "expected",
-    "text",
 )
-"""Where the text to look for stands, the plainest last: it may as well describe the assertion."""
+"""Where the text to look for stands."""
 _PROSE_KEYS = (
     "text",
     "description",
@@ -183,7 +248,15 @@ _PROSE_KEYS = (
     "pass_if",
     "check",
 )
-_STATEMENT_KEYS = (*_PROSE_KEYS, "value", "name", "id")
+_SLUG = re.compile(r"[\w.-]*", re.ASCII)
+_WORD = re.compile("[!-~]+")
+_SUBJECT = "The answer has this: "
+"""What makes a statement of a single word."""
+_TYPED_TEXT = re.compile(r"[a-z]+(_[a-z]+)+:\S+")
+_FORMULA = re.compile(r"[\w.]+( ([<>]=?|[!=]=) [\w.]+)+")
+
+_JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", "qualitative"})
+"""Words in types of assertions whose value is a statement."""
 
 _NO_FILES = "a single answer leaves no files"
 _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
@@ -192,7 +265,10 @@ _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("file files artifact artifacts", _NO_FILES),
         ("tool tools called", "a single answer calls no tools"),
         ("command cmd script exit exec shell run", "a single answer runs nothing"),
-        ("trigger triggered skill activates", "the skill is always in context, nobody chooses it"),
+        (
+            "trigger triggered skill activates activation",
+            "the skill is always in context, nobody chooses it",
+        ),
         ("max min latency cost budget tokens", "a budget is no check of the answer"),
     )
 )

@@ -69,10 +69,20 @@ def read_evals(text: str, *, suffix: str, skills: Collection[str], read_files: R
     names = lenient_ids(
         [(_first(value, NAMES), _first(value, PROMPTS), value) for _, value in sound]
     )
+    # Where nothing asks, the file is for a tool that asks in another way.
+    must_ask = any(_asks(value) for _, value in sound)
     cases = []
     for (path, value), name in zip(sound, names, strict=True):
         try:
-            case = read_case(value, document, path, name=name, skills=skills, read_files=read_files)
+            case = read_case(
+                value,
+                document,
+                path,
+                name=name,
+                skills=skills,
+                read_files=read_files,
+                must_ask=must_ask,
+            )
         except BadFile as error:
             problems += error.problems
         else:
@@ -103,12 +113,13 @@ def _listed(value: Sequence[Any], path: JsonPath) -> Entries:
 def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
     """Find the cases of every list of an object."""
     found: Entries = []
-    for key in _LISTS:
-        inner = value.get(key)
-        if isinstance(inner, list):
-            found += _listed(inner, (*path, key))
-        elif _is_trigger_set(inner):
+    for key, inner in value.items():
+        if key in _TRIGGERS:
+            found += _triggers({key: inner}, path)
+        elif key in _LISTS and _is_trigger_set(inner):
             found += _triggers(inner, (*path, key))
+        elif isinstance(inner, list) and (key in _LISTS or _all_ask(inner)):
+            found += _listed(inner, (*path, key))
     return found
 
 
@@ -136,24 +147,33 @@ def _single(value: Mapping[str, Any], path: JsonPath) -> Entries:
 
 
 def _has_lists(value: object) -> bool:
-    return isinstance(value, dict) and any(
-        isinstance(value.get(key), list) or _is_trigger_set(value.get(key)) for key in _LISTS
-    )
+    if not isinstance(value, dict):
+        return False
+    lists = [value.get(key) for key in _LISTS]
+    return any(isinstance(part, list) or _is_trigger_set(part) for part in (value, *lists))
+
+
+def _has_lists_that_ask(value: object) -> bool:
+    return isinstance(value, dict) and any(map(_all_ask, value.values()))
 
 
 def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
     return isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _TRIGGERS)
 
 
-def _is_case(value: object) -> bool:
+def _all_ask(value: object) -> bool:
+    return isinstance(value, list) and bool(value) and all(map(_asks, value))
+
+
+def _asks(value: object) -> bool:
     return isinstance(value, dict) and any(key in value for key in PROMPTS)
 
 
 _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, JsonPath], Entries]], ...] = (
     (lambda value: isinstance(value, list), _listed),
     (_has_lists, _collected),
-    (_is_trigger_set, _triggers),
-    (_is_case, _single),
+    (_asks, _single),
+    (_has_lists_that_ask, _collected),
 )
 """Shapes of a document, and where each has its cases."""
 

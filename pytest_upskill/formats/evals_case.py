@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, TypeGuard
 
 from pytest_upskill.formats.assertions import Checks, Unsupported, checks_of, statements
+from pytest_upskill.formats.evals_features import (
+    CHOSEN,
+    FEATURES,
+    NO_TURNS,
+    SKILL_LISTS,
+    SKILLS,
+    TRIGGERS,
+    features,
+)
 from pytest_upskill.formats.positions import Document, JsonPath
 from pytest_upskill.formats.problems import BadFile, Problem, shown
-from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, OutsideError, Unreadable
+from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.skill import Case
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
@@ -31,6 +40,7 @@ _ASSERTIONS = (
     "acceptance_criteria",
     "rubric",
     "criteria",
+    "must",
     "must_have",
     *_DESCRIPTIONS,
 )
@@ -53,46 +63,17 @@ _SOUGHT: Mapping[str, str] = {
 }
 """Keys of texts that are looked for, and the type of assertion that each of them is."""
 
-_TRIGGERS = (
-    "should_trigger",
-    "should_activate",
-    "should_fire",
-    "expected_activation",
-    "must_not_activate",
-)
-_SKILLS = ("expected_skill", "expected_activation")
-_CHOSEN = "the skill is always in context, nobody chooses it"
-
-_FEATURES: Mapping[str, str] = {
-    key: f"{key}: a single answer {why}"
-    for keys, why in (
-        ("expected_script expected_test cmd", "runs no scripts"),
-        ("expected_references", "opens no files"),
-        ("expected_files expected_artifacts required_artifacts output_files", "leaves no files"),
-        ("deterministic_assertions validators graders setup", "leaves commands nothing to look at"),
-        (
-            "tool_assertions expected_tool expected_tools expect_tools reject_tools tools",
-            "calls no tools",
-        ),
-        (
-            "turns messages conversation query_flow prompt_sequence steps history",
-            "has no further turns",
-        ),
-        ("workspace fixture fixtures environment", "has no workspace"),
-    )
-    for key in keys.split()
-}
-"""Keys of what needs an agent, and why; an empty value needs nothing."""
-
 READ = {
-    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *_TRIGGERS, *_SKILLS),
-    *("ground_truth", "acceptable_skills", "files", "context", "tags"),
-    *_FEATURES,
+    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS),
+    *(*SKILL_LISTS, "ground_truth", "files", "context", "tags"),
+    *FEATURES,
 }
 """Keys that count for something."""
 
+_NOTHING_ASKED = f"nothing to ask: add {PROMPTS[0]!r}"
+
 ReadFiles = Callable[[str], Mapping[str, str]]
-"""Reads a file, or the files of a folder; raises OutsideError or Unreadable."""
+"""Reads a file, or the files of a folder; raises Unreadable."""
 
 
 def read_case(
@@ -103,6 +84,7 @@ def read_case(
     name: str,
     skills: Collection[str],
     read_files: ReadFiles,
+    must_ask: bool = True,
 ) -> Case:
     """Read one case.
 
@@ -113,12 +95,15 @@ def read_case(
         name: What the case is called here.
         skills: Names of the skill that the case belongs to.
         read_files: Reads the input files.
+        must_ask: Whether a case that asks nothing is a defect, and not only skipped.
 
     Raises:
         BadFile: With every problem of the case.
     """
-    reader = _Reader(value, document, path, skills)
-    question, checks, files = reader.question(), reader.checks(), reader.files(read_files)
+    whole = _unfolded(value)
+    reader = _Reader(whole, document, path, skills)
+    question = reader.question(must_ask=must_ask and whole is value)
+    checks, files = reader.checks(), reader.files(read_files)
     if reader.problems:
         raise BadFile(reader.problems)
     tags = value.get("tags")
@@ -133,6 +118,15 @@ def read_case(
     )
 
 
+def _unfolded(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take what a question that is an object holds for keys of its case."""
+    key = next((key for key in PROMPTS if key in value), None)
+    inner = value[key] if key else None
+    if not isinstance(inner, dict):
+        return value
+    return inner | {other: part for other, part in value.items() if other != key}
+
+
 class _Reader:
     """Reads the parts of a case, noting what is wrong and what only an agent could do."""
 
@@ -145,23 +139,25 @@ class _Reader:
     ) -> None:
         self.value = value
         self.problems: list[Problem] = []
-        self.reasons = list(_features(value, skills))
+        self.reasons = list(features(value, skills))
         self._document = document
         self._path = path
 
-    def question(self) -> str:
+    def question(self, *, must_ask: bool) -> str:
         """Read what a model is asked."""
         key = next((key for key in PROMPTS if key in self.value), None)
-        if key is None:
-            if not self.reasons:
-                self._note((), f"nothing to ask: add {PROMPTS[0]!r}")
-            return ""
-        if not _is_text(self.value[key]):
-            if self.value[key] == "" and self.reasons:
-                return ""
-            self._note((key,), f"must be text that asks something, got {shown(self.value[key])}")
-            return ""
-        return str(self.value[key])
+        asked = self.value.get(key) if key else None
+        if _is_text(asked):
+            return asked
+        if isinstance(asked, list) and asked:
+            self.reasons.append(f"{key}: {NO_TURNS}")
+        elif key and not (asked == "" and self.reasons):
+            self._note((key,), f"must be text that asks something, got {shown(asked)}")
+        elif must_ask and not self.reasons:
+            self._note((), _NOTHING_ASKED)
+        else:
+            self.reasons.append(_NOTHING_ASKED)
+        return ""
 
     def checks(self) -> Checks:
         """Read what must hold of the answer."""
@@ -188,11 +184,9 @@ class _Reader:
         context = self.value.get("context")
         inline = context.get("files") if isinstance(context, dict) else None
         files = dict(_inline(inline)) | dict(_inline(self.value.get("files")))
-        for step, name in _named(self.value.get("files")):
+        for name in _named(self.value.get("files")):
             try:
                 files |= read_files(name)
-            except OutsideError as error:
-                self._note(("files", *step), str(error))
             except Unreadable as error:
                 self.reasons.append(f"files: {error}")
         if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
@@ -214,41 +208,30 @@ class _Reader:
         self.problems.append(self._document.problem(place, what))
 
 
-def _is_text(value: object) -> bool:
+def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value.strip())
-
-
-def _features(value: Mapping[str, Any], skills: Collection[str]) -> Iterator[str]:
-    """Name what a case wants that only an agent has."""
-    for key in _TRIGGERS:
-        if value.get(key) is False:
-            yield f"{key}: {_CHOSEN}"
-    for key in _SKILLS:
-        named = key in value and not isinstance(value[key], bool)
-        if named and not any(skill in _wanted(value, key) for skill in skills):
-            yield f"{key} is {value[key] or 'none'}: {_CHOSEN}"
-    yield from (_FEATURES[key] for key, part in value.items() if part and key in _FEATURES)
-
-
-def _wanted(value: Mapping[str, Any], key: str) -> list[object]:
-    acceptable = value.get("acceptable_skills")
-    return [value[key], *(acceptable if isinstance(acceptable, list) else ())]
 
 
 def _nothing(value: Mapping[str, Any]) -> Iterator[str]:
     """Say why there is nothing to check."""
-    key = next((key for key in (*_TRIGGERS, *_SKILLS) if value.get(key)), None)
-    yield f"{key}: {_CHOSEN}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
+    key = next((key for key in (*TRIGGERS, *SKILLS) if value.get(key)), None)
+    yield f"{key}: {CHOSEN}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
 
 
 def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
     """List assertions with their steps: one, several, or an object of type to value."""
     if isinstance(value, list):
         yield from (((index,), assertion) for index, assertion in enumerate(value))
-    elif isinstance(value, dict):
-        yield from (((kind,), {"type": kind, "value": part}) for kind, part in value.items())
+    elif isinstance(value, dict) and "type" not in value:
+        yield from (((kind,), _entry(kind, part)) for kind, part in value.items())
     elif value is not None and not isinstance(value, bool):
         yield (), value
+
+
+def _entry(kind: str, part: object) -> object:
+    """Write an entry of such an object as an assertion, and as text if its type is none."""
+    said = {"text": f"{kind}: {part}"} if _is_text(part) else {}
+    return {"type": kind, "value": part, **said}
 
 
 def _sought(part: object, kind: str) -> object:
@@ -276,12 +259,10 @@ def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
     ]
 
 
-def _named(files: object) -> Iterator[tuple[JsonPath, str]]:
+def _named(files: object) -> Iterator[str]:
     """List files that are named only."""
-    if isinstance(files, str):
-        yield (), files
-    elif isinstance(files, list):
-        yield from (((index,), name) for index, name in enumerate(files) if _is_text(name))
+    listed = files if isinstance(files, list) else [files]
+    yield from filter(_is_text, listed)
 
 
 def _inline(files: object) -> Iterator[tuple[str, str]]:

@@ -16,16 +16,16 @@ MAX_FILES = 100
 """Files of a folder that a model may be given."""
 
 
-class OutsideError(ValueError):
-    """A path that leads out of the skill's folder."""
-
-
 class Unreadable(Exception):  # noqa: N818  a reason to leave a file out, not an error of the code
     """A file that no model can be given; the message says why."""
 
 
 class BinaryError(Unreadable):
     """A file that is no text."""
+
+
+class OutsideError(Unreadable):
+    """A path that leads out of the skill's folder."""
 
 
 def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
@@ -41,8 +41,7 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
         Name to text, in the order of the names.
 
     Raises:
-        OutsideError: A path leads out of the skill's folder.
-        Unreadable: A file is missing, no text, or too large.
+        Unreadable: A file is missing, not in the skill's folder, no text, or too large.
     """
     path = root / name
     if not path.exists():
