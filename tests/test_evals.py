@@ -218,7 +218,7 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
         ({"a": [1]},
          "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
         ([1], "f:2:2: [0]: must be an object, got 1"),
-        ([{"id": 1}, {"prompt": "a"}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
+        ([{"assertions": ["b"]}, {"prompt": "a"}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
         ([{"prompt": " "}], 'f:3:13: [0].prompt: must be text that asks something, got " "'),
         ({"evals": [{"question": 3}]},
          "f:4:16: evals[0].question: must be text that asks something, got 3"),
@@ -240,7 +240,7 @@ def test_a_defect_is_named_with_its_line(document: Any, problem: str) -> None:
 
 
 def test_all_defects_of_a_file_are_told_at_once() -> None:
-    document = [1, {"id": 2}, {"prompt": "a", "assertions": [3, 4]}]
+    document = [1, {"assertions": ["b"]}, {"prompt": "a", "assertions": [3, 4]}]
 
     assert len(problems(document)) == 4
 
@@ -257,23 +257,9 @@ LEAVES = (
     st.none()
     | st.booleans()
     | st.integers(-2, 2)
-    | st.sampled_from(
-        [
-            "",
-            " ",
-            "a",
-            "(",
-            "contains",
-            "regex",
-            "not_regex",
-            "json_schema",
-            "csv",
-            "contains:a",
-            "a_b:c",
-            "a == b",
-        ]
-    )
-)
+    | st.sampled_from(["", " ", "a", "(", "contains", "regex", "not_regex", "json_schema", "csv",
+                       "contains:a", "a_b:c", "a == b"])
+)  # fmt: skip
 DOCUMENTS = st.recursive(
     LEAVES,
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(KEYS, inner, max_size=5),

@@ -47,6 +47,8 @@ def skip(*assertions: Any) -> str | None:
         ({"type": "required_text", "value": "hi"}, Contains(text="hi")),
         ({"type": "response_contains", "value": "hi"}, Contains(text="hi")),
         ({"type": "icontains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "regex_match", "pattern": "h."}, Regex(pattern="h.")),
+        ({"type": "regex_exclude", "pattern": "h."}, NotRegex(pattern="h.")),
         ({"type": "forbidden_text", "value": "hi"}, NotContains(text="hi")),
         ({"type": "contains_any", "values": ["hi"], "negate": True}, NotContains(text="hi")),
         ({"type": "matches_any", "patterns": ["(?i)h.", "yo"]},

@@ -102,9 +102,17 @@ def test_nothing_may_be_asked_where_the_skill_is_not_wanted() -> None:
 
 
 def test_a_file_in_which_nothing_asks_is_for_another_tool() -> None:
-    cases = read([{"id": "a", "args": "--all", "expect": "hi"}, {"id": "b"}]).cases
+    cases = read([{"id": "a", "args": "--all", "expect": "hi"}, {"id": "b", "must": ["hi"]}]).cases
 
     assert [case.skip for case in cases] == ["nothing to ask: add 'prompt'"] * 2
+
+
+def test_a_case_that_neither_asks_nor_checks_is_skipped() -> None:
+    later: dict[str, Any] = {"id": "later", "prompt": None, "assertions": []}
+
+    _, case = read([{"prompt": "a", "assertions": ["b"]}, later]).cases
+
+    assert case.skip == "nothing to check: add 'assertions'"
 
 
 def test_a_conversation_needs_no_question_of_its_own() -> None:

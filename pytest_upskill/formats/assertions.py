@@ -54,11 +54,12 @@ def checks_of(assertion: object) -> Checks:
 
 def _written(text: str) -> Checks:
     """Make the checks of a text: a statement, or a check such as ``not_contains:TODO``."""
-    kind, _, value = text.strip().partition(":")
-    typed = _plain(kind) in _MAKERS and kind.islower() and value[:1].strip()
-    if typed or _TYPED_TEXT.fullmatch(text.strip()):
-        return _of_kind({"value": value}, _plain(kind))
-    return statements([text], prefix=_SUBJECT if _WORD.fullmatch(text.strip()) else "")
+    text = text.strip()
+    if match := _TYPED_TEXT.fullmatch(text):
+        kind = _plain(match[1])
+        if kind in _MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
+            return _of_kind({"value": match[2]}, kind)
+    return statements([text], prefix=_SUBJECT if _WORD.fullmatch(text) else "")
 
 
 def _nested(check: Mapping[str, Any]) -> Checks:
@@ -210,14 +211,13 @@ _SYNONYMS: Mapping[str, str] = {
     synonym: kind
     for kind, synonyms in (
         ("contains", "contains_all contains_phrase icontains icontains_all includes required_text"),
-        (
-            "not_contains",
-            "not_contains_any not_contains_phrase not_icontains excludes forbidden_text",
-        ),
+        ("not_contains", "not_contains_any not_contains_phrase not_icontains"),
+        ("not_contains", "excludes forbidden_text"),
         ("contains_any", "icontains_any"),
-        ("regex", "contains_pattern matches"),
+        ("regex", "contains_pattern matches regex_match"),
         ("regex_any", "matches_any"),
         ("not_regex", "not_contains_pattern not_matches not_matches_any not_regex_any"),
+        ("not_regex", "regex_exclude"),
     )
     for synonym in synonyms.split()
 }
@@ -252,7 +252,7 @@ _SLUG = re.compile(r"[\w.-]*", re.ASCII)
 _WORD = re.compile("[!-~]+")
 _SUBJECT = "The answer has this: "
 """What makes a statement of a single word."""
-_TYPED_TEXT = re.compile(r"[a-z]+(_[a-z]+)+:\S+")
+_TYPED_TEXT = re.compile(r"([a-z_-]+):(\S.*)", re.DOTALL)
 _FORMULA = re.compile(r"[\w.]+( ([<>]=?|[!=]=) [\w.]+)+")
 
 _JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", "qualitative"})

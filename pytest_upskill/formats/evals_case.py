@@ -95,15 +95,16 @@ def read_case(
         name: What the case is called here.
         skills: Names of the skill that the case belongs to.
         read_files: Reads the input files.
-        must_ask: Whether a case that asks nothing is a defect, and not only skipped.
+        must_ask: Whether a case that checks what it never asks is a defect, and not only skipped.
 
     Raises:
         BadFile: With every problem of the case.
     """
     whole = _unfolded(value)
     reader = _Reader(whole, document, path, skills)
+    checks = reader.checks()
     question = reader.question(must_ask=must_ask and whole is value)
-    checks, files = reader.checks(), reader.files(read_files)
+    files = reader.files(read_files)
     if reader.problems:
         raise BadFile(reader.problems)
     tags = value.get("tags")
@@ -145,7 +146,7 @@ class _Reader:
 
     def question(self, *, must_ask: bool) -> str:
         """Read what a model is asked."""
-        key = next((key for key in PROMPTS if key in self.value), None)
+        key = next((key for key in PROMPTS if self.value.get(key) is not None), None)
         asked = self.value.get(key) if key else None
         if _is_text(asked):
             return asked
