@@ -12,7 +12,6 @@ from pytest_upskill.formats.problems import Problem
 from pytest_upskill.formats.skill_files import (
     MAX_TOTAL_BYTES,
     BinaryError,
-    OutsideError,
     Unreadable,
     read_file,
 )
@@ -54,7 +53,7 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
             content = read_file(folder, folder / name, shown=name)
         except BinaryError:
             continue
-        except (OutsideError, Unreadable) as error:
+        except Unreadable as error:
             warnings.append(_left_out(skill.text, at, str(error)))
             continue
         left -= len(content.encode())
@@ -95,7 +94,7 @@ def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Pro
 def _readable(folder: Path, name: str) -> str:
     try:
         return "" if _ANSWERS.match(name) else read_file(folder, folder / name, shown=name)
-    except (OutsideError, Unreadable):
+    except Unreadable:
         return ""
 
 
