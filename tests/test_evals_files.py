@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.formats.skill_files import MAX_FILE_BYTES, MAX_FILES
 from pytest_upskill.skill import Case
 
@@ -95,8 +95,8 @@ def test_a_file_that_cannot_be_sent_along_skips_the_case(
     assert read(folder, "evals/files/a.csv", name).skip == reason
 
 
-@pytest.mark.parametrize("name", ["../out.csv", "evals/link.csv", "/etc/hosts", "out", "loop/.."])
-def test_a_path_out_of_the_skills_folder_skips_the_case(folder: Path, name: str) -> None:
+@pytest.mark.parametrize("name", ["../out.csv", "evals/link.csv", "out", "loop/.."])
+def test_a_path_out_of_the_skills_folder_is_refused(folder: Path, name: str) -> None:
     (folder.parent / "out").mkdir()
     (folder.parent / "out" / "x.csv").write_text("secret", "utf-8")
     (folder.parent / "out.csv").write_text("secret", "utf-8")
@@ -104,17 +104,25 @@ def test_a_path_out_of_the_skills_folder_skips_the_case(folder: Path, name: str)
     (folder / "out").symlink_to(folder.parent / "out")
     (folder / "loop").symlink_to(folder.parent / "out")
 
+    with pytest.raises(SkillError) as caught:
+        read(folder, "evals/files/a.csv", name)
+
+    assert str(caught.value).endswith(
+        f"[0].files[1]: {name!r} leads out of the skill's folder: move it inside"
+    )
+
+
+def test_a_link_out_of_a_folder_of_files_is_refused(folder: Path) -> None:
+    (folder.parent / "out.csv").write_text("secret", "utf-8")
+    (folder / "evals" / "files" / "link.csv").symlink_to(folder.parent / "out.csv")
+
+    with pytest.raises(SkillError, match=r"'evals/files/link\.csv' leads out"):
+        read(folder, "evals/files")
+
+
+@pytest.mark.parametrize("name", ["/etc/hosts", "/home/author/data.csv"])
+def test_an_absolute_path_is_not_read_and_skips_the_case(folder: Path, name: str) -> None:
     case = read(folder, "evals/files/a.csv", name)
 
     assert case.skip == f"files: {name!r} leads out of the skill's folder: move it inside"
     assert case.files == {"evals/files/a.csv": "1,2\n"}
-
-
-def test_a_link_out_of_a_folder_of_files_skips_the_case(folder: Path) -> None:
-    (folder.parent / "out.csv").write_text("secret", "utf-8")
-    (folder / "evals" / "files" / "link.csv").symlink_to(folder.parent / "out.csv")
-
-    case = read(folder, "evals/files")
-
-    assert (case.skip or "").startswith("files: 'evals/files/link.csv' leads out")
-    assert case.files == {}

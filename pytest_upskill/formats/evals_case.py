@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping
+from pathlib import PurePath
 from typing import Any, TypeGuard
 
 from pytest_upskill.formats.assertions import Checks, Unsupported, checks_of, statements
@@ -17,7 +18,7 @@ from pytest_upskill.formats.evals_features import (
 )
 from pytest_upskill.formats.positions import Document, JsonPath
 from pytest_upskill.formats.problems import BadFile, Problem, shown
-from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, OutsideError, Unreadable
 from pytest_upskill.skill import Case
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
@@ -73,7 +74,7 @@ READ = {
 _NOTHING_ASKED = f"nothing to ask: add {PROMPTS[0]!r}"
 
 ReadFiles = Callable[[str], Mapping[str, str]]
-"""Reads a file, or the files of a folder; raises Unreadable."""
+"""Reads a file, or the files of a folder; raises OutsideError or Unreadable."""
 
 
 def read_case(
@@ -185,10 +186,13 @@ class _Reader:
         context = self.value.get("context")
         inline = context.get("files") if isinstance(context, dict) else None
         files = dict(_inline(inline)) | dict(_inline(self.value.get("files")))
-        for name in _named(self.value.get("files")):
+        for step, name in _named(self.value.get("files")):
             try:
                 files |= read_files(name)
             except Unreadable as error:
+                # What an absolute path led to was on its author's machine: it is missing here.
+                if isinstance(error, OutsideError) and not PurePath(name).is_absolute():
+                    self._note(("files", *step), str(error))
                 self.reasons.append(f"files: {error}")
         if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
             self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in all")
@@ -260,10 +264,12 @@ def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
     ]
 
 
-def _named(files: object) -> Iterator[str]:
+def _named(files: object) -> Iterator[tuple[JsonPath, str]]:
     """List files that are named only."""
-    listed = files if isinstance(files, list) else [files]
-    yield from filter(_is_text, listed)
+    if isinstance(files, str):
+        yield (), files
+    elif isinstance(files, list):
+        yield from (((index,), name) for index, name in enumerate(files) if _is_text(name))
 
 
 def _inline(files: object) -> Iterator[tuple[str, str]]:

@@ -23,6 +23,10 @@ class BinaryError(Unreadable):
     """A file that is no text."""
 
 
+class OutsideError(Unreadable):
+    """A path that leads out of the skill's folder."""
+
+
 def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
     """Read the file that a case names, or all files of a folder.
 
@@ -45,7 +49,7 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
     if not path.is_dir():
         return {name: read_file(root, path, shown=name)}
     if not _is_inside(path, root):
-        raise Unreadable(f"{name!r} leads out of the skill's folder: move it inside")
+        raise OutsideError(f"{name!r} leads out of the skill's folder: move it inside")
     inner = {
         (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
         for file in sorted(path.rglob("*"))
@@ -60,11 +64,12 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     """Read one text file.
 
     Raises:
+        OutsideError: It is not in ``root``.
         BinaryError: It is no text.
-        Unreadable: It is missing, not in ``root``, or too large.
+        Unreadable: It is missing or too large.
     """
     if not _is_inside(path, root):
-        raise Unreadable(f"{shown!r} leads out of the skill's folder: move it inside")
+        raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
     if not path.is_file():
         raise Unreadable(f"{shown!r} is not in the skill's folder")
     if path.stat().st_size > MAX_FILE_BYTES:
