@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ from anthropic.types import Message
 
 from pytest_upskill.completion import Completion, Request, StopReason
 from pytest_upskill.providers.connections import Connections
-from pytest_upskill.providers.keys import NO_KEY, Endpoint
+from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.wire import Call, clean, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
@@ -37,7 +38,14 @@ class AnthropicClient:
     def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
-        self._connections = Connections(endpoint, timeout=timeout, make=self._sdk)
+        # The SDK adds /v1 itself.
+        url = None if endpoint.own else endpoint.url.removesuffix("/v1")
+        self._connections = Connections(
+            endpoint,
+            timeout=timeout,
+            sdk=partial(anthropic.AsyncAnthropic, base_url=url),
+            http=anthropic.DefaultAsyncHttpxClient,
+        )
 
     async def complete(self, request: Request) -> Completion:
         """Ask once, without retrying.
@@ -62,16 +70,6 @@ class AnthropicClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._connections.aclose()
-
-    def _sdk(self, http: dict[str, Any]) -> anthropic.AsyncAnthropic:
-        return anthropic.AsyncAnthropic(
-            api_key=self._endpoint.key if self._endpoint.own else NO_KEY,
-            # The SDK adds /v1 itself.
-            base_url=None if self._endpoint.own else self._endpoint.url.removesuffix("/v1"),
-            max_retries=0,
-            timeout=http["timeout"],
-            http_client=anthropic.DefaultAsyncHttpxClient(**http),
-        )
 
 
 def _body(request: Request) -> dict[str, Any]:

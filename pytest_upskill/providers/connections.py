@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Generic, Protocol, TypeVar
 
 import httpx2
 
-from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.providers.keys import NO_KEY, Endpoint
 
 Sdk = TypeVar("Sdk", bound="_Closing")
 
@@ -44,28 +45,38 @@ class Connections(Generic[Sdk]):
     Args:
         endpoint: The only host they are for.
         timeout: Seconds one request may take.
-        make: Makes a client, given the arguments of its SDK's ``DefaultAsyncHttpxClient``.
+        sdk: The SDK's client, which lacks what both SDKs are told alike.
+        http: The SDK's ``DefaultAsyncHttpxClient``.
     """
 
     def __init__(
-        self, endpoint: Endpoint, *, timeout: float, make: Callable[[dict[str, Any]], Sdk]
+        self,
+        endpoint: Endpoint,
+        *,
+        timeout: float,
+        sdk: Callable[..., Sdk],
+        http: Callable[..., httpx2.AsyncClient],
     ) -> None:
-        self._make = make
-        self._http: dict[str, Any] = {
-            "verify": httpx2.create_ssl_context(),
-            # All that follows connecting has one limit in common, the caller's.
-            "timeout": httpx2.Timeout(None, connect=min(timeout, _CONNECT_S)),
-            "limits": httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
+        # All that follows connecting has one limit in common, the caller's.
+        limit = httpx2.Timeout(None, connect=min(timeout, _CONNECT_S))
+        self._sdk = partial(
+            sdk, api_key=endpoint.key if endpoint.own else NO_KEY, max_retries=0, timeout=limit
+        )
+        self._http = partial(
+            http,
+            verify=httpx2.create_ssl_context(),
+            timeout=limit,
+            limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
             # A prompt and a key are for the host that was named, not for where it points.
-            "follow_redirects": False,
-            "event_hooks": {"request": [] if endpoint.own else [_keeper(endpoint)]},
-        }
+            follow_redirects=False,
+            event_hooks={"request": [] if endpoint.own else [_keeper(endpoint)]},
+        )
         self._idle: list[Sdk] = []
 
     @contextmanager
     def one(self) -> Iterator[Sdk]:
         """Lend a client, the one that was given back last."""
-        client = self._idle.pop() if self._idle else self._make(self._http)
+        client = self._idle.pop() if self._idle else self._sdk(http_client=self._http())
         try:
             yield client
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from functools import partial
 from types import MappingProxyType
 from typing import Any
 
@@ -12,7 +13,7 @@ from openai.types.chat import ChatCompletion
 
 from pytest_upskill.completion import Completion, Request, StopReason
 from pytest_upskill.providers.connections import Connections
-from pytest_upskill.providers.keys import NO_KEY, Endpoint
+from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.wire import Call, clean, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
@@ -33,7 +34,12 @@ class OpenAIClient:
     def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
         self._endpoint = endpoint
         self._timeout = timeout
-        self._connections = Connections(endpoint, timeout=timeout, make=self._sdk)
+        self._connections = Connections(
+            endpoint,
+            timeout=timeout,
+            sdk=partial(openai.AsyncOpenAI, base_url=endpoint.url),
+            http=openai.DefaultAsyncHttpxClient,
+        )
         # OpenAI's reasoning models refuse max_tokens; local servers ignore the newer name.
         official = endpoint.host == "api.openai.com"
         self._limit = "max_completion_tokens" if official else "max_tokens"
@@ -68,15 +74,6 @@ class OpenAIClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._connections.aclose()
-
-    def _sdk(self, http: dict[str, Any]) -> openai.AsyncOpenAI:
-        return openai.AsyncOpenAI(
-            api_key=self._endpoint.key if self._endpoint.own else NO_KEY,
-            base_url=self._endpoint.url,
-            max_retries=0,
-            timeout=http["timeout"],
-            http_client=openai.DefaultAsyncHttpxClient(**http),
-        )
 
 
 def _messages(request: Request) -> list[dict[str, str]]:
