@@ -21,6 +21,9 @@ from pytest_upskill.whole_file import write_whole
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
+_LATEST = 1024
+"""Requests to know the names of: each is looked for, asked and recorded, and then seen no more."""
+
 _GITIGNORE = """\
 # Made by pytest-upskill. Recordings to commit belong into a folder of --upskill-cache-dir.
 *
@@ -163,13 +166,14 @@ class Cache:
             write_whole(ignore, _GITIGNORE.encode())
 
 
-@lru_cache(maxsize=1024)  # When it is looked for, asked for and recorded.
+@lru_cache(maxsize=_LATEST)
 def identity(request: Request, url: str) -> str:
     """Digest what is asked, whom and in which run: requests with one identity have one answer."""
     return hashlib.sha256(json.dumps(_asked(request, url)).encode()).hexdigest()
 
 
-def _asked(request: Request, url: str) -> dict[str, Any]:
+@lru_cache(maxsize=_LATEST)
+def _asked(request: Request, url: str) -> Mapping[str, Any]:
     """Name everything that is sent, to whom, and the run; no key, time limit or label."""
     return {
         "model": f"{request.model.provider}:{request.model.name}",
