@@ -193,7 +193,8 @@ class _Reader:
                 # What an absolute path led to was on its author's machine: it is missing here.
                 if isinstance(error, OutsideError) and not PurePath(name).is_absolute():
                     self._note(("files", *step), str(error))
-                self.reasons.append(f"files: {error}")
+                else:
+                    self.reasons.append(f"files: {error}")
         if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
             self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in all")
         return files

@@ -40,7 +40,8 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
         Name to text, in the order of the names.
 
     Raises:
-        Unreadable: A file is missing, not in the skill's folder, no text, or too large.
+        OutsideError: A path leads out of the skill's folder.
+        Unreadable: A file is missing, no text, or too large.
     """
     path = root / name
     if not path.exists():
@@ -48,8 +49,7 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
         path = next((other for other in others if other.exists() and _is_inside(other, root)), path)
     if not path.is_dir():
         return {name: read_file(root, path, shown=name)}
-    if not _is_inside(path, root):
-        raise OutsideError(f"{name!r} leads out of the skill's folder: move it inside")
+    _stay_inside(path, root, shown=name)
     inner = {
         (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
         for file in sorted(path.rglob("*"))
@@ -68,8 +68,7 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
         BinaryError: It is no text.
         Unreadable: It is missing or too large.
     """
-    if not _is_inside(path, root):
-        raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
+    _stay_inside(path, root, shown=shown)
     if not path.is_file():
         raise Unreadable(f"{shown!r} is not in the skill's folder")
     if path.stat().st_size > MAX_FILE_BYTES:
@@ -83,6 +82,11 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     if "\0" in text:
         raise BinaryError(f"{shown!r} is no UTF-8 text, and only text can be sent along")
     return text
+
+
+def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
+    if not _is_inside(path, root):
+        raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
 
 
 def _is_inside(path: Path, root: Path) -> bool:
