@@ -109,7 +109,7 @@ def read_baseline(file: Path) -> Baseline | None:
         ) from None
 
 
-def read_baselines(folder: Path, models: Collection[str]) -> list[Baseline]:
+def read_baselines(folder: Path, models: Collection[str]) -> Baselines:
     """Read the baselines of every skill on the models of these labels.
 
     Raises:
@@ -117,7 +117,8 @@ def read_baselines(folder: Path, models: Collection[str]) -> list[Baseline]:
     """
     names = {f"{_segment(model)}.json" for model in models}
     files = (file for file in sorted(folder.glob("*/*.json")) if file.name in names)
-    return [baseline for file in files if (baseline := read_baseline(file)) is not None]
+    found = [baseline for file in files if (baseline := read_baseline(file)) is not None]
+    return {(baseline.skill, baseline.model): baseline for baseline in found}
 
 
 def write_baseline(file: Path, baseline: Baseline) -> bool:

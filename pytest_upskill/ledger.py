@@ -183,7 +183,6 @@ def _baselines(settings: Settings) -> Baselines:
     from pytest_upskill.baseline import BaselineError, read_baselines
 
     try:
-        found = read_baselines(settings.baselines, [model.label for model in settings.models])
+        return read_baselines(settings.baselines, [model.label for model in settings.models])
     except BaselineError as error:
         raise pytest.UsageError(str(error)) from None
-    return {(baseline.skill, baseline.model): baseline for baseline in found}

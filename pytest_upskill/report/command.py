@@ -166,8 +166,7 @@ def _baselines(
     if not folder.is_dir():
         raise ReportError(f"--baselines: {folder} is not a folder: name that of the baseline files")
     models = {cell.model for report in reports.values() for cell in report.cells}
-    found = read_baselines(folder, sorted(models))
-    return {(baseline.skill, baseline.model): baseline for baseline in found}
+    return read_baselines(folder, models)
 
 
 def _lines(report: Report) -> Iterator[str]:
