@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
-from tests.scripted import Script, script  # noqa: F401  a fixture
+from tests.scripted import Script
 
 LINT = ("--upskill-lint", "skills")
 
@@ -218,7 +218,7 @@ def test_files_that_cannot_be_read_are_red_one_item_each(run: Run, write_skill: 
     result.stdout.fnmatch_lines(["skills/one/skill_meta.json:1:*.expected.contians: unknown key*"])
 
 
-def test_cases_that_tell_nothing_are_named_after_a_run(run_once: Run, script: Script) -> None:  # noqa: F811
+def test_cases_that_tell_nothing_are_named_after_a_run(run_once: Run, script: Script) -> None:
     arguments = script(easy="++ ++", hard="-- --", telling="++ --")
 
     result = run_once(*arguments, "-v")

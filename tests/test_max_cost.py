@@ -17,6 +17,10 @@ def model(model: str, pytester: pytest.Pytester) -> str:
     return model
 
 
+def in_500_tokens(model: str) -> tuple[str, ...]:
+    return "--upskill-models", model, "--upskill-max-tokens", "500", "skills"
+
+
 def test_a_request_that_would_not_fit_waits_for_others_to_settle() -> None:
     async def spend() -> list[bool]:
         budget = Budget(1.0)
@@ -55,7 +59,7 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
 ) -> None:
     write_skill(*budget_cases(10))
     limit, answer = 0.001, 0.000018
-    args = ("--upskill-models", model, "--upskill-max-tokens", "500", "-rs", "skills")
+    args = (*in_500_tokens(model), "-rs")
 
     result = run(*args, "--upskill-max-cost", str(limit))
     sent = len(loopback.requests)
@@ -82,10 +86,7 @@ def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
     write_skill(*budget_cases(10))
     loopback.answer = lambda _: Reply(body='{"choices": [')
 
-    result = run(
-        "--upskill-models", model, "--upskill-max-tokens", "500", "--upskill-max-cost", "0.001",
-        "skills",
-    )  # fmt: skip
+    result = run(*in_500_tokens(model), "--upskill-max-cost", "0.001")
 
     assert result.ret == NOT_MEASURED
     assert len(loopback.requests) == 1
@@ -105,10 +106,7 @@ def test_broken_attempts_before_an_answer_count_too(
     write_skill(*budget_cases(10))
     loopback.replies.extend([Reply(body="{")] * 2)
 
-    result = run_once(
-        "--upskill-models", model, "--upskill-max-tokens", "500", "--upskill-max-cost", "0.01",
-        "skills",
-    )  # fmt: skip
+    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.01")
 
     assert result.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 22
@@ -121,10 +119,7 @@ def test_a_refused_request_costs_nothing(
     write_skill(*budget_cases(10))
     loopback.replies.extend([Reply(status=503)] * 10)
 
-    result = run_once(
-        "--upskill-models", model, "--upskill-max-tokens", "500", "--upskill-max-cost", "0.002",
-        "skills",
-    )  # fmt: skip
+    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.002")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.no_fnmatch_line("--upskill-max-cost: *")
@@ -158,10 +153,7 @@ def test_a_failed_case_is_red_whatever_the_limit(
     write_skill(*budget_cases(10))
     loopback.answer = lambda _: Reply(text="No idea.")
 
-    result = run_once(
-        "--upskill-models", model, "--upskill-max-tokens", "500", "--upskill-max-cost", "0.001",
-        "skills",
-    )  # fmt: skip
+    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.001")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
