@@ -9,12 +9,12 @@ from types import MappingProxyType
 from typing import Any
 
 import anthropic
-from anthropic.types import Message
+import httpx2
 
 from pytest_upskill.completion import Completion, Request, StopReason
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.providers.wire import Call, clean, count
+from pytest_upskill.providers.wire import Call, Reply, clean, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {
@@ -58,14 +58,13 @@ class AnthropicClient:
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught on one of several running tasks.
         with self._connections.one() as sdk:
-            sent = sdk.post("/v1/messages", body=_body(request), cast_to=Message)
-            message = await call.reply(sent, Message, anthropic)
+            sent = sdk.post("/v1/messages", body=_body(request), cast_to=httpx2.Response)
+            reply = await call.reply(sent, anthropic)
         latency_s = time.perf_counter() - started
         try:
-            return _completion(message, latency_s, self._endpoint)
-        except (AttributeError, TypeError) as error:
-            # The SDK does not validate what it parses.
-            raise call.unusable(message.to_dict(warnings=False)) from error
+            return _completion(reply, latency_s, self._endpoint)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise call.unusable(reply.body) from error
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -89,10 +88,9 @@ def _body(request: Request) -> dict[str, Any]:
     return body | {"system": system} if system else body
 
 
-def _completion(message: Message, latency_s: float, endpoint: Endpoint) -> Completion:
-    # Blocks of a type the SDK does not know arrive as text blocks without a text.
-    texts = [b.text for b in message.content if b.type == "text" and b.text is not None]
-    usage = message.usage
+def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completion:
+    texts = [block["text"] for block in reply.body["content"] if block["type"] == "text"]
+    usage = reply.body.get("usage")
     cache_read = count(usage, "cache_read_input_tokens") or 0
     cache_write = count(usage, "cache_creation_input_tokens") or 0
     uncached = count(usage, "input_tokens")
@@ -102,8 +100,8 @@ def _completion(message: Message, latency_s: float, endpoint: Endpoint) -> Compl
         output_tokens=count(usage, "output_tokens"),
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
-        stop_reason=_STOP.get(message.stop_reason, "other"),
-        served_model=message.model,
-        request_id=message._request_id,  # noqa: SLF001  documented as public despite its name
+        stop_reason=_STOP.get(reply.body.get("stop_reason"), "other"),
+        served_model=reply.body.get("model"),
+        request_id=reply.headers.get("request-id"),
         latency_s=latency_s,
     )

@@ -8,13 +8,13 @@ from functools import partial
 from types import MappingProxyType
 from typing import Any
 
+import httpx2
 import openai
-from openai.types.chat import ChatCompletion
 
 from pytest_upskill.completion import Completion, Request, StopReason
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.providers.wire import Call, clean, count
+from pytest_upskill.providers.wire import Call, Reply, clean, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
@@ -61,15 +61,14 @@ class OpenAIClient:
         # for aliases of keys in a body that has none.
         with self._connections.one() as sdk:
             sent = sdk.post(
-                "/chat/completions", body=body, cast_to=ChatCompletion, options=_BEARER_ONLY
+                "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
             )
-            reply = await call.reply(sent, ChatCompletion, openai)
+            reply = await call.reply(sent, openai)
         latency_s = time.perf_counter() - started
         try:
             return _completion(reply, latency_s, self._endpoint)
-        except (AttributeError, IndexError, TypeError) as error:
-            # The SDK does not validate what it parses.
-            raise call.unusable(reply.to_dict(warnings=False)) from error
+        except (AttributeError, LookupError, TypeError) as error:
+            raise call.unusable(reply.body) from error
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -83,19 +82,19 @@ def _messages(request: Request) -> list[dict[str, str]]:
     return [{"role": "system", "content": clean(request.system)}, user]
 
 
-def _completion(reply: ChatCompletion, latency_s: float, endpoint: Endpoint) -> Completion:
-    choice = reply.choices[0]
-    refusal = choice.message.refusal
-    usage = reply.usage
-    details = getattr(usage, "prompt_tokens_details", None)
+def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completion:
+    choice, usage = reply.body["choices"][0], reply.body.get("usage")
+    message = choice["message"]
+    refusal = message.get("refusal")
+    details = usage.get("prompt_tokens_details") if usage else None
     return Completion(
-        text=endpoint.redact(clean(choice.message.content or refusal or "")),
+        text=endpoint.redact(clean(message.get("content") or refusal or "")),
         input_tokens=count(usage, "prompt_tokens"),
         output_tokens=count(usage, "completion_tokens"),
         cache_read_tokens=count(details, "cached_tokens") or 0,
         cache_write_tokens=count(details, "cache_write_tokens") or 0,
-        stop_reason="refusal" if refusal else _STOP.get(choice.finish_reason, "other"),
-        served_model=reply.model,
-        request_id=reply._request_id,  # noqa: SLF001  documented as public despite its name
+        stop_reason="refusal" if refusal else _STOP.get(choice.get("finish_reason"), "other"),
+        served_model=reply.body.get("model"),
+        request_id=reply.headers.get("x-request-id"),
         latency_s=latency_s,
     )
