@@ -154,7 +154,8 @@ class _Asker:
         self._recording = recording
         self._judge = judge
         self._clients: dict[Host, asyncio.Task[Client]] = {}
-        self._answers: dict[str, asyncio.Task[Answer]] = {}
+        self._asked: dict[str, asyncio.Task[Answer]] = {}
+        self._answers: dict[str, Answer] = {}
         self._first_calls = FirstCalls()
 
     def recorded(self, key: Key) -> Answer | None:
@@ -224,16 +225,19 @@ class _Asker:
             return await self._pay(asked, host, subject)
         # Two labels of one model, or two skills without their blocks, ask the same.
         same = identity(asked, host.url)
-        task = self._answers.get(same)
-        if task is None:
+        if same in self._answers:
+            return self._answers[same]
+        if same not in self._asked:
             completion = self._cache.load(asked, host.url)
             if completion is not None:
                 return Answer(completion=completion)
             if self._cache.mode == "replay":
                 return Answer(completion=None, error=self._unrecorded(subject, asked, host))
-            task = asyncio.create_task(self._pay(asked, host, subject))
-            self._answers[same] = task
-        return await task
+            self._asked[same] = asyncio.create_task(self._pay(asked, host, subject))
+        answer = self._answers[same] = await self._asked[same]
+        # A task takes ten times the memory of what it leaves.
+        self._asked.pop(same, None)
+        return answer
 
     async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""

@@ -21,7 +21,7 @@ from pytest_upskill.whole_file import write_whole
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
-_LATEST = 1024
+_LATEST = 256
 """Requests to know the names of: each is looked for, asked and recorded, and then seen no more."""
 
 _GITIGNORE = """\
@@ -71,7 +71,7 @@ class Cache:
         self.mode = mode
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
-        self._hidden = hidden
+        self._hidden = hidden  # until the first recording has seen to it
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Find the recorded answer to ``request``."""
@@ -161,9 +161,12 @@ class Cache:
         return self.folder / f"{name[:2]}/{name[2:34]}.json"
 
     def _hide(self) -> None:
+        if not self._hidden:
+            return
         ignore = self.folder / ".gitignore"
-        if self._hidden and not ignore.exists():
+        if not ignore.exists():
             write_whole(ignore, _GITIGNORE.encode())
+        self._hidden = False
 
 
 @lru_cache(maxsize=_LATEST)

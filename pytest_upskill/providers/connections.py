@@ -93,9 +93,8 @@ def _keeper(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:
 
     async def keep_to_the_host(request: httpx2.Request) -> None:
         # The SDKs add what the environment says (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, ...).
-        for name in set(request.headers) - _WIRE_HEADERS:
-            del request.headers[name]
-        request.headers["user-agent"] = "pytest-upskill"
-        request.headers["authorization"] = f"{endpoint.scheme} {endpoint.key}"
+        kept = {name: text for name, text in request.headers.items() if name in _WIRE_HEADERS}
+        own = {"user-agent": "pytest-upskill", "authorization": f"{endpoint.scheme} {endpoint.key}"}
+        request.headers = httpx2.Headers(kept | own)
 
     return keep_to_the_host
