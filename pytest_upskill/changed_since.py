@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.load import skill_folder
+from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError, is_changed, merge_base
 from pytest_upskill.items import TrialItem
 

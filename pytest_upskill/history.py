@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.formats.bundle import read_bundle
-from pytest_upskill.formats.load import skill_folder
+from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.git import extract, is_changed, merge_base

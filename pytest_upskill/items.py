@@ -19,7 +19,8 @@ from pytest_upskill.checks.judge import Judge
 from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import decider, extensions_of
 from pytest_upskill.fetching import RESOURCES
-from pytest_upskill.formats.load import SkillError, load_skill, skill_folder
+from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError
 from pytest_upskill.grade import Answer, grade
 from pytest_upskill.history import with_history

@@ -14,7 +14,8 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import extensions_of, languages_of
 from pytest_upskill.formats.bundle import deeper_references
-from pytest_upskill.formats.load import SkillError, has_cases, load_skill, skill_folder
+from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.places import has_cases, skill_folder
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.items import shown
 from pytest_upskill.lint import findings

@@ -25,7 +25,7 @@ def folder(pytester: pytest.Pytester) -> Path:
 
 
 def write(path: Path, value: Any = (CASE,)) -> None:
-    path.parent.mkdir(exist_ok=True)
+    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value), "utf-8")
 
 
@@ -61,13 +61,52 @@ def test_both_files_of_one_skill_are_collected(run_once: Run, folder: Path) -> N
     assert len(collected(run_once)) == 4
 
 
-def test_a_file_of_a_plugin_belongs_to_the_skill_that_it_names(run_once: Run, folder: Path) -> None:
-    plugin = folder.parent.parent
-    write(plugin / "evals" / "evals.json", {"skill_name": "billing", "evals": [CASE]})
+@pytest.mark.parametrize("folder_of_cases", ["eval", "tests", "benchmark"])
+def test_a_skill_may_keep_its_cases_in_a_folder_of_another_name(
+    run_once: Run, folder: Path, folder_of_cases: str
+) -> None:
+    write(folder / folder_of_cases / "evals.json")
+
+    assert collected(run_once) == [
+        nodeid.replace("/evals/", f"/{folder_of_cases}/") for nodeid in IDS
+    ]
+
+
+@pytest.mark.parametrize("home", ["skills", ".claude/skills", ".agents/skills"])
+@pytest.mark.parametrize("place", ["evals/evals.json", "evals/billing/evals.json"])
+def test_cases_kept_beside_all_skills_belong_to_the_one_that_they_name(
+    run_once: Run, folder: Path, home: str, place: str
+) -> None:
+    top = folder.parent.parent
+    (top / home).mkdir(parents=True, exist_ok=True)
+    folder.rename(top / home / "billing")
+    write(top / place, {"skill_name": "billing", "evals": [CASE]})
 
     assert collected(run_once, "evals") == [
-        nodeid.removeprefix("skills/billing/") for nodeid in IDS
+        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
     ]
+
+
+@pytest.mark.parametrize("place", ["evals/evals.json", "evals.json"])
+def test_cases_kept_beside_the_only_skill_are_for_it(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    top = folder.parent.parent
+    only = folder.rename(top / "skill") / "SKILL.md"
+    only.write_text(only.read_text("utf-8").replace("name: billing", "name: skill"), "utf-8")
+    write(top / place)
+
+    assert collected(run_once, ".") == [
+        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
+    ]
+
+
+def test_cases_that_name_another_skill_are_none_of_its(run_once: Run, folder: Path) -> None:
+    write(folder.parent.parent / "evals" / "parcels" / "evals.json")
+
+    result = run_once("--upskill-models", "offline", "evals")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
 def test_a_file_of_that_name_without_a_skill_is_none_of_our_business(

@@ -59,7 +59,12 @@ HOMES = {
     "_pytest": {"report.junit"},
     "anthropic": {"providers.anthropic"},
     "openai": {"providers.openai"},
-    "httpx2": {"providers.connections"},
+    "httpx2": {
+        "providers.anthropic",
+        "providers.connections",
+        "providers.openai",
+        "providers.wire",
+    },
     "genai_prices": {"prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""

@@ -153,13 +153,16 @@ def test_a_skill_without_cases_is_red_where_something_is_wrong_with_it(
     assert findings(result)[0].startswith("skills/Bad/SKILL.md:2:")
 
 
-@pytest.mark.parametrize("place", ["skills/billing", "skills/billing/evals", "evals"])
+@pytest.mark.parametrize(
+    "place",
+    ["skills/billing", "skills/billing/evals", "skills/billing/tests", "evals", "evals/billing"],
+)
 def test_cases_in_any_of_their_places_are_cases(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, place: str
 ) -> None:
     (write_skill() / "skill_meta.json").unlink()
     file = pytester.path / place / "evals.json"
-    file.parent.mkdir(exist_ok=True)
+    file.parent.mkdir(parents=True, exist_ok=True)
     evals = [{"id": 1, "prompt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}]
     file.write_text(json.dumps({"skill_name": "billing", "evals": evals}), "utf-8")
 

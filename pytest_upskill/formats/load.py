@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
 from stat import S_ISREG
 from typing import Any
 
-from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill import CASE_FILE
 from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.bundle import read_bundle
+from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.formats.positions import read_json
 from pytest_upskill.formats.problems import BadFile, Problem
 from pytest_upskill.formats.skill_files import read_files
 from pytest_upskill.formats.skill_md import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.skill import Case, GateRule, Skill
-
-_SKILL_NAME = re.compile(r"""["']?skill(?:_name)?["']?\s*:\s*["']?([\w-]+)""")
 
 MAX_BYTES = 1 << 20
 """Size of a file beyond which it is refused."""
@@ -84,36 +82,6 @@ def _told(
     to_skill = os.path.relpath(folder / "SKILL.md", case_file.absolute().parent)
     shown_text = os.path.normpath(shown.parent / to_skill)
     return [*(problem.at(shown_text) for problem in of_text), *lines]
-
-
-def skill_folder(case_file: Path) -> Path:
-    """Tell the folder of the skill that a case file belongs to.
-
-    It is the file's own; of an evals file in ``evals/``, the one above; and where there is no skill
-    either, as at the top of a plugin, the one of ``skills/`` that the file names.
-    """
-    folder = case_file.parent
-    if case_file.name == CASE_FILE or folder.name != "evals":
-        return folder
-    candidates = [folder.parent, folder]
-    if not (folder.parent / "SKILL.md").exists() and (name := _SKILL_NAME.search(_head(case_file))):
-        candidates.append(folder.parent / "skills" / name[1])
-    found = (folder for folder in candidates if (folder / "SKILL.md").exists())
-    return next(found, folder.parent)
-
-
-def has_cases(folder: Path) -> bool:
-    """Tell whether there is a file of cases, in any of its places, for the skill in a folder."""
-    places = [folder / CASE_FILE]
-    for other in (folder, folder / "evals", folder.parent.parent / "evals"):
-        places += [other / name for name in EVALS_FILES]
-    return any(file.exists() and skill_folder(file) == folder for file in places)
-
-
-def _head(path: Path) -> str:
-    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(4096)
-    return ""
 
 
 def _cases(
