@@ -241,9 +241,11 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, byt
     with process.stdout as stdout, selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0:
-            if not selector.select(min(left, _PAUSE_S)):
+            # Before looking: all that it printed is there then, however late this thread looks.
+            ended = process.poll() is not None
+            if not selector.select(0 if ended else min(left, _PAUSE_S)):
                 # A child that left the group would keep the pipe open for as long as it likes.
-                if process.poll() is not None:
+                if ended:
                     break
                 continue
             chunk = os.read(stdout.fileno(), 1 << 16)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import selectors
 import socket
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,26 @@ def test_stdin_is_closed(level: Level) -> None:
     outcome = shell(level, "read -r line || echo nothing to read")
 
     assert outcome.output == "nothing to read\n"
+
+
+@every_level
+def test_what_a_program_prints_last_is_read_however_late(
+    level: Level, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Late(selectors.DefaultSelector):
+        """Returns as on a machine that has other things to do, long after it has looked."""
+
+        def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
+            found = super().select(timeout)
+            if not found:
+                time.sleep(0.5)
+            return found
+
+    monkeypatch.setattr(selectors, "DefaultSelector", Late)
+
+    outcome = shell(level, "sleep 0.3; echo done")
+
+    assert outcome.output == "done\n"
 
 
 @every_level
