@@ -41,6 +41,23 @@ def test_the_answer_says_who_gave_it(loopback: Loopback, provider: str) -> None:
 
 
 @every_sdk
+@pytest.mark.parametrize(("said", "told"), [(None, None), (5, None), ("m\ud800", "m?")])
+def test_whatever_a_server_calls_its_model_the_answer_counts(
+    loopback: Loopback, provider: str, said: object, told: str | None
+) -> None:
+    body = {
+        "model": said,
+        "choices": [{"message": {"content": "ok"}}],
+        "content": [{"type": "text", "text": "ok"}],
+    }
+    loopback.replies.append(Reply(body=body))
+
+    answer = ask(request_to(model_at(loopback, provider)))
+
+    assert (answer.text, answer.served_model) == ("ok", told)
+
+
+@every_sdk
 def test_lone_surrogates_are_replaced_both_ways_and_nuls_are_kept(
     loopback: Loopback, provider: str
 ) -> None:

@@ -101,7 +101,7 @@ def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completio
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
         stop_reason=_STOP.get(reply.body.get("stop_reason"), "other"),
-        served_model=reply.body.get("model"),
+        served_model=reply.served_model,
         request_id=reply.headers.get("request-id"),
         latency_s=latency_s,
     )

@@ -94,7 +94,7 @@ def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completio
         cache_read_tokens=count(details, "cached_tokens") or 0,
         cache_write_tokens=count(details, "cache_write_tokens") or 0,
         stop_reason="refusal" if refusal else _STOP.get(choice.get("finish_reason"), "other"),
-        served_model=reply.body.get("model"),
+        served_model=reply.served_model,
         request_id=reply.headers.get("x-request-id"),
         latency_s=latency_s,
     )

@@ -41,6 +41,12 @@ class Reply:
     body: Mapping[str, Any]
     headers: Mapping[str, str]
 
+    @property
+    def served_model(self) -> str | None:
+        """The model that it says it is from."""
+        name = self.body.get("model")
+        return clean(name) if isinstance(name, str) else None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
