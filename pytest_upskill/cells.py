@@ -64,6 +64,11 @@ class Cell:
     """Cases that were not run, or not in every arm."""
 
     @property
+    def unmeasured(self) -> list[str]:
+        """Cases of which nothing was run."""
+        return sorted({*self.skipped} - {trial.case for trial in self.trials})
+
+    @property
     def missing(self) -> int:
         """Runs of both arms without a usable reply."""
         return sum(len(trial.errors) for trial in self.trials)

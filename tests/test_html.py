@@ -77,6 +77,15 @@ def test_the_page_begins_with_what_came_out_and_what_it_is_about(page: Page) -> 
     assert places == sorted(places)
 
 
+def test_a_case_that_was_skipped_is_named() -> None:
+    cell = replace(counted([(5, 0)]), skipped=("case-1", "runs-<a>-script"))
+
+    text = Page(write_html(report(cell))).text
+
+    assert "(1 more was skipped)" in text
+    assert "skipped: runs-<a>-script" in text
+
+
 def test_a_case_says_what_it_tells_of_the_skill(page: Page) -> None:
     for standing in ("worse", "better", "always passes", "never passes", "same"):
         assert standing in page.text

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,17 @@ def test_one_run_of_one_case_is_no_plural() -> None:
     page = write_markdown(report(counted([(1, 0)], of=1)))
 
     assert "Measured on this 1 case, once in each arm: " in page
+
+
+def test_a_case_that_was_skipped_is_told_and_not_counted() -> None:
+    haiku = replace(counted([(5, 0)]), skipped=("case-1", "runs-a-script"))
+    opus = replace(counted([(5, 0), (5, 0)], model="opus"), skipped=("runs-a-script",))
+
+    page = write_markdown(report(haiku, opus))
+
+    assert "Measured on these 2 cases (1 more was skipped), 5 runs of each in each arm: " in page
+    assert page.count("| `runs-a-script` | skipped |  |  |  |  |  |\n") == 2
+    assert "| `case-1` | skipped |" not in page
 
 
 def test_a_trial_that_failed_is_red_though_its_gate_passed() -> None:

@@ -129,15 +129,23 @@ def _details(cells: Sequence[Cell]) -> Iterator[_Section]:
         yield _Section(
             head=_folded(f"{cell.skill} on {cell.model}: all cases")
             + _table("case", "", *_CASE_HEAD),
-            rows=tuple(
-                f"| {code(case.case, table=True)} | {case.standing} | {_case_columns(case)} |\n"
-                for case in case_lines(cell)
-            ),
+            rows=(*_measured(cell), *_unmeasured(cell)),
             tail="\n</details>\n\n",
         )
     for trial in (trial for cell in cells for trial in cell.trials):
         if (trial.arm == "with_skill" and not trial.passed) or trial.errors:
             yield _missed(trial)
+
+
+def _measured(cell: Cell) -> Iterator[str]:
+    for case in case_lines(cell):
+        yield f"| {code(case.case, table=True)} | {case.standing} | {_case_columns(case)} |\n"
+
+
+def _unmeasured(cell: Cell) -> Iterator[str]:
+    nothing = " | " * (len(_CASE_HEAD) - 1)
+    for case in cell.unmeasured:
+        yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
 
 
 def _missed(trial: TrialResult) -> _Section:

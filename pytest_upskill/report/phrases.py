@@ -67,10 +67,13 @@ def _gates(gates: Sequence[Gate]) -> str:
 def scope(report: Report) -> str:
     """Say what the numbers are about."""
     cells = report.cells
-    cases = len({(cell.path, trial.case) for cell in cells for trial in cell.trials})
+    measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
+    skipped = {(cell.path, case) for cell in cells for case in cell.unmeasured} - measured
     repeats = sorted({len(t.runs) + len(t.errors) for cell in cells for t in cell.trials})
     runs = "-".join(dict.fromkeys((str(repeats[0]), str(repeats[-1])))) if repeats else "0"
-    what = "this 1 case" if cases == 1 else f"these {cases} cases"
+    what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
+    if skipped:
+        what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
     often = "once" if runs == "1" else f"{runs} runs of each"
     return (
         f"Measured on {what}, {often} in each arm: intervals say how the same cases would do if "

@@ -54,11 +54,8 @@ def _rows(cells: Sequence[Cell], *, cases: bool) -> Iterator[Row]:
             yield from (
                 Row(columns=_case_columns(pair, old.get(pair[0].case))) for pair in cell.pairs
             )
-            measured = {one.case for one, _ in cell.pairs}
             yield from (
-                Row(columns=(f"    {case}", "skipped", "", "", "", ""))
-                for case in cell.skipped
-                if case not in measured
+                Row(columns=(f"    {case}", "skipped", "", "", "", "")) for case in cell.unmeasured
             )
 
 
