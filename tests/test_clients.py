@@ -20,11 +20,10 @@ every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
         {},
         {"input_tokens": None, "output_tokens": "many"},
         {"prompt_tokens": None, "completion_tokens": "many"},
+        ["many"],
     ],
 )
-def test_tokens_nobody_counted_are_unknown(
-    loopback: Loopback, provider: str, usage: dict[str, Any] | None
-) -> None:
+def test_tokens_nobody_counted_are_unknown(loopback: Loopback, provider: str, usage: Any) -> None:
     loopback.replies.append(Reply(usage=usage))
 
     answer = ask(request_to(model_at(loopback, provider)))

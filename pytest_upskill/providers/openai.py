@@ -14,7 +14,7 @@ import openai
 from pytest_upskill.completion import Completion, Request, StopReason
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.providers.wire import Call, Reply, clean, count
+from pytest_upskill.providers.wire import Call, Reply, clean, count, part
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
@@ -86,7 +86,7 @@ def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completio
     choice, usage = reply.body["choices"][0], reply.body.get("usage")
     message = choice["message"]
     refusal = message.get("refusal")
-    details = usage.get("prompt_tokens_details") if usage else None
+    details = part(usage, "prompt_tokens_details")
     return Completion(
         text=endpoint.redact(clean(message.get("content") or refusal or "")),
         input_tokens=count(usage, "prompt_tokens"),

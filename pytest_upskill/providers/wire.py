@@ -28,9 +28,14 @@ def clean(text: str) -> str:
     return text.encode("utf-8", "replace").decode()
 
 
+def part(body: object, name: str) -> object:
+    """Read a part of a reply that a server may leave out, as it may what it is a part of."""
+    return body.get(name) if isinstance(body, Mapping) else None
+
+
 def count(usage: object, name: str) -> int | None:
-    """Read a token count; a server may leave out any of them, or the whole usage."""
-    value = usage.get(name) if isinstance(usage, Mapping) else None
+    """Read a token count, None where there is none."""
+    value = part(usage, name)
     return value if isinstance(value, int) else None
 
 
