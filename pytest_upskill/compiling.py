@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
@@ -12,6 +11,7 @@ from pytest_upskill.activity import Activity
 from pytest_upskill.checks import CheckResult, Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion
+from pytest_upskill.cores import cores
 from pytest_upskill.grade import Answer
 from pytest_upskill.plan import Trial
 
@@ -31,9 +31,7 @@ class Compiling:
         self._compilers = compilers
         self._activity = activity
         self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
-        self._threads = ThreadPoolExecutor(
-            len(os.sched_getaffinity(0)), thread_name_prefix="upskill-compile"
-        )
+        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
 
     async def answer(
         self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion

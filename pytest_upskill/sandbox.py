@@ -23,6 +23,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal, get_args
 
+from pytest_upskill.cores import cores
 from pytest_upskill.workspace import Workspace, workspace
 
 Ended = Literal["exited", "timeout", "output", "stopped"]
@@ -206,14 +207,13 @@ class Sandbox:
     def _limit(self, limits: Limits) -> list[str]:
         if self.level == "off":
             return []
-        # In a user namespace, as bwrap makes, only the program's own processes count.
-        others = 0 if self.level == "bwrap" else _tasks_of_user()
         values = (
             limits.cpu_s,
             limits.memory_bytes >> 10,
             limits.file_bytes >> 9,
             limits.open_files,
-            limits.processes + others,
+            # In a user namespace, as bwrap makes, only the program's own processes count.
+            limits.processes if self.level == "bwrap" else _processes_of_user(limits),
         )
         return ["/bin/sh", "-c", _WITH_LIMITS, "sh", *map(str, values)]
 
@@ -283,11 +283,13 @@ def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
     return [*command, "--bind", writable, writable, "--chdir", str(root / "cwd"), "--"]
 
 
-def _tasks_of_user() -> int:
-    """Count the threads this user runs: the kernel's limit is on all of them together."""
+def _processes_of_user(limits: Limits) -> int | str:
+    """Tell how many threads all of a user's programs may have: the kernel counts them together."""
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if process.stat().st_uid == os.getuid():
                 count += len(os.listdir(process / "task"))  # noqa: PTH208 - counts, needs no paths
-    return count
+    # As many of ours run at a time as there are cores. Where nobody counts, as on macOS, a limit
+    # could be one that the user is beyond already.
+    return count + limits.processes * cores() if count else "unlimited"

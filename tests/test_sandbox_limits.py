@@ -128,6 +128,29 @@ def test_the_number_of_processes_is_limited(level: Level) -> None:
     assert int(outcome.output) == 50 if level == "bwrap" else int(outcome.output) > 50
 
 
+@every_level
+def test_programs_that_run_at_a_time_leave_each_other_enough_processes(
+    level: Level, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("os.sched_getaffinity", lambda _: range(64))
+
+    outcome = shell(level, "ulimit -u 2>/dev/null || ulimit -p", limits=Limits(processes=50))
+
+    assert int(outcome.output) == 50 if level == "bwrap" else int(outcome.output) > 64 * 50
+
+
+def test_where_nobody_counts_processes_there_are_as_many_as_outside(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask = "ulimit -u 2>/dev/null || ulimit -p"
+    outside = shell("off", ask)
+    monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
+
+    inside = shell("limits", ask, limits=Limits(processes=50))
+
+    assert inside.output == outside.output
+
+
 def test_a_closed_sandbox_kills_what_runs_and_runs_no_more(marker: str) -> None:
     sandbox = Sandbox()
     outcomes: list[Outcome] = []
