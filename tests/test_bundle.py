@@ -17,7 +17,7 @@ CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'
 def folder(tmp_path: Path) -> Path:
     folder = tmp_path / "csv"
     for name in ("references/api.md", "references/deep.md", "scripts/run.py", "FORMS.md",
-                 "evals/files/a.csv", "evals/evals.json"):  # fmt: skip
+                 "evals/files/a.csv", "evals/evals.json", "tests/evals.yaml"):  # fmt: skip
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         (folder / name).write_text(f"{name} says: references/deep.md\n", "utf-8")
     return folder
@@ -73,6 +73,7 @@ def test_a_path_is_found_however_it_is_written(folder: Path, mention: str) -> No
         "references/",
         "SKILL.md",
         "evals/evals.json and evals/files/a.csv",
+        "tests/evals.yaml",
     ],
 )
 def test_what_is_no_file_of_the_skill_or_holds_answers_is_not(folder: Path, mention: str) -> None:

@@ -21,7 +21,7 @@ from pytest_upskill.formats.skill_md import SkillText
 _SUFFIX = re.compile(r"\.\w")
 # A path from the skill's folder: not the end of a URL, and not a word of a sentence.
 _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
-_ANSWERS = re.compile(r"SKILL\.md|skill_meta\.json|evals?(/|\.)")
+_ANSWERS = re.compile(r"SKILL\.md|skill_meta\.json|evals?(/|\.)|(tests|benchmark)/evals\.")
 """What is in context already, and what no model may see."""
 
 
