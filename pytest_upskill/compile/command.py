@@ -11,7 +11,7 @@ from pytest_upskill.blocks import Block
 from pytest_upskill.compile import diagnostics
 from pytest_upskill.compile.memo import Memo
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.sandbox import Limits, Sandbox
+from pytest_upskill.sandbox import Limits, Outcome, Sandbox
 from pytest_upskill.workspace import Workspace, workspace
 
 LIMITS = Limits()
@@ -69,14 +69,7 @@ class Command:
                 message = f"the answer's file names clash: {error.strerror}"
                 return Built(passed=False, compiler=self.label, message=message)
             for unit in units:
-                outcome = sandbox.run(
-                    [str(self.program), *self.options, unit],
-                    home,
-                    readable=self.homes,
-                    path=(self.program.parent, *self.path),
-                    limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
-                )
-                lines = diagnostics.read(outcome, home, self._known_folders(sandbox))
+                outcome, lines = self._compile(unit, home, sandbox, deadline)
                 said += lines
                 if outcome.ended != "exited" or outcome.returncode != 0:
                     return Built(
@@ -95,6 +88,28 @@ class Command:
             kept=(*kept,),
             lasting=True,
         )
+
+    def _compile(
+        self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
+    ) -> tuple[Outcome, list[str]]:
+        """Compile a file; once more where it fails for no fault in it: the machine's, perhaps."""
+        outcome, lines = self._compile_once(unit, home, sandbox, deadline)
+        failed = outcome.ended == "exited" and outcome.returncode != 0
+        if failed and not diagnostics.finds_fault(outcome, lines):
+            return self._compile_once(unit, home, sandbox, deadline)
+        return outcome, lines
+
+    def _compile_once(
+        self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
+    ) -> tuple[Outcome, list[str]]:
+        outcome = sandbox.run(
+            [str(self.program), *self.options, unit],
+            home,
+            readable=self.homes,
+            path=(self.program.parent, *self.path),
+            limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
+        )
+        return outcome, diagnostics.read(outcome, home, self._known_folders(sandbox))
 
     def _kept(self, home: Workspace) -> Iterator[bytes]:
         """Take the files to keep out of the way of the next unit."""

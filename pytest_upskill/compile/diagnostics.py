@@ -24,6 +24,11 @@ _FILE = re.compile(r"^[ \t]*\.file[ \t]+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULT
 # Names of temporary files differ from run to run, and the lines of other assembly tell nothing.
 _ASSEMBLY = re.compile(r"(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?")
 _ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:(?:#[\w-]+|\[\w+\])\s*)?:", re.IGNORECASE)
+# Of a part of the compiler that was ended, or of what the machine had no more of.
+_TROUBLE = re.compile(
+    r"due to signal|signal terminated|: Killed\b|out of memory|memory exhausted"
+    r"|[Cc]annot allocate memory|bad_alloc|Resource temporarily unavailable|No space left on device"
+)
 _LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
 _LEFT_OUT = "error: in a file outside the answer; its text is left out"
 _NO_HEADER = re.compile(
@@ -73,7 +78,8 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
 
 def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:
     """Tell whether a build failed for what stands in the code, and would again."""
-    return outcome.ended == "exited" and any(_ERROR.match(line) for line in lines)
+    errors = (line for line in lines if _ERROR.match(line))
+    return outcome.ended == "exited" and not all(map(_TROUBLE.search, errors))
 
 
 def blame_header(error: str, sources: Sources, shipped: str) -> None:
