@@ -94,7 +94,10 @@ def parse_model(
         raise ModelError(f"bad model {text!r}: write [label=][provider:]model[@base_url]")
     label, spec = _split_label(spec)
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
-    base_url = _base_url(spec, urls[0]) if urls else None
+    try:
+        base_url = server(urls[0]) if urls else None
+    except ValueError:
+        raise ModelError(f"bad model {spec!r}: the base URL has no host") from None
     if not name:
         raise ModelError(f"bad model {spec!r}: no model name before the '@'")
     if base_url is None and name.lower() in aliases:
@@ -111,19 +114,21 @@ def parse_model(
     )
 
 
+def server(url: str) -> str:
+    """Take the URL of a server, without the slashes at its end.
+
+    Raises:
+        ValueError: It is none.
+    """
+    parts = urlsplit(url)
+    if parts.scheme not in {"http", "https"} or not parts.hostname or any(map(str.isspace, url)):
+        raise ValueError(url)
+    return url.rstrip("/")
+
+
 def _split_label(spec: str) -> tuple[str | None, str]:
     match = _LABEL.match(spec)
     return (match[1], spec[match.end() :]) if match else (None, spec)
-
-
-def _base_url(spec: str, url: str) -> str:
-    try:
-        host = urlsplit(url).hostname
-    except ValueError:
-        host = None
-    if not host:
-        raise ModelError(f"bad model {spec!r}: the base URL has no host")
-    return url.rstrip("/")
 
 
 def _resolve(

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.cache import MODES, Mode
 from pytest_upskill.git import GitError, merge_base
-from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models
+from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox import LEVELS, Level
@@ -24,8 +24,6 @@ _PRICE = re.compile(
     rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
     rf"(\s+cached\s+(?P<cached>{_RATE}))?"
 )
-
-_SERVER = re.compile(r"https?://[^\s/:?#]\S*", re.IGNORECASE)
 
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
@@ -187,11 +185,12 @@ def _judge(config: pytest.Config) -> Model | None:
 
 def _base_url(config: pytest.Config) -> str | None:
     url: str | None = value_of(config, "base_url") or None
-    if url is not None and not _SERVER.fullmatch(url):
+    try:
+        return url and server(url)
+    except ValueError:
         raise pytest.UsageError(
             f"--upskill-base-url: {url!r} is no URL of a server: write http://127.0.0.1:8080/v1"
-        )
-    return url
+        ) from None
 
 
 def _aliases(config: pytest.Config) -> dict[str, str]:

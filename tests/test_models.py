@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.models import Model, ModelError, parse_model, parse_models
+from pytest_upskill.models import Model, ModelError, parse_model, parse_models, server
 
 LOCAL = "http://localhost:8080/v1"
 
@@ -157,3 +157,15 @@ def test_reports_name_the_host_and_hide_credentials() -> None:
     model = parse_model("m@https://user:secret@h.example:8443/v1")
 
     assert model.resolved == "openai:m@h.example:8443"
+
+
+def test_a_server_is_known_by_its_url_without_the_slashes_at_its_end() -> None:
+    assert server("HTTP://localhost:8080/v1//") == "HTTP://localhost:8080/v1"
+
+
+@pytest.mark.parametrize(
+    "text", ["", "localhost:8080/v1", "http://", "http://[", "ftp://localhost", "http://a b"]
+)
+def test_what_is_no_url_of_a_server_is_refused(text: str) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011  the callers say what is wrong
+        server(text)
