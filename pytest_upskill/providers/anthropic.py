@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -54,17 +53,11 @@ class AnthropicClient:
             ProviderError: There is no usable reply.
         """
         call = Call(model=request.model, endpoint=self._endpoint, timeout=self._timeout)
-        started = time.perf_counter()
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught on one of several running tasks.
         with self._connections.one() as sdk:
             sent = sdk.post("/v1/messages", body=_body(request), cast_to=httpx2.Response)
-            reply = await call.reply(sent, anthropic)
-        latency_s = time.perf_counter() - started
-        try:
-            return _completion(reply, latency_s, self._endpoint)
-        except (AttributeError, LookupError, TypeError) as error:
-            raise call.unusable(reply.body) from error
+            return await call.complete(sent, anthropic, _completion)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -88,7 +81,7 @@ def _body(request: Request) -> dict[str, Any]:
     return body | {"system": system} if system else body
 
 
-def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completion:
+def _completion(reply: Reply, endpoint: Endpoint) -> Completion:
     texts = [block["text"] for block in reply.body["content"] if block["type"] == "text"]
     usage = reply.body.get("usage")
     cache_read = count(usage, "cache_read_input_tokens") or 0
@@ -103,5 +96,5 @@ def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completio
         stop_reason=_STOP.get(reply.body.get("stop_reason"), "other"),
         served_model=reply.served_model,
         request_id=reply.headers.get("request-id"),
-        latency_s=latency_s,
+        latency_s=reply.latency_s,
     )

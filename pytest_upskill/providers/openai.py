@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -56,19 +55,13 @@ class OpenAIClient:
             "messages": _messages(request),
             self._limit: request.max_tokens,
         }
-        started = time.perf_counter()
         # Not chat.completions.create(), which spends a quarter of a request's CPU time on looking
         # for aliases of keys in a body that has none.
         with self._connections.one() as sdk:
             sent = sdk.post(
                 "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
             )
-            reply = await call.reply(sent, openai)
-        latency_s = time.perf_counter() - started
-        try:
-            return _completion(reply, latency_s, self._endpoint)
-        except (AttributeError, LookupError, TypeError) as error:
-            raise call.unusable(reply.body) from error
+            return await call.complete(sent, openai, _completion)
 
     async def aclose(self) -> None:
         """Close the connections."""
@@ -82,7 +75,7 @@ def _messages(request: Request) -> list[dict[str, str]]:
     return [{"role": "system", "content": clean(request.system)}, user]
 
 
-def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completion:
+def _completion(reply: Reply, endpoint: Endpoint) -> Completion:
     choice, usage = reply.body["choices"][0], reply.body.get("usage")
     message = choice["message"]
     refusal = message.get("refusal")
@@ -96,5 +89,5 @@ def _completion(reply: Reply, latency_s: float, endpoint: Endpoint) -> Completio
         stop_reason="refusal" if refusal else _STOP.get(choice.get("finish_reason"), "other"),
         served_model=reply.served_model,
         request_id=reply.headers.get("x-request-id"),
-        latency_s=latency_s,
+        latency_s=reply.latency_s,
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.completion import ProviderError
+from pytest_upskill.completion import Completion, ProviderError
 from pytest_upskill.models import Model
 from pytest_upskill.providers.connections import NOT_SENT
 from pytest_upskill.providers.keys import Endpoint
@@ -45,6 +45,7 @@ class Reply:
 
     body: Mapping[str, Any]
     headers: Mapping[str, str]
+    latency_s: float
 
     @property
     def served_model(self) -> str | None:
@@ -61,24 +62,38 @@ class Call:
     endpoint: Endpoint
     timeout: float
 
-    async def reply(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Reply:
-        """Await an SDK's call and read what came back; turn all else into one kind of error.
+    async def complete(
+        self,
+        sent: Awaitable[httpx2.Response],
+        sdk: Any,
+        read: Callable[[Reply, Endpoint], Completion],
+    ) -> Completion:
+        """Await an SDK's call and read the answer; turn all else into one kind of error.
 
         Args:
             sent: The SDK's call. Its own classes of replies would take a tenth of a request's CPU
                 time, and validate nothing.
             sdk: The module with the SDK's exceptions, named alike in both.
+            read: Finds the answer in a reply; where it stumbles over what is there, there is none.
 
         Raises:
             ProviderError: There is no usable reply.
         """
+        reply = await self._reply(sent, sdk)
+        try:
+            return read(reply, self.endpoint)
+        except (AttributeError, LookupError, TypeError) as error:
+            raise self._unusable(reply.body) from error
+
+    async def _reply(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Reply:
+        started = time.perf_counter()
         # `from None`: what an SDK says is not redacted.
         try:
             async with asyncio.timeout(self.timeout):
                 response = await sent
             body = _read(response)
         except sdk.APIStatusError as error:
-            raise self.refused(error.status_code, error.body, error.response.headers) from None
+            raise self._refused(error.status_code, error.body, error.response.headers) from None
         except sdk.APIConnectionError as error:
             raise self._unreachable(error) from None
         except TimeoutError:
@@ -89,10 +104,11 @@ class Call:
         except Exception as error:  # whatever an SDK raises, the run is missing data
             raise self._error(f"{type(error).__name__}: {_detail(str(error))}") from error
         if not isinstance(body, Mapping):
-            raise self.unusable(body)
-        return Reply(body=body, headers=response.headers)
+            raise self._unusable(body)
+        latency_s = time.perf_counter() - started
+        return Reply(body=body, headers=response.headers, latency_s=latency_s)
 
-    def refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
+    def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
         """Make the error of an HTTP status.
 
         Which statuses pass is what both SDKs retry: 408, 409, 429 and 5xx, unless the
@@ -113,7 +129,7 @@ class Call:
             fatal=(status in _FATAL or broke) and not retryable,
         )
 
-    def unusable(self, reply: object) -> ProviderError:
+    def _unusable(self, reply: object) -> ProviderError:
         """Make the error of a reply with status 200 that is no answer.
 
         Some hosts send their errors so; they count as the status they name, but may come of an
@@ -121,7 +137,7 @@ class Call:
         """
         code = _code(reply)
         if isinstance(code, int):
-            error = self.refused(code, reply, {})
+            error = self._refused(code, reply, {})
             error.billable = True
             return error
         host, said = self.endpoint.host, _detail(reply)
