@@ -90,6 +90,11 @@ class Outcome:
     output: str
     """Stdout and stderr as they came, without control characters; paths start at the workspace."""
 
+    @property
+    def succeeded(self) -> bool:
+        """Whether it ended by itself, and well."""
+        return self.ended == "exited" and self.returncode == 0
+
 
 class Sandbox:
     """Runs programs at one level, from any thread.

@@ -71,7 +71,7 @@ class Command:
             for unit in units:
                 outcome, lines = self._compile(unit, home, sandbox, deadline)
                 said += lines
-                if outcome.ended != "exited" or outcome.returncode != 0:
+                if not outcome.succeeded:
                     return Built(
                         passed=False,
                         compiler=self.label,
@@ -94,10 +94,10 @@ class Command:
     ) -> tuple[Outcome, list[str]]:
         """Compile a file; once more where it fails for no fault in it: the machine's, perhaps."""
         outcome, lines = self._compile_once(unit, home, sandbox, deadline)
-        failed = outcome.ended == "exited" and outcome.returncode != 0
-        if failed and not diagnostics.finds_fault(outcome, lines):
-            return self._compile_once(unit, home, sandbox, deadline)
-        return outcome, lines
+        clear = outcome.succeeded or diagnostics.finds_fault(outcome, lines)
+        if clear or outcome.ended != "exited":
+            return outcome, lines
+        return self._compile_once(unit, home, sandbox, deadline)
 
     def _compile_once(
         self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float

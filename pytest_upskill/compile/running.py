@@ -46,7 +46,7 @@ class Ran:
     def described(self, program: str) -> Built:
         """Make the result; ``program`` is what ran it, such as ``Python 3.13.1``."""
         lines = [_in_answer(line) for line in self.outcome.output.splitlines() if line.strip()]
-        passed = self.reached_end and self.outcome.ended == "exited" and not self._code
+        passed = self.reached_end and self.outcome.succeeded
         message = "passes" if passed else self._why(lines)
         return Built(passed=passed, compiler=program, message=message, diagnostics=tuple(lines))
 

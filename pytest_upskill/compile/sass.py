@@ -38,7 +38,7 @@ class Disassembler:
                 readable=homes_of([self._program]),
                 limits=_LIMITS,
             )
-        if outcome.ended != "exited" or outcome.returncode != 0:
+        if not outcome.succeeded:
             first = outcome.output.partition("\n")[0]
             raise CannotCompile(f"nvdisasm cannot read the build: {first or outcome.ended}")
         return outcome.output
