@@ -8,12 +8,16 @@ from types import MappingProxyType
 from typing import Any
 
 import httpx2
-import openai
 
 from pytest_upskill.completion import Completion, Request, StopReason
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.providers.on_use import on_use
 from pytest_upskill.providers.wire import Call, Reply, clean, count, part
+
+# The classes of replies, which are half of what importing the SDK takes: see Call.complete().
+with on_use("openai.types", "openai.types.responses"):
+    import openai
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
