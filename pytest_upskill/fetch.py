@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
+
+from pytest_upskill.turns import Turns
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -57,7 +60,8 @@ class Fetcher(Generic[K, T]):
         self._lookahead = lookahead
         self._wanted: set[K] = set()
         self._started = 0
-        self._loop = asyncio.new_event_loop()
+        self._turns = Turns()
+        self._loop = asyncio.SelectorEventLoop(self._turns)
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         # Daemon: a hung connection must never keep pytest from exiting.
@@ -72,13 +76,22 @@ class Fetcher(Generic[K, T]):
             self._post(self._move_up, key)
 
     def future(self, key: K) -> Future[T]:
-        """Return the future of ``key``; wait for it only after ``want``."""
+        """Return the future of ``key``, for :meth:`wait`; the key is to be wanted before."""
         return self._futures[key]
+
+    def wait(self, futures: Sequence[Future[T]], timeout: float) -> bool:
+        """Wait ``timeout`` seconds for all of the futures; tell whether they are settled."""
+        if all(future.done() for future in futures):
+            return True
+        with self._turns.waiting(futures):
+            return not wait(futures, timeout).not_done
 
     def result(self, key: K) -> T:
         """Wait for the value of ``key``; raise what fetching it raised."""
         self.want(key)
-        return self._futures[key].result()
+        future = self._futures[key]
+        with self._turns.waiting([future]):
+            return future.result()
 
     def stop(self, timeout: float = 2.0) -> None:
         """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
@@ -97,6 +110,7 @@ class Fetcher(Generic[K, T]):
         try:
             self._loop.run_until_complete(self._main())
         finally:
+            self._turns.settle()
             for future in self._futures.values():
                 future.cancel()
             self._loop.close()
@@ -135,9 +149,9 @@ class Fetcher(Generic[K, T]):
             try:
                 value = await self._fetch(key)
             except Exception as error:  # noqa: BLE001  belongs to whoever waits for this key
-                future.set_exception(error)
+                self._turns.give_out(partial(future.set_exception, error))
             else:
-                future.set_result(value)
+                self._turns.give_out(partial(future.set_result, value))
 
     def _may_start(self, key: K) -> bool:
         if self._lookahead is None or key in self._wanted:

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import pytest
@@ -41,6 +41,7 @@ class Progress:
         self, config: pytest.Config, fetcher: Fetcher[Key, Answer], trials: Mapping[str, Trial]
     ) -> None:
         self._line = line_of(config)
+        self._fetcher = fetcher
         self._activity = config.stash[RESOURCES].activity
         self._answers = {
             nodeid: [fetcher.future((nodeid, run)) for run in range(trial.runs)]
@@ -52,9 +53,8 @@ class Progress:
         """Wait for every run of a trial."""
         futures = self._answers[nodeid]
         try:
-            while not all(future.done() for future in futures):
-                if wait(futures, timeout=LOOK_S).not_done:
-                    self.look()
+            while not self._fetcher.wait(futures, LOOK_S):
+                self.look()
         finally:
             self.hush()
         return [future.result() for future in futures]
