@@ -66,6 +66,11 @@ class Completion:
         return self.input_tokens + self.output_tokens
 
 
+def clean(text: str) -> str:
+    """Replace lone surrogates, which no UTF-8 file and no other process can take."""
+    return text.encode("utf-8", "replace").decode()
+
+
 class ProviderError(Exception):
     """No usable reply: the run is missing data, never a failed check.
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
 
 from pytest_upskill.checks import CheckError, CheckResult, Custom
+from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.compile import Compilers, Language
+from pytest_upskill.completion import clean
 from pytest_upskill.extensions import Extensions
 from pytest_upskill.skill import Case
 
@@ -55,15 +58,19 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
     """
 
     def decide(check: Custom, text: str) -> CheckResult:
-        result = hook.pytest_upskill_check(
-            name=check.name, value=check.value, answer=text, case=case
-        )
+        try:
+            result = hook.pytest_upskill_check(
+                name=check.name, value=check.value, answer=text, case=case
+            )
+        except CheckError as error:
+            raise CheckError(clean(str(error))) from error
         if isinstance(result, bool):
             said = "holds" if result else "does not hold"
-            message = f"{check.name} {check.value!r}: {said}"[:200]
+            message = cut(f"{check.name} {check.value!r}: {said}", MAX_MESSAGE)
             return CheckResult(name=check.name, passed=result, message=message)
         if isinstance(result, CheckResult):
-            return result
+            message = cut(str(result.message), MAX_MESSAGE)
+            return replace(result, message=message, detail=clean(str(result.detail)))
         raise CheckError(
             f"{check.name}: pytest_upskill_check gave {type(result).__name__}: "
             "return a bool or a CheckResult"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -101,6 +102,29 @@ def test_a_check_may_return_a_bool_and_nothing_else(
     result = run_once("--upskill-models", "offline", "skills")
 
     result.assert_outcomes(**outcomes)
+
+
+@pytest.mark.parametrize(
+    ("does", "line"),
+    [
+        ("return CheckResult(name=name, passed=False, message='a\\ud83d\\nb')", r"* a\ud83d\nb"),
+        ("raise CheckError('a\\ud83d')", "* a[?]"),
+    ],
+)
+def test_half_characters_in_what_a_check_says_spoil_nothing(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, line: str
+) -> None:
+    pytester.makeconftest(
+        "from pytest_upskill.checks import CheckError, CheckResult\n"
+        "def pytest_upskill_claim_check(name, value): return name == 'mine'\n"
+        f"def pytest_upskill_check(name, value, answer, case): {does}\n"
+    )
+    write_skill(_case(mine=1))
+
+    result = run_once("--upskill-models", "offline", "--upskill-json", "report.json", "skills")
+
+    result.stdout.fnmatch_lines([line])
+    assert json.loads((pytester.path / "report.json").read_text("utf-8"))
 
 
 def _rust_answer(code: str) -> str:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from fnmatch import fnmatchcase
 
 import pytest
@@ -21,7 +22,11 @@ CLIENT = """
                 raise ValueError("a bug\\nin two lines")
             if self.name == "terse":
                 return "37"
+            if self.name == "careless":
+                return Completion(text=37, input_tokens=5, output_tokens=1)
             text = "37" if request.skill else "polly"
+            if self.name == "torn":
+                text += "\\ud83d"
             return Completion(
                 text=text, input_tokens=5, output_tokens=1, served_model=f"parrot-{self.name}"
             )
@@ -59,6 +64,23 @@ def test_a_plugin_s_client_answers_for_its_models(run: Run, write_skill: WriteSk
     )
 
 
+def test_half_characters_in_what_a_client_says_spoil_nothing(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+
+    result = run("--upskill-models", "parrot:torn", "--upskill-json", "report.json", "skills")
+
+    result.assert_outcomes(passed=3)
+    report = json.loads((pytester.path / "report.json").read_text("utf-8"))
+    texts = {
+        run["completion"]["text"]
+        for trial in report["entries"][0]["cell"]["trials"]
+        for run in trial["runs"]
+    }
+    assert texts == {"37?", "polly?"}
+
+
 def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
@@ -86,6 +108,10 @@ def test_a_plugin_leaves_other_models_to_others(run: Run, write_skill: WriteSkil
             "parrot:clumsy: complete() of its client raised ValueError: a bug *(conftest.py:11)",
         ),
         ("terse", "parrot:terse: complete() of its client gave str: return a Completion"),
+        (
+            "careless",
+            "parrot:careless: complete() of its client gave a Completion with text=37: *string",
+        ),
     ],
 )
 def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
@@ -113,7 +139,7 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
     result.assert_outcomes(passed=6)
     assert result.outlines[-1] == (
         "upskill: parrot:clinging: aclose() of its client raised ValueError: it stays "
-        "(conftest.py:21): no answer is lost"
+        "(conftest.py:25): no answer is lost"
     )
     assert (pytester.path / "closed.txt").read_text() == "closed\n"
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -122,7 +148,7 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:28): mend it there"),
+        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:32): mend it there"),
         ("stuffed", "gave object, which has no complete and no aclose: return a client or None"),
     ],
 )

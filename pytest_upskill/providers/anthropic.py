@@ -10,10 +10,10 @@ from typing import Any
 import anthropic
 import httpx2
 
-from pytest_upskill.completion import Completion, Request, StopReason
+from pytest_upskill.completion import Completion, Request, StopReason, clean
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.providers.wire import Call, Reply, clean, count
+from pytest_upskill.providers.wire import Call, Reply, count
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {

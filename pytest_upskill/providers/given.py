@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import traceback
+from dataclasses import asdict
 
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.providers import Client
 
 _CALLERS = frozenset({"pytest_upskill", "pluggy"})
@@ -22,6 +25,7 @@ class GivenClient:
     def __init__(self, client: Client, name: str) -> None:
         self._client = client
         self._name = name
+        self._valid = TypeAdapter(Completion)
 
     async def complete(self, request: Request) -> Completion:
         """Ask once.
@@ -31,7 +35,8 @@ class GivenClient:
         """
         try:
             completion: object = await self._client.complete(request)
-        except ProviderError:
+        except ProviderError as error:
+            error.args = (clean(str(error)),)
             raise
         except Exception as error:
             raise ProviderError(
@@ -42,7 +47,17 @@ class GivenClient:
             raise ProviderError(
                 f"{self._name}: complete() of its client gave {what}: return a Completion"
             )
-        return completion
+        told = asdict(completion).items()
+        try:
+            return self._valid.validate_python(
+                {name: clean(value) if isinstance(value, str) else value for name, value in told}
+            )
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise ProviderError(
+                f"{self._name}: complete() of its client gave a Completion with "
+                f"{wrong['loc'][0]}={wrong['input']!r}: {wrong['msg']}"
+            ) from error
 
     async def aclose(self) -> None:
         """Close the connections.
@@ -60,7 +75,7 @@ class GivenClient:
 
 def raised(error: Exception) -> str:
     """Write what a plugin's code raised, and where it was called, in one line."""
-    said = f"{type(error).__name__}: {' '.join(str(error).split())}"
+    said = f"{type(error).__name__}: {' '.join(clean(str(error)).split())}"
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_globals.get("__name__", "").partition(".")[0] not in _CALLERS:
             return f"{said} ({os.path.relpath(frame.f_code.co_filename)}:{line})"

@@ -9,11 +9,11 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.completion import Completion, Request, StopReason
+from pytest_upskill.completion import Completion, Request, StopReason, clean
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.on_use import on_use
-from pytest_upskill.providers.wire import Call, Reply, clean, count, part
+from pytest_upskill.providers.wire import Call, Reply, count, part
 
 # The classes of replies, which are half of what importing the SDK takes: see Call.complete().
 with on_use("openai.types", "openai.types.responses"):

@@ -13,7 +13,7 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.completion import Completion, ProviderError
+from pytest_upskill.completion import Completion, ProviderError, clean
 from pytest_upskill.models import Model
 from pytest_upskill.providers.connections import NOT_SENT
 from pytest_upskill.providers.keys import Endpoint
@@ -21,11 +21,6 @@ from pytest_upskill.providers.keys import Endpoint
 _DETAIL_CHARS = 200
 _FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
 _PASSING = frozenset({408, 409, 429})
-
-
-def clean(text: str) -> str:
-    """Replace lone surrogates, which no UTF-8 file and no other process can take."""
-    return text.encode("utf-8", "replace").decode()
 
 
 def part(body: object, name: str) -> object:
