@@ -86,13 +86,6 @@ class Fetcher(Generic[K, T]):
         with self._turns.waiting(futures):
             return not wait(futures, timeout).not_done
 
-    def result(self, key: K) -> T:
-        """Wait for the value of ``key``; raise what fetching it raised."""
-        self.want(key)
-        future = self._futures[key]
-        with self._turns.waiting([future]):
-            return future.result()
-
     def stop(self, timeout: float = 2.0) -> None:
         """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
         self._post(self._stopped.set)

@@ -8,6 +8,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
+from pytest_upskill import turns
 from pytest_upskill.fetch import Fetcher
 
 PATIENCE_S = 10.0
@@ -61,6 +62,14 @@ class Source:
             return list(self.started)
 
 
+def value(fetcher: Fetcher[int, int], key: int) -> int:
+    """Wait for the value of a key."""
+    fetcher.want(key)
+    future = fetcher.future(key)
+    assert fetcher.wait([future], PATIENCE_S)
+    return future.result()
+
+
 @pytest.fixture
 def source() -> Source:
     return Source()
@@ -94,7 +103,7 @@ def test_every_key_is_fetched_once_however_often_it_is_waited_for(
     source.let_go()
     fetchers.append(Fetcher([KEYS], source.fetch, width=4))
 
-    values = [fetchers[0].result(key) for key in [*KEYS, *KEYS]]
+    values = [value(fetchers[0], key) for key in [*KEYS, *KEYS]]
 
     assert values == [key * key for key in [*KEYS, *KEYS]]
     assert sorted(source.started) == list(KEYS)
@@ -104,7 +113,7 @@ def test_what_is_known_is_not_fetched(source: Source, fetchers: list[Fetcher[int
     fetchers.append(Fetcher([[0, 1]], source.fetch, width=1, known={7: -7}))
     source.wait_for(1)
 
-    known = fetchers[0].result(7)
+    known = value(fetchers[0], 7)
 
     assert known == -7
     assert source.started == [0]
@@ -137,7 +146,7 @@ def test_a_slow_lane_does_not_hold_up_another(
 
     source.let_go(10, 11)
 
-    assert fetchers[0].result(11) == 121
+    assert value(fetchers[0], 11) == 121
     assert 1 not in source.started
 
 
@@ -148,11 +157,11 @@ def test_no_more_start_than_the_lookahead_beyond_what_is_waited_for(
     fetchers.append(Fetcher([KEYS], source.fetch, width=10, lookahead=2))
 
     ahead = source.wait_for(2)
-    value = fetchers[0].result(5)
+    found = value(fetchers[0], 5)
     more = source.wait_for(3)
 
     assert ahead == [0, 1]
-    assert value == 25
+    assert found == 25
     assert more == [0, 1, 5]
 
 
@@ -162,7 +171,7 @@ def test_with_a_lookahead_everything_that_is_waited_for_comes(
     source.let_go()
     fetchers.append(Fetcher([KEYS], source.fetch, width=2, lookahead=1))
 
-    values = [fetchers[0].result(key) for key in reversed(KEYS)]
+    values = [value(fetchers[0], key) for key in reversed(KEYS)]
 
     assert values == [key * key for key in reversed(KEYS)]
 
@@ -174,9 +183,9 @@ def test_an_error_is_raised_to_whoever_waits_and_to_nobody_else(
     fetchers.append(Fetcher([[1, -1, 2]], source.fetch, width=1))
 
     with pytest.raises(LookupError):
-        fetchers[0].result(-1)
+        value(fetchers[0], -1)
 
-    assert fetchers[0].result(2) == 4
+    assert value(fetchers[0], 2) == 4
 
 
 def test_stopping_cancels_what_is_in_flight_drops_the_rest_and_closes(source: Source) -> None:
@@ -189,7 +198,7 @@ def test_stopping_cancels_what_is_in_flight_drops_the_rest_and_closes(source: So
     assert source.started == [0, 1]
     assert source.closed.is_set()
     with pytest.raises(CancelledError):
-        fetcher.result(9)
+        value(fetcher, 9)
 
 
 def test_stopping_twice_does_no_harm(source: Source) -> None:
@@ -204,11 +213,30 @@ def test_stopping_twice_does_no_harm(source: Source) -> None:
 def test_what_came_before_the_stop_stays(source: Source) -> None:
     source.let_go()
     fetcher = Fetcher([KEYS], source.fetch, width=2)
-    value = fetcher.result(3)
+    found = value(fetcher, 3)
 
     fetcher.stop(PATIENCE_S)
 
-    assert fetcher.result(3) == value == 9
+    assert value(fetcher, 3) == found == 9
+
+
+def test_what_a_busy_loop_had_not_given_out_yet_stays_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "_BUSY_S", PATIENCE_S)
+    busy = threading.Event()
+
+    async def fetch(key: int) -> int:
+        while key:
+            busy.set()
+            await asyncio.sleep(0)
+        return 7
+
+    fetcher = Fetcher([[0, 1]], fetch, width=1)
+    assert busy.wait(PATIENCE_S)
+
+    fetcher.stop(PATIENCE_S)
+
+    assert fetcher.future(0).result() == 7
+    assert fetcher.future(1).cancelled()
 
 
 def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:
