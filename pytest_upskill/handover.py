@@ -6,7 +6,6 @@ import hashlib
 import json
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -39,7 +38,7 @@ class Handover:
 
     def give(self, nodeid: str, answers: Sequence[Answer]) -> None:
         """Put a trial's answers where a worker waits for them."""
-        self._write(_name(nodeid), json.dumps([asdict(answer) for answer in answers]))
+        write_whole(self._folder / _name(nodeid), _ANSWERS.dump_json([*answers]))
 
     def take(self, nodeid: str) -> list[Answer]:
         """Wait for a trial's answers.
@@ -61,14 +60,11 @@ class Handover:
 
     def refuse(self, nodeids: Iterable[str]) -> None:
         """Say which trials will not be run, so that nobody pays for them."""
-        self._write("refused", json.dumps(list(nodeids)))
+        write_whole(self._folder / "refused", json.dumps(list(nodeids)).encode())
 
     def refused(self) -> frozenset[str]:
         """Return the trials that will not be run."""
         return frozenset(json.loads((self._folder / "refused").read_text("utf-8")))
-
-    def _write(self, name: str, text: str) -> None:
-        write_whole(self._folder / name, text.encode())
 
 
 def _name(nodeid: str) -> str:

@@ -87,7 +87,7 @@ class Controller:
                 return
             try:
                 self._handover.give(nodeid, [_answer(future) for future in futures])
-            except OSError:  # a full disk: workers must not wait for what cannot reach them
+            except Exception:  # noqa: BLE001  workers must not wait for what cannot reach them
                 self._handover.stop()
 
         for future in futures:
