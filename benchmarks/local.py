@@ -148,7 +148,7 @@ def compiles(bench: Bench) -> Iterator[Row]:
         return again()
 
     asked, recorded, floor = interleaved(
-        min(3, bench.repeats),
+        bench.repeats,
         partial(built_anew, cache),
         built_anew,
         partial(_nvcc, kernels),
