@@ -113,8 +113,11 @@ def lognormal(bench: Bench) -> Iterator[Row]:
 
 def xdist(bench: Bench) -> Iterator[Row]:
     """The requests' span under two workers against one process."""
-    for trials, latency, width in ((120, 0.3, 20), (400, 0.3, 50), (1200, 0.05, 50)):
-        weather = Weather(latency=latency)
+    for what, trials, weather, width in (
+        ("120 x 300 ms", 120, Weather(latency=0.3), 20),
+        ("400 x lognormal 2 s", 400, Weather(latency=2.0, sigma=0.5), 50),
+        ("1,200 x 50 ms", 1200, Weather(latency=0.05), 50),
+    ):
         root = bench.skills(trials)
         spans: dict[str, list[float]] = {"-n2": [], "-n0": []}
         duplicates = 0
@@ -126,7 +129,7 @@ def xdist(bench: Bench) -> Iterator[Row]:
                 duplicates += stats.duplicates
         two, one = median(spans["-n2"]), median(spans["-n0"])
         yield Row(
-            work=f"{trials:,} x {latency * 1000:.0f} ms, concurrency {width}, -n 2: span",
+            work=f"{what}, concurrency {width}, -n 2: span",
             measured=f"{two:.2f} s, {duplicates} duplicates",
             floor=f"{one:.2f} s in one process",
             ratio=f"{two / one:.2f}",
