@@ -15,7 +15,7 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completion import Completion, Request, clean
 from pytest_upskill.whole_file import write_whole
 
 Mode = Literal["auto", "refresh", "replay", "off"]
@@ -197,4 +197,4 @@ def _digest(text: str) -> str:
 
 def _lines(text: str) -> list[str]:
     """Split a text, without lone surrogates: they are not sent, and no file takes them."""
-    return text.encode("utf-8", "replace").decode().split("\n")
+    return clean(text).split("\n")

@@ -21,7 +21,7 @@ function, args = pickle.load(sys.stdin.buffer)
 signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
 try:
     came = function(*args), None
-except Exception as error:
+except Exception as error:  # raised again by the parent
     came = None, error
 pickle.dump(came, sys.stdout.buffer)
 """

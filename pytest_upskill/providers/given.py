@@ -38,7 +38,7 @@ class GivenClient:
         except ProviderError as error:
             error.args = (clean(str(error)),)
             raise
-        except Exception as error:
+        except Exception as error:  # whatever a plugin's code raises
             raise ProviderError(
                 f"{self._name}: complete() of its client raised {raised(error)}"
             ) from error
@@ -67,7 +67,7 @@ class GivenClient:
         """
         try:
             await self._client.aclose()
-        except Exception as error:
+        except Exception as error:  # whatever a plugin's code raises
             raise ProviderError(
                 f"{self._name}: aclose() of its client raised {raised(error)}: no answer is lost"
             ) from error
