@@ -87,7 +87,9 @@ class Controller:
                 return
             try:
                 self._handover.give(nodeid, [_answer(future) for future in futures])
-            except Exception:  # noqa: BLE001  workers must not wait for what cannot reach them
+            # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
+            # workers must not wait for what cannot reach them.
+            except (OSError, ValueError):
                 self._handover.stop()
 
         for future in futures:
