@@ -175,17 +175,24 @@ def test_a_folder_that_cannot_be_written_costs_the_recordings_alone_and_is_told_
     result.stdout.fnmatch_lines(["cache: */notes/cache: cannot record: Not a directory"])
 
 
-def test_workers_do_not_wait_for_answers_that_a_full_disk_keeps_from_them(
-    pytester: pytest.Pytester, write_skill: WriteSkill
+@pytest.mark.parametrize(
+    "what",
+    [
+        'OSError(28, "No space left on device")',
+        'pydantic_core.PydanticSerializationError("surrogates not allowed")',
+    ],
+)
+def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
+    pytester: pytest.Pytester, write_skill: WriteSkill, what: str
 ) -> None:
     write_skill()
     pytester.makeconftest(
-        """
-        import errno
+        f"""
+        import pydantic_core
         from pytest_upskill.handover import Handover
 
         def give(self, nodeid, answers):
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise {what}
 
         Handover.give = give
         """
