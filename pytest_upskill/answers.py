@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_upskill.activity import Activity
 from pytest_upskill.budget import Budget, BudgetError
 from pytest_upskill.cache import Cache, identity
 from pytest_upskill.checks import CheckError, Judge, Sandboxed
-from pytest_upskill.compile import Compilers
-from pytest_upskill.compiling import Compiling
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.daemon import in_daemon_thread
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.first_calls import FirstCalls
 from pytest_upskill.grade import Answer, statements_of
-from pytest_upskill.judging import judge_request, read_judgement
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client
 from pytest_upskill.rounds import Clear, Rounds
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers, Language
+    from pytest_upskill.compiling import Compiling
 
 _CHANGED = MappingProxyType(
     {
@@ -67,7 +69,10 @@ class Resources:
     """What answering uses beside the models, one of each in a session."""
 
     cache: Cache
-    compilers: Compilers
+    languages: tuple[Language, ...]
+    """What plugins add to those that are built in."""
+    compilers: Callable[[], Compilers]
+    """Give what builds and runs code. Slow to import: called only where a case needs it."""
     prices: Prices
     budget: Budget
     activity: Activity
@@ -126,6 +131,18 @@ def fetch_answers(
     )
 
 
+def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:
+    if not any(map(_sandboxed, trials)):
+        return None
+    from pytest_upskill.compiling import Compiling
+
+    return Compiling(resources.compilers(), resources.activity)
+
+
+def _sandboxed(trial: Trial) -> list[Sandboxed]:
+    return [check for check in trial.case.checks if isinstance(check, Sandboxed)]
+
+
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
     """Order the runs: those of a trial together, or a round of all trials together."""
     keys = ((nodeid, run) for nodeid, trial in trials.items() for run in range(trial.runs))
@@ -148,7 +165,7 @@ class _Asker:
         self._trials = trials
         self._hosts = hosts
         self._cache = resources.cache
-        self._compiling = Compiling(resources.compilers, resources.activity)
+        self._compiling = _compiling(trials.values(), resources)
         self._resources = resources
         self._concurrency = concurrency
         self._recording = recording
@@ -180,7 +197,7 @@ class _Asker:
         answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
         if answer.completion is None:
             return answer
-        if sandboxed := [check for check in trial.case.checks if isinstance(check, Sandboxed)]:
+        if self._compiling and (sandboxed := _sandboxed(trial)):
             answer = await self._compiling.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer
@@ -192,7 +209,8 @@ class _Asker:
         Raises:
             ExceptionGroup: What clients raised that would not close.
         """
-        self._compiling.close()
+        if self._compiling:
+            self._compiling.close()
         errors = []
         for task in self._clients.values():
             if task.done() and not task.cancelled() and task.exception() is None:
@@ -205,6 +223,8 @@ class _Asker:
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Add what the judge says of an answer; it is kept, counted and limited as any other."""
+        from pytest_upskill.judging import judge_request, read_judgement
+
         assert answer.completion is not None
         text, statements = answer.completion.text, statements_of(trial.case)
         question = request(trial, run=0).user

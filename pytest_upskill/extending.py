@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -10,43 +10,45 @@ import pytest
 
 from pytest_upskill.checks import CheckError, CheckResult, Custom
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
-from pytest_upskill.compile import Compilers, Language
 from pytest_upskill.completion import clean
 from pytest_upskill.extensions import Extensions
+from pytest_upskill.languages import RUNNABLE
 from pytest_upskill.skill import Case
 
 if TYPE_CHECKING:
     from pluggy import HookRelay
 
+    from pytest_upskill.compile import Language
 
-def languages_of(config: pytest.Config) -> list[Language]:
+
+def languages_of(config: pytest.Config) -> tuple[Language, ...]:
     """Collect the languages of plugins and of the rootdir's ``conftest.py``."""
     found = config.hook.pytest_upskill_languages()
-    return [language for languages in found for language in languages]
+    return tuple(language for languages in found for language in languages)
 
 
-def extensions_of(hook: HookRelay, compilers: Compilers) -> Extensions:
+def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
     """Tell what a case file may hold.
 
     Args:
         hook: The hooks that are seen from where the file is.
-        compilers: What knows the languages.
+        languages: Those of plugins.
     """
 
     def claims(name: str, value: object) -> bool:
         return bool(hook.pytest_upskill_claim_check(name=name, value=value))
 
-    return Extensions(languages=compilers.spellings, runnable=compilers.runnable, claims=claims)
+    return _extensions(languages, claims)
 
 
-def claimed_elsewhere(compilers: Compilers) -> Extensions:
+def claimed_elsewhere(languages: Iterable[Language]) -> Extensions:
     """Tell what a case file may hold that another process has read already, with its plugins."""
 
     def claims(name: str, value: object) -> bool:
         del name, value
         return True
 
-    return Extensions(languages=compilers.spellings, runnable=compilers.runnable, claims=claims)
+    return _extensions(languages, claims)
 
 
 def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]:
@@ -77,3 +79,13 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
         )
 
     return decide
+
+
+def _extensions(languages: Iterable[Language], claims: Callable[[str, object], bool]) -> Extensions:
+    runners = dict.fromkeys(RUNNABLE, True)
+    spellings = {}
+    for language in languages:
+        runners[language.name] = language.runner is not None
+        spellings.update(dict.fromkeys(language.spellings, language.name))
+    runnable = frozenset(name for name, runs in runners.items() if runs)
+    return Extensions(languages=spellings, runnable=runnable, claims=claims)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from pytest_upskill.languages import LANGUAGES, canonical
+from pytest_upskill.languages import LANGUAGES, RUNNABLE, canonical
 
 
 def _claims_nothing(name: str, value: object) -> bool:
@@ -19,7 +19,7 @@ class Extensions:
 
     languages: Mapping[str, str] = field(default_factory=dict)
     """Every spelling of a plugin's language, and its name."""
-    runnable: frozenset[str] = frozenset({"python"})
+    runnable: frozenset[str] = RUNNABLE
     """Names of the languages that a ``run`` check can ask for."""
     claims: Callable[[str, object], bool] = _claims_nothing
     """Whether a plugin decides a check of that name; ValueError: yes, but not with the value."""

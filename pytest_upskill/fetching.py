@@ -23,7 +23,6 @@ from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.given import GivenClient, raised
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
-from pytest_upskill.sandbox import SandboxError
 from pytest_upskill.settings import SETTINGS, Settings
 from pytest_upskill.stats import CaseCounts, early_gate, early_verdict
 
@@ -210,11 +209,14 @@ def _model_problems(model: Model) -> list[str]:
 
 
 def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
-    if any(isinstance(check, Sandboxed) for trial in trials for check in trial.case.checks):
-        try:
-            _ = resources.compilers.level
-        except SandboxError as error:
-            return [f"--upskill-sandbox: {error}"]
+    if not any(isinstance(check, Sandboxed) for trial in trials for check in trial.case.checks):
+        return []
+    from pytest_upskill.sandbox import SandboxError
+
+    try:
+        _ = resources.compilers().level
+    except SandboxError as error:
+        return [f"--upskill-sandbox: {error}"]
     return []
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 from pytest_upskill.completion import Request
 from pytest_upskill.grade import statements_of
-from pytest_upskill.judging import judge_request
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices, most_input_tokens
@@ -93,6 +92,8 @@ def forecast(
 
 def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
     """Sum up judgements, one of each answer, as long as answers may become."""
+    from pytest_upskill.judging import judge_request
+
     asks = [
         (
             judge_request(

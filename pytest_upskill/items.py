@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
 from pydantic import TypeAdapter
@@ -15,7 +15,6 @@ from pydantic import TypeAdapter
 from pytest_upskill import CASE_FILE
 from pytest_upskill.checks import Sandboxed
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import decider, extensions_of
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.formats.load import SkillError, load_skill
@@ -29,6 +28,9 @@ from pytest_upskill.report.text import ANSWER, failure, quoted_lines, safe
 from pytest_upskill.results import TrialRecord, TrialResult
 from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.skill import Case, Skill
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers
 
 
 class Answers(Protocol):
@@ -54,7 +56,7 @@ class SkillFile(pytest.File):
         settings = self.config.stash.get(SETTINGS, None)
         if settings is None:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
-        extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].compilers)
+        extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].languages)
         try:
             skill = load_skill(
                 self.path, shown=shown(self.path, self.config), extensions=extensions
@@ -281,7 +283,7 @@ def _unasked(case: Case, settings: Settings) -> str | None:
     return case.skip
 
 
-def _missing(checks: Iterable[object], compilers: Compilers) -> str | None:
+def _missing(checks: Iterable[object], compilers: Callable[[], Compilers]) -> str | None:
     """Say which compiler a case would need and this machine has not."""
-    missing = (compilers.missing(check) for check in checks if isinstance(check, Sandboxed))
+    missing = (compilers().missing(check) for check in checks if isinstance(check, Sandboxed))
     return next((reason for reason in missing if reason is not None), None)

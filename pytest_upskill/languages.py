@@ -7,6 +7,8 @@ from types import MappingProxyType
 
 LANGUAGES = ("c", "cpp", "cuda", "python")
 """What a ``compile`` check can ask for."""
+RUNNABLE = frozenset({"python"})
+"""What a ``run`` check can ask for."""
 
 _LABELS: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "c89", "c99", "c11", "c17", "c23"),

@@ -11,7 +11,6 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import extensions_of, languages_of
 from pytest_upskill.formats.bundle import deeper_references
 from pytest_upskill.formats.load import SkillError, load_skill
@@ -54,11 +53,9 @@ class LintItem(pytest.Item):
     def runtest(self) -> None:
         """Fail with all findings."""
         path = shown(self.path, self.config)
-        compilers = Compilers(languages=languages_of(self.config))
+        extensions = extensions_of(self.ihook, languages_of(self.config))
         try:
-            skill = load_skill(
-                self.path, shown=path, extensions=extensions_of(self.ihook, compilers)
-            )
+            skill = load_skill(self.path, shown=path, extensions=extensions)
         except SkillError as error:
             raise LintFailed(str(error)) from None
         for line, what in self._unmeasured(skill):

@@ -163,9 +163,10 @@ def pytest_configure(config: pytest.Config) -> None:
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
     )
     if _models_chosen(config):
+        from pytest_upskill.as_written import as_written
         from pytest_upskill.longlived import long_lived
 
-        with long_lived():
+        with long_lived(), as_written(config.pluginmanager.rewrite_hook):
             from pytest_upskill.run import start
         start(config)
     elif config.getoption("upskill_lint"):

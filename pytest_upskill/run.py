@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import suppress
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -12,7 +14,6 @@ from pytest_upskill.activity import Activity
 from pytest_upskill.answers import Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
-from pytest_upskill.compile import Compilers
 from pytest_upskill.extending import languages_of
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
@@ -27,7 +28,11 @@ from pytest_upskill.report.progress import Progress
 from pytest_upskill.report.repeats import Repeats
 from pytest_upskill.report.spending import Spending
 from pytest_upskill.report.terminal import Terminal
+from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.settings import SETTINGS, Settings
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers, Language
 
 
 def start(config: pytest.Config) -> None:
@@ -37,9 +42,11 @@ def start(config: pytest.Config) -> None:
         pytest.UsageError: An option cannot be used as it is.
     """
     settings = config.stash[SETTINGS] = Settings.from_config(config)
+    languages = languages_of(config)
     config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
-        compilers=Compilers(settings.sandbox, languages_of(config), folder=_builds(config)),
+        languages=languages,
+        compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
         activity=Activity(),
@@ -81,6 +88,13 @@ def start(config: pytest.Config) -> None:
         from pytest_upskill.xdist import Controller
 
         plugins.register(Controller(config, spending), "upskill-controller")
+
+
+def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
+    # Only here: most skills have nothing to compile.
+    from pytest_upskill.compile import Compilers
+
+    return Compilers(level, languages, folder=_builds(config))
 
 
 def _builds(config: pytest.Config) -> Path | None:

@@ -21,15 +21,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 from pytest_upskill.cores import cores
+from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.workspace import Workspace, workspace
 
 Ended = Literal["exited", "timeout", "output", "stopped"]
-Level = Literal["auto", "bwrap", "landlock", "limits", "off"]
-LEVELS: tuple[Level, ...] = get_args(Level)
-"""``--upskill-sandbox``; ``auto`` is the strongest of the others that works here."""
 
 _SYSTEM = (
     "/usr",

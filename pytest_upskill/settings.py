@@ -15,7 +15,7 @@ from pytest_upskill.git import GitError, merge_base
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
-from pytest_upskill.sandbox import LEVELS, Level
+from pytest_upskill.sandbox_levels import LEVELS, Level
 
 C = TypeVar("C", bound=str)
 

@@ -132,7 +132,7 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
         if Path(path).name not in CASE_FILES:
             continue
         if path not in files:
-            extensions = claimed_elsewhere(config.stash[RESOURCES].compilers)
+            extensions = claimed_elsewhere(config.stash[RESOURCES].languages)
             skill = load_skill(config.rootpath / path, shown=path, extensions=extensions)
             files[path] = {trial.name: trial for trial in trials_of(skill, settings)}
         # --dist loadgroup writes "@group" behind a name.

@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Level, Limits, Outcome, Sandbox, SandboxError
+from pytest_upskill.sandbox import Limits, Outcome, Sandbox, SandboxError
+from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.workspace import workspace
 
 

@@ -45,8 +45,8 @@ MAP = {
     "figures": "cells comparison baseline rounds stats stats.*",
     "trials": "plan grade results completion models",
     "skills": "skill extensions lint",
-    "checks": "checks checks.* blocks languages paths compile_options cores cpu_limit "
-    "longlived whole_file",
+    "checks": "checks checks.* blocks languages paths compile_options sandbox_levels cores "
+    "cpu_limit as_written longlived whole_file",
 }
 KNOW_PYTEST = {
     "entry points",

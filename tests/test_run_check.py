@@ -11,7 +11,8 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.sandbox import Level, Limits, Sandbox
+from pytest_upskill.sandbox import Limits, Sandbox
+from pytest_upskill.sandbox_levels import Level
 from tests.compiling import fenced
 from tests.confined import LEVELS, every_level, is_gone
 

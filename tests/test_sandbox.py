@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Level, Sandbox, SandboxError
+from pytest_upskill.sandbox import Sandbox, SandboxError
+from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.workspace import workspace
 from tests.confined import LEVELS, every_level, shell
 

@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Level, Limits, Outcome, Sandbox
+from pytest_upskill.sandbox import Limits, Outcome, Sandbox
+from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.workspace import workspace
 from tests.confined import every_level, is_gone, running, shell
 

@@ -63,6 +63,19 @@ def test_a_run_on_offline_imports_no_sdk_and_no_price_list(
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
 
 
+def test_a_run_without_code_and_statements_imports_neither_compilers_nor_judge(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    pytester.makeconftest(REPORT_MODULES)
+
+    result = _run(pytester, "--upskill-models", "offline", "skills")
+
+    result.assert_outcomes(passed=3)
+    unused = {f"pytest_upskill.{name}" for name in ("compile", "compiling", "sandbox", "judging")}
+    assert not unused & _modules(pytester, "pytest_upskill")
+
+
 def _run(pytester: pytest.Pytester, *args: str) -> pytest.RunResult:
     without = ("-p", "no:cacheprovider", "-p", "no:anyio")
     return pytester.run(sys.executable, "-B", "-m", "pytest", *without, *args)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
@@ -27,7 +27,8 @@ from pytest_upskill.compile.toolchain import (
 )
 from pytest_upskill.compile_options import check_arch, check_file, check_flags
 from pytest_upskill.languages import canonical
-from pytest_upskill.sandbox import Level, Sandbox, SandboxError
+from pytest_upskill.sandbox import Sandbox, SandboxError
+from pytest_upskill.sandbox_levels import Level
 
 _C_FAMILY = frozenset({"c", "cpp", "cuda"})
 
@@ -59,16 +60,6 @@ class Compilers:
         self._sandbox: Sandbox | None = None
         self._closed = False
         self._lock = threading.Lock()
-
-    @property
-    def spellings(self) -> Mapping[str, str]:
-        """Every way to write a language, and its name."""
-        return {spelling: language.name for spelling, language in self._languages.items()}
-
-    @property
-    def runnable(self) -> frozenset[str]:
-        """Names of the languages that something runs."""
-        return frozenset(each.name for each in self._languages.values() if each.runner)
 
     @property
     def level(self) -> Level:

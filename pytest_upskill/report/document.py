@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import platform
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from typing import TYPE_CHECKING
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.checks import CheckResult, Compile, Run
-from pytest_upskill.compile import Compilers
 from pytest_upskill.gate import Gate
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.settings import Settings
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers
 
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""
@@ -55,14 +58,19 @@ class Report:
 
 
 def report_of(
-    gates: Iterable[Gate], settings: Settings, compilers: Compilers, root: str, *, complete: bool
+    gates: Iterable[Gate],
+    settings: Settings,
+    compilers: Callable[[], Compilers],
+    root: str,
+    *,
+    complete: bool,
 ) -> Report:
     """Sum up the session that ends.
 
     Args:
         gates: What was decided about each cell.
         settings: The session's options.
-        compilers: What built the answers' code.
+        compilers: Give what built the answers' code.
         root: Absolute path of the rootdir, which no report shows.
         complete: Whether it was not stopped, and every file could be read.
     """
@@ -89,7 +97,7 @@ def report_of(
             "cache": settings.cache_mode,
             "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
         },
-        sandbox=compilers.level if built else None,
+        sandbox=compilers().level if built else None,
         complete=complete,
     )
     return Report(sessions=(session,), gates=gates)
