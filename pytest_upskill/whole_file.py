@@ -7,7 +7,6 @@ from contextlib import suppress
 from functools import partial
 from io import BufferedWriter
 from pathlib import Path
-from secrets import token_hex
 
 
 def write_whole(file: Path, data: bytes, *, mode: int = 0o600) -> None:
@@ -21,7 +20,7 @@ def write_whole(file: Path, data: bytes, *, mode: int = 0o600) -> None:
     Raises:
         OSError: Nothing was written.
     """
-    temporary = file.parent / f"{token_hex(8)}.tmp"
+    temporary = file.parent / f"{os.urandom(8).hex()}.tmp"
     try:
         stream = _create(temporary, mode)
     except FileNotFoundError:
