@@ -132,11 +132,12 @@ def fetch_answers(
 
 
 def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:
-    if not any(map(_sandboxed, trials)):
+    checks = [check for trial in trials for check in _sandboxed(trial)]
+    if not checks:
         return None
     from pytest_upskill.compiling import Compiling
 
-    return Compiling(resources.compilers(), resources.activity)
+    return Compiling(resources.compilers(), resources.activity, checks)
 
 
 def _sandboxed(trial: Trial) -> list[Sandboxed]:

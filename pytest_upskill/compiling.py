@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
@@ -25,13 +25,19 @@ class Compiling:
     Args:
         compilers: What decides.
         activity: Where to note what runs.
+        checks: What will be decided.
     """
 
-    def __init__(self, compilers: Compilers, activity: Activity) -> None:
+    def __init__(
+        self, compilers: Compilers, activity: Activity, checks: Iterable[Sandboxed]
+    ) -> None:
         self._compilers = compilers
         self._activity = activity
         self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
+        # While SDKs are imported there is no answer to build, and a core to spare.
+        for check in {check.language: check for check in checks}.values():
+            self._threads.submit(compilers.prepare, check)
 
     async def answer(
         self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion

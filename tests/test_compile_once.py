@@ -12,6 +12,7 @@ from pytest_upskill.checks import Compile
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.compile.memo import Memo
 from tests.compiling import SLOW, build, fenced
+from tests.conftest import Run, WriteSkill
 
 
 @pytest.mark.needs("gcc")
@@ -89,3 +90,47 @@ def test_an_exception_is_remembered_as_a_value_is() -> None:
             memo.get("key", fail)
 
     assert len(calls) == 1
+
+
+def test_a_compiler_is_asked_about_itself_before_there_is_an_answer(
+    pytester: pytest.Pytester, write_skill: WriteSkill, run_once: Run
+) -> None:
+    write_skill({"id": "a", "input": "Write a.", "expected": {"compile": "slow"}})
+    pytester.makeconftest("""
+        import asyncio
+        import threading
+
+        from pytest_upskill.compile import Built, Language
+        from pytest_upskill.completion import Completion
+
+        ASKED = threading.Event()
+
+        class Toolchain:
+            def missing(self, check):
+                return None
+
+            def identity(self, check):
+                ASKED.set()
+                return "slow 1.0"
+
+            def build(self, sources, check, sandbox):
+                return Built(passed=True, compiler="slow", message="builds")
+
+        class Client:
+            async def complete(self, request):
+                assert await asyncio.to_thread(ASKED.wait, 30)
+                return Completion(text="```slow\\na\\n```", input_tokens=1, output_tokens=1)
+
+            async def aclose(self):
+                pass
+
+        def pytest_upskill_languages():
+            return [Language(name="slow", toolchain=Toolchain())]
+
+        def pytest_upskill_make_client(model, config):
+            return Client()
+    """)
+
+    result = run_once("--upskill-models", "acme:patient")
+
+    result.assert_outcomes(passed=3)

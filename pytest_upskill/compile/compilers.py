@@ -81,6 +81,14 @@ class Compilers:
             return f"no compiler is known for language {check.language!r}"
         return language.toolchain.missing(check)
 
+    def prepare(self, check: Sandboxed) -> None:
+        """Learn of a compiler what takes asking it, so that the first answer need not wait."""
+        if self.missing(check) or not isinstance(check, Compile):
+            return
+        toolchain = self._languages[_spelling(check)].toolchain
+        if isinstance(toolchain, Repeatable):
+            toolchain.identity(check)
+
     def decide(self, check: Sandboxed, text: str) -> tuple[CheckResult, ...]:
         """Build or run the code of an answer.
 
