@@ -57,6 +57,7 @@ class Compilers:
         }
         self._built = Memo[object, Built]()
         self._remembered = Remembered(folder)
+        self._own_version = version("pytest-upskill")
         self._sandbox: Sandbox | None = None
         self._closed = False
         self._lock = threading.Lock()
@@ -155,7 +156,7 @@ class Compilers:
         if not isinstance(toolchain, Repeatable):
             return toolchain.build(sources, check, sandbox)
         decisive = (
-            version("pytest-upskill"),
+            self._own_version,
             toolchain.identity(check),
             sandbox.level,
             sources,
