@@ -12,6 +12,7 @@ import pytest
 
 from pytest_upskill.activity import Activity
 from pytest_upskill.answers import Key, Resources
+from pytest_upskill.as_written import as_written
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.extending import languages_of
@@ -92,7 +93,8 @@ def start(config: pytest.Config) -> None:
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
     # Only here: most skills have nothing to compile.
-    from pytest_upskill.compile import Compilers
+    with as_written(config.pluginmanager.rewrite_hook):
+        from pytest_upskill.compile import Compilers
 
     return Compilers(level, languages, folder=_builds(config))
 

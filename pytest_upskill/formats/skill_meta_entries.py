@@ -65,9 +65,9 @@ class CompileEntry(Entry):
     """`c`, `cpp`, `cuda` or `python`."""
     arch: str | None = None
     """CUDA architecture such as `sm_90`, which is the default."""
-    flags: list[str] = []
+    flags: list[str] = Field(default_factory=list)
     """Extra compiler flags, such as `-std=c++20`."""
-    files: dict[FileName, str] = {}
+    files: dict[FileName, str] = Field(default_factory=dict)
     """Headers that the answer's code may include: relative name to text."""
     host: bool = False
     """Whether the host's half of CUDA code must build too; it takes twice the time."""
@@ -77,9 +77,9 @@ class CompileEntry(Entry):
     """Bytes of registers that any function may store and load elsewhere, together."""
     max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
     """Bytes of static shared memory that any kernel may use."""
-    ptx_contains: Texts = []
+    ptx_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
-    sass_contains: Texts = []
+    sass_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
 
     @model_validator(mode="after")
@@ -121,23 +121,23 @@ class Expected(Entry):
         extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
     )
 
-    contains: Texts = []
+    contains: Texts = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Texts = []
+    not_contains: Texts = Field(default_factory=list)
     """Strings of which none may be in the answer; case does not matter."""
-    contains_any: Annotated[list[Text], Field(min_length=1)] = []
+    contains_any: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Patterns = []
+    regex: Patterns = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Patterns = []
+    not_regex: Patterns = Field(default_factory=list)
     """Python regular expressions of which none may be found in the answer."""
-    json_schema: Schema = {}
+    json_schema: Schema = Field(default_factory=dict)
     """JSON Schema (2020-12) of the answer's JSON block, or its path, relative to this file."""
-    toml: Values = {}
+    toml: Values = Field(default_factory=dict)
     """What must stand where in the answer's TOML: path such as `general.backends` to value."""
-    yaml: Values = {}
+    yaml: Values = Field(default_factory=dict)
     """What must stand where in the answer's YAML: path such as `jobs.test.steps[0]` to value."""
-    json_: Annotated[Values, Field(alias="json")] = {}
+    json_: Annotated[Values, Field(alias="json")] = Field(default_factory=dict)
     """What must stand where in the answer's JSON: path such as `items[0].'a.b'` to value."""
     compile: Annotated[
         CompileEntry | None,
@@ -148,7 +148,7 @@ class Expected(Entry):
         None
     )
     """Test code that the answer's code must pass; both are run in a sandbox."""
-    judge: Texts = []
+    judge: Texts = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
 
 
@@ -217,9 +217,9 @@ class CaseFile(Entry):
     """What the skill must reach on every model."""
     defaults: Defaults = Field(default_factory=Defaults)
     """What holds for every case that does not say otherwise."""
-    cases: Annotated[list[CaseEntry], Field(min_length=1)] = []
+    cases: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
     """The test cases."""
-    tests: list[CaseEntry] = []
+    tests: list[CaseEntry] = Field(default_factory=list)
     """The test cases, as upskill calls them; it writes the key where it made none, too."""
 
     @model_validator(mode="after")

@@ -51,12 +51,6 @@ class _Draft7(GenerateJsonSchema):
         del schema
         return False
 
-    def default_schema(self, schema: Any) -> dict[str, Any]:
-        described = super().default_schema(schema)
-        if described.get("default") in ([], {}):
-            del described["default"]  # it may be left out, not be written empty
-        return described
-
     # Not pydantic's use_attribute_docstrings: it reads the source again in every run of pytest.
     def model_schema(self, schema: Any) -> dict[str, Any]:
         described = super().model_schema(schema)
