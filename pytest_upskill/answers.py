@@ -13,12 +13,12 @@ from urllib.parse import urlsplit
 from pytest_upskill.activity import Activity
 from pytest_upskill.budget import Budget, BudgetError
 from pytest_upskill.cache import Cache, identity
-from pytest_upskill.checks import CheckError, Judge, Sandboxed
+from pytest_upskill.checks import CheckError
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.daemon import in_daemon_thread
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.first_calls import FirstCalls
-from pytest_upskill.grade import Answer, statements_of
+from pytest_upskill.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial, request
 from pytest_upskill.prices import Prices
@@ -132,16 +132,12 @@ def fetch_answers(
 
 
 def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:
-    checks = [check for trial in trials for check in _sandboxed(trial)]
+    checks = [check for trial in trials for check in sandboxed_of(trial.case)]
     if not checks:
         return None
     from pytest_upskill.compiling import Compiling
 
     return Compiling(resources.compilers(), resources.activity, checks)
-
-
-def _sandboxed(trial: Trial) -> list[Sandboxed]:
-    return [check for check in trial.case.checks if isinstance(check, Sandboxed)]
 
 
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
@@ -185,7 +181,7 @@ class _Asker:
         nodeid, run = key
         trial = self._trials[nodeid]
         host = self._hosts[trial.model]
-        if not host.recorded or any(isinstance(c, Sandboxed | Judge) for c in trial.case.checks):
+        if not host.recorded or sandboxed_of(trial.case) or statements_of(trial.case):
             return None
         completion = self._cache.load(request(trial, run), host.url)
         return None if completion is None else Answer(completion=completion)
@@ -198,7 +194,7 @@ class _Asker:
         answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
         if answer.completion is None:
             return answer
-        if self._compiling and (sandboxed := _sandboxed(trial)):
+        if self._compiling and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._compiling.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer

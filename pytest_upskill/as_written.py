@@ -17,10 +17,12 @@ def as_written(hook: object) -> Iterator[None]:
     Args:
         hook: A finder of ``sys.meta_path``; any other object is nothing to keep away.
     """
-    places = [place for place, finder in enumerate(sys.meta_path) if finder is hook]
-    finders = [sys.meta_path.pop(place) for place in places]
+    place = next((place for place, finder in enumerate(sys.meta_path) if finder is hook), None)
+    if place is None:
+        yield
+        return
+    finder = sys.meta_path.pop(place)
     try:
         yield
     finally:
-        for place, finder in zip(places, finders, strict=True):
-            sys.meta_path.insert(place, finder)
+        sys.meta_path.insert(place, finder)

@@ -12,11 +12,10 @@ from functools import partial
 import pytest
 
 from pytest_upskill.answers import Host, Key, Resources, fetch_answers
-from pytest_upskill.checks import Sandboxed
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast
-from pytest_upskill.grade import Answer, statements_of
+from pytest_upskill.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.prices import Prices
@@ -209,7 +208,7 @@ def _model_problems(model: Model) -> list[str]:
 
 
 def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
-    if not any(isinstance(check, Sandboxed) for trial in trials for check in trial.case.checks):
+    if not any(sandboxed_of(trial.case) for trial in trials):
         return []
     from pytest_upskill.sandbox import SandboxError
 

@@ -40,6 +40,11 @@ def statements_of(case: Case) -> list[Judge]:
     return [check for check in case.checks if isinstance(check, Judge)]
 
 
+def sandboxed_of(case: Case) -> list[Sandboxed]:
+    """List what only a program can decide."""
+    return [check for check in case.checks if isinstance(check, Sandboxed)]
+
+
 def undecided(check: Custom, text: str) -> CheckResult:
     """Leave a custom check open, where no plugin can be asked."""
     del text

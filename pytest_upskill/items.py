@@ -13,14 +13,13 @@ import pytest
 from pydantic import TypeAdapter
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.checks import Sandboxed
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.extending import decider, extensions_of
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError
-from pytest_upskill.grade import Answer, grade
+from pytest_upskill.grade import Answer, grade, sandboxed_of
 from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
@@ -71,7 +70,7 @@ class SkillFile(pytest.File):
     def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
         compilers = self.config.stash[RESOURCES].compilers
         unasked = {case.id: _unasked(case, settings) for case in skill.cases}
-        blocked = {case.id: _missing(case.checks, compilers) for case in skill.cases}
+        blocked = {case.id: _missing(case, compilers) for case in skill.cases}
         try:
             trials = list(trials_of(skill, settings))
         except GitError as error:
@@ -283,7 +282,7 @@ def _unasked(case: Case, settings: Settings) -> str | None:
     return case.skip
 
 
-def _missing(checks: Iterable[object], compilers: Callable[[], Compilers]) -> str | None:
+def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:
     """Say which compiler a case would need and this machine has not."""
-    missing = (compilers().missing(check) for check in checks if isinstance(check, Sandboxed))
+    missing = (compilers().missing(check) for check in sandboxed_of(case))
     return next((reason for reason in missing if reason is not None), None)

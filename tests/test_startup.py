@@ -50,7 +50,7 @@ def test_a_run_without_models_imports_and_writes_nothing(
     assert written == {"modules.json", "stdout", "stderr"}
 
 
-def test_a_run_on_offline_imports_no_sdk_and_no_price_list(
+def test_a_run_on_offline_imports_no_sdk_price_list_compiler_or_judge(
     pytester: pytest.Pytester, write_skill: WriteSkill
 ) -> None:
     write_skill()
@@ -61,17 +61,6 @@ def test_a_run_on_offline_imports_no_sdk_and_no_price_list(
     result.assert_outcomes(passed=3)
     assert _modules(pytester, "pytest_upskill.providers.offline")
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
-
-
-def test_a_run_without_code_and_statements_imports_neither_compilers_nor_judge(
-    pytester: pytest.Pytester, write_skill: WriteSkill
-) -> None:
-    write_skill()
-    pytester.makeconftest(REPORT_MODULES)
-
-    result = _run(pytester, "--upskill-models", "offline", "skills")
-
-    result.assert_outcomes(passed=3)
     unused = {f"pytest_upskill.{name}" for name in ("compile", "compiling", "sandbox", "judging")}
     assert not unused & _modules(pytester, "pytest_upskill")
 

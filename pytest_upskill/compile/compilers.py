@@ -84,7 +84,7 @@ class Compilers:
 
     def prepare(self, check: Sandboxed) -> None:
         """Learn of a compiler what takes asking it, so that the first answer need not wait."""
-        if self.missing(check) or not isinstance(check, Compile):
+        if not isinstance(check, Compile) or self.missing(check):
             return
         toolchain = self._languages[_spelling(check)].toolchain
         if isinstance(toolchain, Repeatable):
