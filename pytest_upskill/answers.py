@@ -1,81 +1,16 @@
-"""From trials to answers: recorded or asked for, with what compilers say of the code in them."""
+"""From trials to answers, in the order in which their items will wait for them."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
 from functools import partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
-from pytest_upskill.activity import Activity
-from pytest_upskill.budget import Budget, BudgetError
-from pytest_upskill.cache import Cache, identity
-from pytest_upskill.checks import CheckError
-from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.daemon import in_daemon_thread
+from pytest_upskill.asking import Asker, Host, Key, Resources
 from pytest_upskill.fetch import Fetcher
-from pytest_upskill.first_calls import FirstCalls
-from pytest_upskill.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.grade import Answer
 from pytest_upskill.models import Model
-from pytest_upskill.plan import Trial, request
-from pytest_upskill.prices import Prices
-from pytest_upskill.providers import Client
+from pytest_upskill.plan import Trial
 from pytest_upskill.rounds import Clear, Rounds
-
-if TYPE_CHECKING:
-    from pytest_upskill.compile import Compilers, Language
-    from pytest_upskill.compiling import Compiling
-
-_CHANGED = MappingProxyType(
-    {
-        "model": "the model",
-        "url": "its address",
-        "frame": "this plugin",
-        "skill": "SKILL.md",
-        "user": "the case",
-        "max_tokens": "--upskill-max-tokens",
-    }
-)
-
-JUDGEMENT = "judgement of "
-"""What the subject of a judgement's recording begins with."""
-
-Key = tuple[str, int]
-"""Node id of a trial and index of the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """An endpoint; the models behind it share its connections and its limit."""
-
-    name: str
-    url: str
-    """Its address without credentials, empty where there is none."""
-    open: Callable[[], Client]
-    """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
-    recorded: bool
-    """Whether its answers are kept: those of no real model are not."""
-    caches_prompts: bool = False
-    """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
-    given: bool = False
-    """Whether a plugin's hook made its client."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """What answering uses beside the models, one of each in a session."""
-
-    cache: Cache
-    languages: tuple[Language, ...]
-    """What plugins add to those that are built in."""
-    compilers: Callable[[], Compilers]
-    """Give what builds and runs code. Slow to import: called only where a case needs it."""
-    prices: Prices
-    budget: Budget
-    activity: Activity
 
 
 def fetch_answers(
@@ -101,7 +36,7 @@ def fetch_answers(
         judge: Who decides statements about answers; None for nobody.
         clear: When a cell needs no further round; None to fetch every run, a trial at a time.
     """
-    asker = _Asker(
+    asker = Asker(
         trials, hosts, resources, concurrency=concurrency, recording=recording, judge=judge
     )
     rounds = Rounds(trials.values(), clear) if clear is not None else None
@@ -131,173 +66,7 @@ def fetch_answers(
     )
 
 
-def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:
-    checks = [check for trial in trials for check in sandboxed_of(trial.case)]
-    if not checks:
-        return None
-    from pytest_upskill.compiling import Compiling
-
-    return Compiling(resources.compilers(), resources.activity, checks)
-
-
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
     """Order the runs: those of a trial together, or a round of all trials together."""
     keys = ((nodeid, run) for nodeid, trial in trials.items() for run in range(trial.runs))
     yield from sorted(keys, key=lambda key: key[1]) if by_round else keys
-
-
-class _Asker:
-    """Holds the open clients; lives on the fetcher's loop."""
-
-    def __init__(
-        self,
-        trials: Mapping[str, Trial],
-        hosts: Mapping[Model, Host],
-        resources: Resources,
-        *,
-        concurrency: int,
-        recording: str,
-        judge: Model | None,
-    ) -> None:
-        self._trials = trials
-        self._hosts = hosts
-        self._cache = resources.cache
-        self._compiling = _compiling(trials.values(), resources)
-        self._resources = resources
-        self._concurrency = concurrency
-        self._recording = recording
-        self._judge = judge
-        self._clients: dict[Host, asyncio.Task[Client]] = {}
-        self._asked: dict[str, asyncio.Task[Answer]] = {}
-        self._answers: dict[str, Answer] = {}
-        self._first_calls = FirstCalls()
-
-    def recorded(self, key: Key) -> Answer | None:
-        """Read one run's answer, if it is recorded and nothing but its text is to be looked at.
-
-        Here, not on the loop: a thread that reads files beside one that runs items loses more time
-        to Python's interpreter lock than to the files.
-        """
-        nodeid, run = key
-        trial = self._trials[nodeid]
-        host = self._hosts[trial.model]
-        if not host.recorded or sandboxed_of(trial.case) or statements_of(trial.case):
-            return None
-        completion = self._cache.load(request(trial, run), host.url)
-        return None if completion is None else Answer(completion=completion)
-
-    async def answer(self, key: Key) -> Answer:
-        """Get one run's answer; what keeps it from coming is told, not raised."""
-        nodeid, run = key
-        trial = self._trials[nodeid]
-        subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
-        answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
-        if answer.completion is None:
-            return answer
-        if self._compiling and (sandboxed := sandboxed_of(trial.case)):
-            answer = await self._compiling.answer(trial, sandboxed, answer.completion)
-        if self._judge is None or answer.error or not statements_of(trial.case):
-            return answer
-        return await self._judged(self._judge, trial, answer, subject)
-
-    async def aclose(self) -> None:
-        """Kill running compilers and close the connections.
-
-        Raises:
-            ExceptionGroup: What clients raised that would not close.
-        """
-        if self._compiling:
-            self._compiling.close()
-        errors = []
-        for task in self._clients.values():
-            if task.done() and not task.cancelled() and task.exception() is None:
-                try:
-                    await task.result().aclose()
-                except Exception as error:  # noqa: BLE001  the others are to be closed too
-                    errors.append(error)
-        if errors:
-            raise ExceptionGroup("clients that would not close", errors)
-
-    async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
-        """Add what the judge says of an answer; it is kept, counted and limited as any other."""
-        from pytest_upskill.judging import judge_request, read_judgement
-
-        assert answer.completion is not None
-        text, statements = answer.completion.text, statements_of(trial.case)
-        question = request(trial, run=0).user
-        asked = judge_request(judge, statements, question=question, answer=text)
-        said = await self._once(asked, self._hosts[judge], f"{JUDGEMENT}{subject}")
-        if said.completion is None:
-            error = said.error and f"judge: {said.error}"
-            return replace(answer, error=error, unasked=said.unasked)
-        try:
-            results = read_judgement(said.completion, statements, text)
-        except CheckError as error:
-            return replace(answer, error=str(error), judgement=said.completion)
-        return replace(answer, judged=results, judgement=said.completion)
-
-    async def _once(self, asked: Request, host: Host, subject: str) -> Answer:
-        """Get what was or will be answered to ``asked``, whoever else asks the same."""
-        if not host.recorded or self._cache.mode == "off":
-            return await self._pay(asked, host, subject)
-        # Two labels of one model, or two skills without their blocks, ask the same.
-        same = identity(asked, host.url)
-        if same in self._answers:
-            return self._answers[same]
-        if same not in self._asked:
-            completion = self._cache.load(asked, host.url)
-            if completion is not None:
-                return Answer(completion=completion)
-            if self._cache.mode == "replay":
-                return Answer(completion=None, error=self._unrecorded(subject, asked, host))
-            self._asked[same] = asyncio.create_task(self._pay(asked, host, subject))
-        answer = self._answers[same] = await self._asked[same]
-        # A task takes ten times the memory of what it leaves.
-        self._asked.pop(same, None)
-        return answer
-
-    async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
-        """Ask the model, within the budget, and keep what it answers."""
-        try:
-            completion = await self._ask(asked, host)
-        except BudgetError as error:
-            return Answer(completion=None, unasked=str(error))
-        except ProviderError as error:
-            return Answer(completion=None, error=str(error))
-        if host.recorded:
-            self._cache.store(asked, host.url, completion, subject)
-        return Answer(completion=completion)
-
-    async def _ask(self, asked: Request, host: Host) -> Completion:
-        client = await self._client(host)
-        if not host.caches_prompts:
-            return await client.complete(asked)
-        async with self._first_calls.turn(asked):
-            return await client.complete(asked)
-
-    def _unrecorded(self, subject: str, asked: Request, host: Host) -> str:
-        """Say what a replay lacks and how to record it."""
-        changed = ", ".join(
-            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, host.url)
-        )
-        problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
-
-    async def _client(self, host: Host) -> Client:
-        task = self._clients.get(host)
-        if task is None:
-            task = self._clients[host] = asyncio.create_task(self._open(host))
-        return await task
-
-    async def _open(self, host: Host) -> Client:
-        # Only here: a run that asks no model needs neither SDK nor retries.
-        from pytest_upskill.paying import PayingClient
-        from pytest_upskill.retry import RetryingClient, Slots
-
-        client, shared = await in_daemon_thread(host.open), self._resources
-        return RetryingClient(
-            PayingClient(client, shared.budget, shared.prices, shared.activity),
-            slots=Slots(self._concurrency),
-            host=urlsplit(host.url).netloc or host.name,
-            activity=shared.activity,
-        )

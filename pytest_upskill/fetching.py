@@ -11,7 +11,8 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill.answers import Host, Key, Resources, fetch_answers
+from pytest_upskill.answers import fetch_answers
+from pytest_upskill.asking import Host, Key, Resources
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast

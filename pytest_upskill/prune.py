@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from pytest_upskill.answers import JUDGEMENT
+from pytest_upskill.asking import JUDGEMENT
 from pytest_upskill.fetching import RESOURCES, hosts
 from pytest_upskill.items import TrialItem
 from pytest_upskill.plan import request

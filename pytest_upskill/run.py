@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.activity import Activity
-from pytest_upskill.answers import Key, Resources
 from pytest_upskill.as_written import as_written
+from pytest_upskill.asking import Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.extending import languages_of

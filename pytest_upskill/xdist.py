@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILES
-from pytest_upskill.answers import Key
+from pytest_upskill.asking import Key
 from pytest_upskill.extending import claimed_elsewhere
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import RESOURCES, prepare, start_fetching

@@ -33,8 +33,8 @@ MAP = {
     "settings": "settings options",
     # 1: do I/O, know nothing of pytest
     "answers": (
-        "answers activity compiling daemon fetch first_calls forecast handover judging paying "
-        "retry turns"
+        "answers asking activity compiling daemon fetch first_calls forecast handover judging "
+        "paying retry turns"
     ),
     "the outer world": (
         "providers providers.* cache budget prices compile compile.* sandbox landlock workspace "

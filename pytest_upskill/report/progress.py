@@ -12,7 +12,7 @@ from contextlib import contextmanager
 import pytest
 
 from pytest_upskill.activity import ASKING, Activity
-from pytest_upskill.answers import Key
+from pytest_upskill.asking import Key
 from pytest_upskill.checks import Compile, Run
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import RESOURCES
