@@ -7,7 +7,7 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
@@ -29,7 +29,7 @@ class Patience:
     """How long to go on asking; times in seconds."""
 
     deadline: float = 300.0
-    """From asking for a completion until no new attempt starts."""
+    """From asking for a completion until no new attempt starts, not counting the wait for slots."""
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     longest_retry_after: float = 60.0
@@ -102,6 +102,16 @@ class Slots:
             self._free.release()
 
 
+@dataclass(slots=True)
+class _Course:
+    """How the asking for one completion has gone so far."""
+
+    started: float
+    in_line: float = 0.0
+    """Seconds without a slot: a long line is no reason to give up."""
+    failed: list[ProviderError] = field(default_factory=list)
+
+
 class RetryingClient:
     """A client that asks again where that may help, for all requests to one endpoint.
 
@@ -152,40 +162,41 @@ class RetryingClient:
             ProviderError: There is no answer; the message says after how many attempts.
             BudgetError: There is no money for the first attempt.
         """
-        failed: list[ProviderError] = []
-        started = self._clock()
+        course = _Course(self._clock())
         retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass),
             wait=self._pause,
-            stop=lambda state: self._out_of_patience(state, started),
+            stop=lambda state: self._out_of_patience(state, course),
             before_sleep=self._note,
             sleep=self._sleep,
             reraise=True,
         )
         try:
-            completion: Completion = await retrying(self._attempt, request, failed)
+            completion: Completion = await retrying(self._attempt, request, course)
         except ProviderError as error:
             attempts = retrying.statistics["attempt_number"]
-            raise self._give_up(request.model, error, attempts, started) from None
+            raise self._give_up(request.model, error, attempts, course) from None
         except BudgetError as error:
-            if not failed:
+            if not course.failed:
                 raise
-            raise ProviderError(f"{failed[-1]} (not asked again: {error})") from None
+            raise ProviderError(f"{course.failed[-1]} (not asked again: {error})") from None
         return replace(completion, attempts=retrying.statistics["attempt_number"])
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _attempt(self, request: Request, failed: list[ProviderError]) -> Completion:
+    async def _attempt(self, request: Request, course: _Course) -> Completion:
+        lined_up = self._clock()
         async with self._slots.slot():
+            course.in_line += self._clock() - lined_up
             if request.model in self._stopped:
                 raise ProviderError(self._stopped[request.model], fatal=True)
             try:
                 completion = await self._client.complete(request)
             except ProviderError as error:
                 self._learn(error)
-                failed.append(error)
+                course.failed.append(error)
                 raise
             self._heard_at = self._clock()
         self._slots.answered()
@@ -207,7 +218,11 @@ class RetryingClient:
     def _note(self, state: RetryCallState) -> None:
         self._activity.pause(self._host, _reason(_error(state)), state.upcoming_sleep)
 
-    def _out_of_patience(self, state: RetryCallState, started: float) -> bool:
+    def _asking_for(self, course: _Course) -> float:
+        """Tell the seconds since a completion was asked for, without those in line."""
+        return self._clock() - course.started - course.in_line
+
+    def _out_of_patience(self, state: RetryCallState, course: _Course) -> bool:
         if (
             self._heard_at == -math.inf
             and state.attempt_number >= self._patience.attempts_at_silence
@@ -216,16 +231,16 @@ class RetryingClient:
         broken = _error(state).status == HTTPStatus.OK
         if broken and state.attempt_number >= self._patience.attempts_at_broken:
             return True
-        return self._clock() + state.upcoming_sleep > started + self._patience.deadline
+        return self._asking_for(course) + state.upcoming_sleep > self._patience.deadline
 
     def _give_up(
-        self, model: Model, error: ProviderError, attempts: int, started: float
+        self, model: Model, error: ProviderError, attempts: int, course: _Course
     ) -> ProviderError:
         """Make the last error of a completion; stop the model where the next would end alike."""
         message = str(error)
         if attempts > 1:
-            message += f" (after {attempts} attempts in {self._clock() - started:.0f} s)"
-        silent = error.status is None and error.retryable and self._heard_at < started
+            message += f" (after {attempts} attempts in {self._asking_for(course):.0f} s)"
+        silent = error.status is None and error.retryable and self._heard_at < course.started
         if error.fatal or silent:
             message = self._stopped.setdefault(model, message)
         return ProviderError(

@@ -30,6 +30,22 @@ def test_no_attempt_starts_after_the_deadline() -> None:
     assert len(host.asked) == 3
 
 
+def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, slots=Slots(1), patience=Patience(deadline=100))
+
+    def refuse_each_once() -> Completion:
+        clock.now += 30
+        if len(host.asked) <= 20:
+            raise later()
+        return ANSWER
+
+    host.rest = refuse_each_once
+    answers = outcomes(*(client.complete(request(run)) for run in range(20)))
+
+    assert [getattr(answer, "attempts", answer) for answer in answers] == [2] * 20
+
+
 def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_deadline() -> None:
     def broken() -> ProviderError:
         return ProviderError("m: broken JSON", status=200, retryable=True)
