@@ -58,13 +58,14 @@ class Handover:
         # Deleting works on a full disk too.
         self._open.unlink(missing_ok=True)
 
-    def refuse(self, nodeids: Iterable[str]) -> None:
-        """Say which trials will not be run, so that nobody pays for them."""
-        write_whole(self._folder / "refused", json.dumps(list(nodeids)).encode())
+    def want(self, nodeids: Iterable[str]) -> None:
+        """Say which trials will need answers."""
+        write_whole(self._folder / "wanted", json.dumps(list(nodeids)).encode())
 
-    def refused(self) -> frozenset[str]:
-        """Return the trials that will not be run."""
-        return frozenset(json.loads((self._folder / "refused").read_text("utf-8")))
+    def wanted(self) -> list[str]:
+        """Return the trials that will need answers, in the order of their items."""
+        nodeids: list[str] = json.loads((self._folder / "wanted").read_text("utf-8"))
+        return nodeids
 
 
 def _name(nodeid: str) -> str:

@@ -231,12 +231,11 @@ def has_skill(case_file: Path) -> bool:
 
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
     """Select the trials that will need answers, by node id; what will be skipped spends nothing."""
-    return {item.nodeid: item.trial for item in _trial_items(items) if not _skipped(item)}
-
-
-def refused(items: Iterable[pytest.Item]) -> list[str]:
-    """List the node ids of trials that will not need answers."""
-    return [item.nodeid for item in _trial_items(items) if _skipped(item)]
+    return {
+        item.nodeid: item.trial
+        for item in items
+        if isinstance(item, TrialItem) and not _skipped(item)
+    }
 
 
 def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
@@ -259,10 +258,6 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
 def shown(path: Path, config: pytest.Config) -> str:
     """Write a path as a reader in the directory of the command would."""
     return os.path.relpath(path, config.invocation_params.dir)
-
-
-def _trial_items(items: Iterable[pytest.Item]) -> Iterator[TrialItem]:
-    return (item for item in items if isinstance(item, TrialItem))
 
 
 def _skipped(item: TrialItem) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill import CASE_FILES
 from pytest_upskill.asking import Key
 from pytest_upskill.extending import claimed_elsewhere
 from pytest_upskill.fetch import Fetcher
@@ -20,7 +19,7 @@ from pytest_upskill.fetching import RESOURCES, prepare, start_fetching
 from pytest_upskill.formats.load import load_skill
 from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
-from pytest_upskill.items import TrialItem, refused, trials_of
+from pytest_upskill.items import TrialItem, trials_of, wanted
 from pytest_upskill.plan import Trial
 from pytest_upskill.report.progress import Heartbeat, Progress
 from pytest_upskill.report.spending import Spending
@@ -53,13 +52,11 @@ class Controller:
         node.workerinput["upskill"] = str(self._folder)
 
     @pytest.hookimpl(optionalhook=True)
-    def pytest_xdist_node_collection_finished(self, node: Any, ids: Sequence[str]) -> None:
+    def pytest_xdist_node_collection_finished(self) -> None:
         """Start fetching once the first worker knows what will run; the others know the same."""
-        del node
         if self._fetcher is not None or self._config.option.collectonly:
             return
-        refused = self._handover.refused()
-        self._trials = _trials(self._config, (nodeid for nodeid in ids if nodeid not in refused))
+        self._trials = _trials(self._config, self._handover.wanted())
         prepared = prepare(self._config, self._trials)
         self._spending.forecast = prepared.forecast
         self._spending.announce()
@@ -81,9 +78,11 @@ class Controller:
 
     def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
         """Give a trial's answers as soon as the last of its runs is in."""
+        # An iterator, as answers come in another thread: no two of them see the same number.
+        still_out = iter(reversed(range(len(futures))))
 
         def done(_: Future[Answer]) -> None:
-            if not all(future.done() and not future.cancelled() for future in futures):
+            if next(still_out) or any(future.cancelled() for future in futures):
                 return
             try:
                 self._handover.give(nodeid, [_answer(future) for future in futures])
@@ -109,8 +108,8 @@ class HandedAnswers:
     # First: pytest-xdist tells the controller about the collection in the same hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Say which trials will be skipped."""
-        self._handover.refuse(refused(session.items))
+        """Say which trials will need answers."""
+        self._handover.want(wanted(session.items))
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for every run of the item's trial."""
@@ -129,8 +128,6 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
     trials = {}
     for nodeid in nodeids:
         path, _, name = nodeid.partition("::")
-        if Path(path).name not in CASE_FILES:
-            continue
         if path not in files:
             extensions = claimed_elsewhere(config.stash[RESOURCES].languages)
             skill = load_skill(config.rootpath / path, shown=path, extensions=extensions)

@@ -3,11 +3,14 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pytest_upskill.grade import Answer
+from pytest_upskill.handover import Handover
 from tests.conftest import QUESTION, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
@@ -124,3 +127,56 @@ def test_a_failure_stops_workers_that_wait_for_slow_answers(
     assert result.duration < 30
     assert result.parseoutcomes()["failed"] == 1
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
+
+
+def test_a_file_of_cases_that_another_plugin_collects_is_left_to_it(
+    pytester: pytest.Pytester, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    loopback.answer = answer
+    write_skill(*CASES[:1])
+    data = pytester.mkdir("data") / "evals.json"
+    data.write_text("[]", "utf-8")
+    pytester.makeconftest(
+        """
+        import pytest
+        def pytest_collect_file(file_path, parent):
+            if file_path.parent.name == "data":
+                return Theirs.from_parent(parent, path=file_path)
+        class Theirs(pytest.File):
+            def collect(self):
+                return [Passing.from_parent(self, name="theirs")]
+        class Passing(pytest.Item):
+            def runtest(self):
+                pass
+        """
+    )
+
+    result = spread(
+        pytester, "-n2", "--upskill-models", f"m@{loopback.openai_url}", "skills", "data"
+    )
+
+    assert result.parseoutcomes()["passed"] == 1 + 3
+
+
+def test_recorded_answers_of_a_trial_are_handed_over_once(
+    pytester: pytest.Pytester,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    given: list[str] = []
+    give = Handover.give
+
+    def count(handover: Handover, nodeid: str, answers: Sequence[Answer]) -> None:
+        given.append(nodeid)
+        give(handover, nodeid, answers)
+
+    write_skill(*CASES)
+    args = (f"--upskill-models=m@{loopback.openai_url}", "--upskill-runs=20", "skills")
+    spread(pytester, "-n0", *args)
+
+    monkeypatch.setattr(Handover, "give", count)
+    result = spread(pytester, "-n2", *args)
+
+    assert len(result.parseoutcomes()) == 2
+    assert len(given) == len(set(given)) == 12
