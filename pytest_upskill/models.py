@@ -96,8 +96,8 @@ def parse_model(
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
     try:
         base_url = server(urls[0]) if urls else None
-    except ValueError:
-        raise ModelError(f"bad model {spec!r}: the base URL has no host") from None
+    except ValueError as error:
+        raise ModelError(f"bad model {spec!r}: the base URL {error}") from None
     if not name:
         raise ModelError(f"bad model {spec!r}: no model name before the '@'")
     if base_url is None and name.lower() in aliases:
@@ -118,11 +118,21 @@ def server(url: str) -> str:
     """Take the URL of a server, without the slashes at its end.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is none; the message says what it has or lacks.
     """
-    parts = urlsplit(url)
-    if parts.scheme not in {"http", "https"} or not parts.hostname or any(map(str.isspace, url)):
-        raise ValueError(url)
+    if any(map(str.isspace, url)):
+        raise ValueError("has a space in it")
+    try:
+        parts = urlsplit(url)
+        host, _ = parts.hostname, parts.port
+    except ValueError:
+        raise ValueError("has a bad host or port") from None
+    if parts.scheme not in {"http", "https"}:
+        raise ValueError("does not begin with http:// or https://")
+    if not host:
+        raise ValueError("has no host")
+    if parts.query or parts.fragment:
+        raise ValueError("has a query or a fragment where the path goes on")
     return url.rstrip("/")
 
 
@@ -141,7 +151,13 @@ def _resolve(
             raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
         provider = _PROVIDERS[head.lower()]
         if provider == "anthropic" and tail.lower() in aliases:
-            tail = aliases[tail.lower()].removeprefix("anthropic:")
+            target = parse_model(aliases[tail.lower()], aliases={})
+            if (target.provider, target.base_url) != ("anthropic", None):
+                raise ModelError(
+                    f"{name!r}: {tail} stands for {target.resolved} here: write {tail!r} for it, "
+                    "or Anthropic's whole name of the model"
+                )
+            tail = target.name
         if head.lower() == "generic" and base_url is None:
             base_url = default_base_url
             if base_url is None:

@@ -65,6 +65,9 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("openai:", "bad model 'openai:': no model name after 'openai:'"),
         ("@http://h/v1", "bad model '@http://h/v1': no model name before the '@'"),
         ("m@http://", "bad model 'm@http://': the base URL has no host"),
+        ("m@http://h:x/v1", "bad model 'm@http://h:x/v1': the base URL has a bad host or port"),
+        ("m@http://h:99999", "bad model 'm@http://h:99999': the base URL has a bad host or port"),
+        ("m@http://h/?a=1", "bad model 'm@http://h/?a=1': the base URL has a query or a fragment"),
         ("unsloth/GLM:Q4", "cannot tell the provider of model 'unsloth/GLM:Q4': write "),
         ("ft:gpt-4o:acme::abc", "cannot tell the provider of model 'ft:gpt-4o:acme::abc': write "),
         ("generic:some/model", "'generic:some/model' needs a server: write generic:some/model@"),
@@ -151,6 +154,16 @@ def test_own_aliases_override() -> None:
         Model(label="haiku", provider="offline", name="offline"),
         Model(label="glm", provider="openai", name="zai/glm-4.7", base_url=LOCAL),
     )
+
+
+def test_an_own_alias_is_not_taken_for_a_model_of_anthropics() -> None:
+    aliases = {"haiku": f"generic:claude-haiku@{LOCAL}", "quick": "anthropic:claude-haiku-5-5"}
+
+    (quick,) = parse_models(["anthropic:quick"], aliases=aliases)
+    with pytest.raises(ModelError, match="'anthropic:haiku': haiku stands for openai:claude-haiku"):
+        parse_models(["anthropic:haiku"], aliases=aliases)
+
+    assert (quick.provider, quick.name) == ("anthropic", "claude-haiku-5-5")
 
 
 def test_reports_name_the_host_and_hide_credentials() -> None:

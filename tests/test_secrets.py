@@ -9,7 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import QUESTION, Run, WriteSkill
+from pytest_upskill.gate import NOT_MEASURED
+from tests.conftest import QUESTION, Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 
 KEYS = {
@@ -113,3 +114,62 @@ def test_nothing_that_a_run_leaves_or_prints_holds_a_key(
         if secret in text
     ]
     assert leaks == []
+
+
+@pytest.mark.parametrize(
+    ("model", "variables"),
+    [
+        ("haiku", {"ALL_PROXY": "ftp://127.0.0.1:9"}),
+        ("gpt-6-luna", {"ALL_PROXY": "ftp://127.0.0.1:9"}),
+        ("gpt-6-luna", {"SSL_CERT_FILE": "/no/such/file.pem"}),
+    ],
+)
+def test_no_client_to_be_made_is_one_line_without_the_key(
+    run: Run,
+    write_skill: WriteSkill,
+    planted: Planted,
+    monkeypatch: pytest.MonkeyPatch,
+    model: str,
+    variables: dict[str, str],
+) -> None:
+    write_skill(*budget_cases(2))
+    for name, value in {"HTTPS_PROXY": "", **variables}.items():
+        monkeypatch.setenv(name, value)
+
+    result = run("--upskill-models", model, "--upskill-cache=off", "--junitxml=x.xml", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["no client for api.*.com (*): look at *", "*1 error, 3 more of the same*"]
+    )
+    told = result.stdout.str() + Path("x.xml").read_text("utf-8")
+    assert not [secret for secret in planted.secrets if secret.decode() in told]
+
+
+@pytest.mark.parametrize("url", ["127.0.0.1:1", "http://127.0.0.1:abc", "http://[::1/v1"])
+def test_a_vendors_host_that_is_no_url_is_refused_by_the_name_of_its_variable(
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, url: str
+) -> None:
+    write_skill()
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-planted-1234567")
+    monkeypatch.setenv("OPENAI_BASE_URL", url)
+
+    result = run_once("--upskill-models", "gpt-6-luna", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: OPENAI_BASE_URL *: write it as https://host/path"])
+
+
+def test_a_password_of_a_url_that_the_host_echoes_is_blanked(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill()
+    loopback.answer = lambda _: Reply(text=f"you sent {PASSWORD}")
+    url = loopback.openai_url.replace("://", f"://someone:{PASSWORD}@")
+
+    result = run_once("--upskill-models", f"m@{url}", "-rA", "skills")
+
+    result.stdout.fnmatch_lines(["*you sent [*][*][*]*"])
+    recorded = "".join(file.read_text("utf-8") for file in Path(".upskill").rglob("*.json"))
+    assert "you sent ***" in recorded
+    assert PASSWORD not in result.stdout.str() + recorded

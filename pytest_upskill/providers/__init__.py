@@ -5,7 +5,7 @@ from __future__ import annotations
 from importlib.util import find_spec
 from typing import Protocol
 
-from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.longlived import long_lived
 from pytest_upskill.models import Model
 from pytest_upskill.providers.keys import Endpoint
@@ -48,21 +48,31 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
 
     Raises:
         LookupError: No such provider here; a plugin's hook has it.
+        ProviderError: There can be none with what the environment says.
     """
-    match endpoint.provider:
-        case "anthropic":
-            with long_lived():
-                from pytest_upskill.providers.anthropic import AnthropicClient
+    if endpoint.provider == "offline":
+        from pytest_upskill.providers.offline import OfflineClient
+
+        return OfflineClient()
+    if endpoint.provider not in _SDKS:
+        raise LookupError(endpoint.provider)
+    try:
+        return _sdk_client(endpoint, timeout)
+    except Exception as error:  # whatever an SDK raises: its traceback would show the key
+        said = endpoint.redact(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        raise ProviderError(
+            f"no client for {endpoint.host} ({said}): look at what the environment says of "
+            f"proxies, certificates (SSL_CERT_FILE) and {endpoint.provider.upper()}_*",
+            fatal=True,
+        ) from None
+
+
+def _sdk_client(endpoint: Endpoint, timeout: float) -> Client:
+    with long_lived():
+        if endpoint.provider == "anthropic":
+            from pytest_upskill.providers.anthropic import AnthropicClient
 
             return AnthropicClient(endpoint, timeout=timeout)
-        case "openai":
-            with long_lived():
-                from pytest_upskill.providers.openai import OpenAIClient
+        from pytest_upskill.providers.openai import OpenAIClient
 
-            return OpenAIClient(endpoint, timeout=timeout)
-        case "offline":
-            from pytest_upskill.providers.offline import OfflineClient
-
-            return OfflineClient()
-        case other:
-            raise LookupError(other)
+        return OpenAIClient(endpoint, timeout=timeout)

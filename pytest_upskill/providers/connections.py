@@ -71,12 +71,16 @@ class Connections(Generic[Sdk]):
             follow_redirects=False,
             event_hooks={"request": [] if endpoint.own else [_keeper(endpoint)]},
         )
-        self._idle: list[Sdk] = []
+        # The first at once: what the environment says may be nothing to make a client with.
+        self._idle = [self._new()]
+
+    def _new(self) -> Sdk:
+        return self._sdk(http_client=self._http())
 
     @contextmanager
     def one(self) -> Iterator[Sdk]:
         """Lend a client, the one that was given back last."""
-        client = self._idle.pop() if self._idle else self._sdk(http_client=self._http())
+        client = self._idle.pop() if self._idle else self._new()
         try:
             yield client
         finally:

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import unquote, urlsplit
 
-from pytest_upskill.models import Model
+from pytest_upskill.models import Model, server
 
 NO_KEY = "none"
 """What a server without a key gets: the SDKs refuse to send no key at all."""
@@ -50,6 +50,8 @@ class Endpoint:
     scheme: Literal["Bearer", "Basic"] = "Bearer"
     key: str | None = field(default=None, repr=False)
     """What follows the scheme; None leaves it to the SDK's own discovery."""
+    password: str = field(default="", repr=False)
+    """What is in the key, where that is encoded."""
 
     @property
     def host(self) -> str:
@@ -58,8 +60,10 @@ class Endpoint:
 
     def redact(self, text: str) -> str:
         """Blank the key out of ``text``, which the host may have echoed."""
-        key = self.key or ""
-        return text if len(key) < _LEAST_SECRET else text.replace(key, "***")
+        for secret in (self.key or "", self.password):
+            if len(secret) >= _LEAST_SECRET:
+                text = text.replace(secret, "***")
+        return text
 
 
 def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model, Endpoint]:
@@ -93,7 +97,7 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
     names = _KEYS_OF_HOST.get(_vendor(model) or "")
     if names is None:
         return _custom_endpoint(model, environ, takers)
-    own_url = environ.get(f"{model.provider.upper()}_BASE_URL") or _OWN_URL[model.provider]
+    own_url = _own_url(model.provider, environ)
     variable = next((name for name in names if environ.get(name, "").strip()), names[0])
     return Endpoint(
         provider=model.provider,
@@ -104,6 +108,16 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
     )
 
 
+def _own_url(provider: str, environ: Mapping[str, str]) -> str:
+    """Read where the SDK's own environment sends a provider's models."""
+    variable = f"{provider.upper()}_BASE_URL"
+    url = environ.get(variable, "").strip()
+    try:
+        return server(url) if url else _OWN_URL[provider]
+    except ValueError as error:
+        raise KeyProblem(f"{variable} {error}: write it as https://host/path") from None
+
+
 def _custom_endpoint(
     model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]
 ) -> Endpoint:
@@ -111,13 +125,15 @@ def _custom_endpoint(
     assert model.base_url is not None
     url = urlsplit(model.base_url)
     if url.username or url.password:
-        userinfo = f"{unquote(url.username or '')}:{unquote(url.password or '')}"
+        password = unquote(url.password or "")
+        userinfo = f"{unquote(url.username or '')}:{password}"
         return Endpoint(
             provider=model.provider,
             url=_without_userinfo(model.base_url),
             key_variable="the user and password in its URL",
             scheme="Basic",
             key=base64.b64encode(userinfo.encode()).decode(),
+            password=password,
         )
     variable = _variable_of(model.label)
     cure = "give one of them another label"
