@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -62,6 +63,28 @@ class Host:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What was paid for, whether or not a result came of it."""
+
+    answers: list[Completion] = field(default_factory=list)
+    judgements: list[Completion] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What to ask, whom, and what for."""
+
+    asked: Request
+    host: Host
+    subject: str
+    """Whose answer it is, in the words of the node id."""
+    bill: list[Completion]
+    """Where to note what was paid for."""
+    usable: Callable[[Completion], bool] = lambda _: True
+    """Whether an answer is worth recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
     """What answering uses beside the models, one of each in a session."""
 
@@ -73,6 +96,7 @@ class Resources:
     prices: Prices
     budget: Budget
     activity: Activity
+    bill: Bill
 
 
 class Asker:
@@ -129,7 +153,14 @@ class Asker:
         nodeid, run = key
         trial = self._trials[nodeid]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
-        answer = await self._once(request(trial, run), self._hosts[trial.model], subject)
+        answer = await self._once(
+            Question(
+                asked=request(trial, run),
+                host=self._hosts[trial.model],
+                subject=subject,
+                bill=self._resources.bill.answers,
+            )
+        )
         if answer.completion is None:
             return answer
         if self._compiling and (sandboxed := sandboxed_of(trial.case)):
@@ -163,8 +194,21 @@ class Asker:
         assert answer.completion is not None
         text, statements = answer.completion.text, statements_of(trial.case)
         question = request(trial, run=0).user
-        asked = judge_request(judge, statements, question=question, answer=text)
-        said = await self._once(asked, self._hosts[judge], f"{JUDGEMENT}{subject}")
+
+        def usable(said: Completion) -> bool:
+            with suppress(CheckError):
+                return bool(read_judgement(said, statements, text))
+            return False
+
+        said = await self._once(
+            Question(
+                asked=judge_request(judge, statements, question=question, answer=text),
+                host=self._hosts[judge],
+                subject=f"{JUDGEMENT}{subject}",
+                bill=self._resources.bill.judgements,
+                usable=usable,
+            )
+        )
         if said.completion is None:
             error = said.error and f"judge: {said.error}"
             return replace(answer, error=error, unasked=said.unasked)
@@ -174,36 +218,39 @@ class Asker:
             return replace(answer, error=str(error), judgement=said.completion)
         return replace(answer, judged=results, judgement=said.completion)
 
-    async def _once(self, asked: Request, host: Host, subject: str) -> Answer:
-        """Get what was or will be answered to ``asked``, whoever else asks the same."""
-        if not host.recorded or self._cache.mode == "off":
-            return await self._pay(asked, host, subject)
+    async def _once(self, question: Question) -> Answer:
+        """Get what was or will be answered, whoever else asks the same."""
+        if not question.host.recorded or self._cache.mode == "off":
+            return await self._pay(question)
         # Two labels of one model, or two skills without their blocks, ask the same.
-        same = identity(asked, host.url)
+        same = identity(question.asked, question.host.url)
         if same in self._answers:
-            return self._answers[same]
-        if same not in self._asked:
-            completion = self._cache.load(asked, host.url)
+            return _paid_already(self._answers[same])
+        first = same not in self._asked
+        if first:
+            completion = self._cache.load(question.asked, question.host.url)
             if completion is not None:
                 return Answer(completion=completion)
             if self._cache.mode == "replay":
-                return Answer(completion=None, error=self._unrecorded(subject, asked, host))
-            self._asked[same] = asyncio.create_task(self._pay(asked, host, subject))
+                return Answer(completion=None, error=self._unrecorded(question))
+            self._asked[same] = asyncio.create_task(self._pay(question))
         answer = self._answers[same] = await self._asked[same]
         # A task takes ten times the memory of what it leaves.
         self._asked.pop(same, None)
-        return answer
+        return answer if first else _paid_already(answer)
 
-    async def _pay(self, asked: Request, host: Host, subject: str) -> Answer:
+    async def _pay(self, question: Question) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""
         try:
-            completion = await self._ask(asked, host)
+            completion = await self._ask(question.asked, question.host)
         except BudgetError as error:
             return Answer(completion=None, unasked=str(error))
         except ProviderError as error:
             return Answer(completion=None, error=str(error))
-        if host.recorded:
-            self._cache.store(asked, host.url, completion, subject)
+        if question.asked.model.provider != "offline":
+            question.bill.append(completion)
+        if question.host.recorded and question.usable(completion):
+            self._cache.store(question.asked, question.host.url, completion, question.subject)
         return Answer(completion=completion)
 
     async def _ask(self, asked: Request, host: Host) -> Completion:
@@ -213,10 +260,11 @@ class Asker:
         async with self._first_calls.turn(asked):
             return await client.complete(asked)
 
-    def _unrecorded(self, subject: str, asked: Request, host: Host) -> str:
+    def _unrecorded(self, question: Question) -> str:
         """Say what a replay lacks and how to record it."""
+        subject, asked, url = question.subject, question.asked, question.host.url
         changed = ", ".join(
-            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, host.url)
+            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, url)
         )
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
@@ -239,6 +287,13 @@ class Asker:
             host=urlsplit(host.url).netloc or host.name,
             activity=shared.activity,
         )
+
+
+def _paid_already(answer: Answer) -> Answer:
+    """Make the answer of one run that of another, which costs nothing more."""
+    if answer.completion is None:
+        return answer
+    return replace(answer, completion=replace(answer.completion, replayed=True))
 
 
 def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:

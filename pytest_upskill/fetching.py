@@ -7,7 +7,6 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import pytest
 
@@ -43,6 +42,11 @@ class Prepared:
     forecast: Forecast
 
 
+def asks(config: pytest.Config) -> bool:
+    """Tell whether items are run whole: to collect them, or to set them up, asks nobody."""
+    return not (config.option.collectonly or config.getoption("setuponly", False))
+
+
 def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     """Find out, before anything is sent, whether every trial can be answered.
 
@@ -74,8 +78,9 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
     """Start fetching the answers, in the order of their items."""
     settings = config.stash[SETTINGS]
     concurrency = settings.concurrency
-    early = bool(config.getoption("maxfail")) and not settings.early_stop
-    fetcher = fetch_answers(
+    stops = config.getoption("maxfail") or config.getoption("stepwise", False)
+    early = bool(stops) and not settings.early_stop
+    return fetch_answers(
         prepared.trials,
         hosts=prepared.hosts,
         resources=config.stash[RESOURCES],
@@ -86,11 +91,9 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         judge=config.stash[SETTINGS].judge,
         clear=_is_clear if settings.early_stop else None,
     )
-    config.add_cleanup(partial(_stop, fetcher, config))
-    return fetcher
 
 
-def _stop(fetcher: Fetcher[Key, Answer], config: pytest.Config) -> None:
+def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
     """Stop fetching; a client that would not close has spoilt nothing, and is only told."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
@@ -98,7 +101,7 @@ def _stop(fetcher: Fetcher[Key, Answer], config: pytest.Config) -> None:
     except* Exception as unclosed:  # noqa: BLE001  an SDK's or a plugin's
         for error in unclosed.exceptions:
             if reporter is not None:
-                reporter.line(f"upskill: {error}", yellow=True)
+                reporter.write_line(f"upskill: {error}", yellow=True)
 
 
 def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int, against: Arm) -> bool:

@@ -15,7 +15,7 @@ from pydantic import TypeAdapter
 from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.extending import decider, extensions_of
-from pytest_upskill.fetching import RESOURCES
+from pytest_upskill.fetching import RESOURCES, asks
 from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError
@@ -130,6 +130,8 @@ class TrialItem(pytest.Item):
         """Wait for the answers and grade them; without those that decide it is an error."""
         if self.blocked:
             pytest.fail(self.blocked, pytrace=False)
+        if not asks(self.config):
+            return
         answers = self.config.stash[ANSWERS].of(self)
         for answer in answers:
             if answer.unasked:

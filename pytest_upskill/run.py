@@ -12,12 +12,19 @@ import pytest
 
 from pytest_upskill.activity import Activity
 from pytest_upskill.as_written import as_written
-from pytest_upskill.asking import Key, Resources
+from pytest_upskill.asking import Bill, Key, Resources
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.extending import languages_of
 from pytest_upskill.fetch import Fetcher
-from pytest_upskill.fetching import RESOURCES, Prepared, prepare, start_fetching
+from pytest_upskill.fetching import (
+    RESOURCES,
+    Prepared,
+    asks,
+    prepare,
+    start_fetching,
+    stop_fetching,
+)
 from pytest_upskill.grade import Answer
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
@@ -51,6 +58,7 @@ def start(config: pytest.Config) -> None:
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
         activity=Activity(),
+        bill=Bill(),
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
@@ -133,9 +141,19 @@ class OwnAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Find out before the first test whether every trial can be answered."""
-        if not self._config.option.collectonly:
+        if asks(self._config):
             self._prepared = prepare(self._config, wanted(session.items))
             self._spending.forecast = self._prepared.forecast
+
+    # Last, so innermost: nothing more is sent while an interrupted run is summed up.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Stop fetching with the last test, whatever made it the last."""
+        try:
+            return (yield)
+        finally:
+            if self._fetcher is not None:
+                stop_fetching(self._config, self._fetcher)
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for every run of the item's trial."""

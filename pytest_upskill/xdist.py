@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Generator, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from pytest_upskill.asking import Key
 from pytest_upskill.extending import claimed_elsewhere
 from pytest_upskill.fetch import Fetcher
-from pytest_upskill.fetching import RESOURCES, prepare, start_fetching
+from pytest_upskill.fetching import RESOURCES, asks, prepare, start_fetching, stop_fetching
 from pytest_upskill.formats.load import load_skill
 from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
@@ -54,7 +54,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """Start fetching once the first worker knows what will run; the others know the same."""
-        if self._fetcher is not None or self._config.option.collectonly:
+        if self._fetcher is not None or not asks(self._config):
             return
         self._trials = _trials(self._config, self._handover.wanted())
         prepared = prepare(self._config, self._trials)
@@ -64,6 +64,16 @@ class Controller:
         self._heartbeat.watch(Progress(self._config, self._fetcher, self._trials))
         for nodeid, trial in self._trials.items():
             self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
+
+    # Last, so innermost: nothing more is sent while an interrupted run is summed up.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Stop fetching with the last test, whatever made it the last."""
+        try:
+            return (yield)
+        finally:
+            if self._fetcher is not None:
+                stop_fetching(self._config, self._fetcher)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Hurry what a worker is about to wait for."""

@@ -211,3 +211,32 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
             "*= 1 error, 1 more of the same in *",
         ]
     )
+
+
+def test_nothing_more_is_sent_while_an_interrupted_run_is_summed_up(
+    start: Start,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill(*budget_cases(30))
+    loopback.answer = lambda _: Reply(text="37", delay=0.1)
+    pytester.makeconftest(
+        """
+        import time
+
+        def pytest_runtest_logreport(report):
+            if report.when == "call":
+                raise KeyboardInterrupt
+
+        def pytest_keyboard_interrupt():
+            time.sleep(2)
+        """
+    )
+
+    process = start("--upskill-models", model, "--upskill-concurrency", "2", "skills")
+    process.communicate(timeout=PATIENCE_S)
+
+    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert len(loopback.requests) < 20

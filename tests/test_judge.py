@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
+from pytest_upskill.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Loopback, Received, Reply
 
@@ -190,3 +191,18 @@ def test_pruning_keeps_judgements(
 
     assert recordings(pytester.path) == before
     assert len(before) == 3
+
+
+def test_what_a_judge_says_that_is_no_judgement_is_not_recorded(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+    serve(loopback, lambda _: Reply(text="I am sorry, I"))
+
+    sorry = run(*models)
+    serve(loopback, verdicts(True, True))
+    well = run(*models)
+
+    assert sorry.ret == NOT_MEASURED
+    assert well.ret == pytest.ExitCode.OK
+    well.stdout.fnmatch_lines(["replayed 2 answers, *", "judge: asked for 1 answers: *"])

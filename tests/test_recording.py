@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from pytest_upskill.gate import NOT_MEASURED
@@ -199,3 +202,32 @@ def test_a_cache_folder_that_is_a_file_is_refused(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["ERROR: --upskill-cache-dir: */notes is not a folder*"])
+
+
+def test_what_was_paid_is_told_also_of_answers_that_nobody_looked_at(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
+) -> None:
+    write_skill(*budget_cases(5))
+    loopback.answer = lambda received: Reply(
+        text="38", delay=0.5 if received is loopback.requests[0] else 0
+    )
+
+    result = run("--upskill-models", model, "-x", "skills")
+
+    paid = len(recordings(pytester.path))
+    assert paid > 1
+    result.stdout.fnmatch_lines([f"asked for {paid} answers: cost n/a"])
+
+
+def test_an_answer_that_several_trials_share_is_paid_for_once(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*budget_cases(2))
+    write_skill(*budget_cases(2), name="shipping")
+
+    result = run("--upskill-models", model, "--upskill-json", "out.json", "skills")
+
+    entries = json.loads(Path("out.json").read_text("utf-8"))["entries"]
+    runs = [run for entry in entries for trial in entry["trials"] for run in trial["runs"]]
+    assert len(loopback.requests) == len([r for r in runs if not r["completion"]["replayed"]]) == 6
+    result.stdout.fnmatch_lines(["asked for 6 answers: *; replayed 2 answers, *"])

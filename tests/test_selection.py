@@ -229,3 +229,26 @@ def test_a_trial_run_again_counts_once(run: Run, write_skill: WriteSkill) -> Non
     assert (outcomes["passed"], outcomes["failed"], outcomes["rerun"]) == (4, 1, 2)
     result.stdout.fnmatch_lines(["  offline  0->50% *"])
     assert result.stdout.str().count("- answer -") == 1
+
+
+@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
+def test_setting_items_up_alone_asks_nobody(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, option: str
+) -> None:
+    write_skill(GREEN)
+
+    result = run("--upskill-models", f"m@{loopback.openai_url}", option, "skills")
+
+    assert result.ret == pytest.ExitCode.OK
+    assert not loopback.requests
+
+
+def test_a_stepwise_run_asks_for_little_beyond_its_first_failure(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill(*({**RED, "id": f"red-{n}", "input": f"{QUESTION} {n}"} for n in range(20)))
+    model = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "2")
+
+    run(*model, "--stepwise", "skills")
+
+    assert len(loopback.requests) <= 3 * 2 + 1

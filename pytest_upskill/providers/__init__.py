@@ -58,7 +58,7 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         raise LookupError(endpoint.provider)
     try:
         return _sdk_client(endpoint, timeout)
-    except Exception as error:  # whatever an SDK raises: its traceback would show the key
+    except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
         said = endpoint.redact(f"{type(error).__name__}: {' '.join(str(error).split())}")
         raise ProviderError(
             f"no client for {endpoint.host} ({said}): look at what the environment says of "

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.fetching import RESOURCES
+from pytest_upskill.fetching import RESOURCES, asks
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.actions import listening, tell_actions
 from pytest_upskill.report.document import Report, report_of
@@ -34,7 +34,7 @@ class Files:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write what was asked for; a file that cannot be written makes the session red."""
-        idle = self._settings.dry_run or self._config.option.collectonly
+        idle = self._settings.dry_run or not asks(self._config)
         unwanted = not self._settings.reports and not listening(os.environ)
         if idle or unwanted or exitstatus in _NOTHING_RAN:
             return

@@ -70,10 +70,11 @@ class Spending:
 
     def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
         runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
-        if any(run.completion.served_model != "offline" for run in runs):
-            write(terminalreporter, _spent([run.completion for run in runs]))
-        if judgements := [run.judgement for run in runs if run.judgement is not None]:
-            write(terminalreporter, f"judge: {_spent(judgements)}")
+        bill = self._config.stash[RESOURCES].bill
+        if spent := _spent(bill.answers, [run.completion for run in runs]):
+            write(terminalreporter, spent)
+        if spent := _spent(bill.judgements, [run.judgement for run in runs if run.judgement]):
+            write(terminalreporter, f"judge: {spent}")
         for line in _ungraded(self._ledger.cells):
             write(terminalreporter, line, yellow=True)
         spared = sum(cell.spared for cell in self._ledger.cells)
@@ -126,9 +127,8 @@ def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"
 
 
-def _spent(completions: Sequence[Completion]) -> str:
+def _spent(asked: Sequence[Completion], completions: Iterable[Completion]) -> str:
     """Say what was paid in this run and what the replayed answers had cost."""
-    asked = [each for each in completions if not each.replayed]
     replayed = [each for each in completions if each.replayed]
     retried = sum(each.attempts > 1 for each in asked)
     parts = []
