@@ -209,7 +209,7 @@ def test_what_was_paid_is_told_also_of_answers_that_nobody_looked_at(
 ) -> None:
     write_skill(*budget_cases(5))
     loopback.answer = lambda received: Reply(
-        text="38", delay=0.5 if received is loopback.requests[0] else 0
+        text="38", delay=0.5 if "(0)" in received.user and received.system else 0
     )
 
     result = run("--upskill-models", model, "-x", "skills")
@@ -228,6 +228,6 @@ def test_an_answer_that_several_trials_share_is_paid_for_once(
     result = run("--upskill-models", model, "--upskill-json", "out.json", "skills")
 
     entries = json.loads(Path("out.json").read_text("utf-8"))["entries"]
-    runs = [run for entry in entries for trial in entry["trials"] for run in trial["runs"]]
+    runs = [run for entry in entries for trial in entry["cell"]["trials"] for run in trial["runs"]]
     assert len(loopback.requests) == len([r for r in runs if not r["completion"]["replayed"]]) == 6
     result.stdout.fnmatch_lines(["asked for 6 answers: *; replayed 2 answers, *"])
