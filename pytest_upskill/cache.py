@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
@@ -109,16 +110,13 @@ class Cache:
         data = _RECORDING.dump_json(recording, indent=1) + b"\n"
         try:
             self._hide()
-            write_whole(self._file(request, url), data)
+            write_whole(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
 
     def holds(self, request: Request, url: str) -> bool:
-        """Tell, without reading it, whether there is a recording that ``load`` would try."""
-        if self.mode in {"auto", "replay"}:
-            with suppress(OSError):
-                return self._file(request, url).exists()
-        return False
+        """Tell, without reading it, whether there is a recording that ``load`` could read."""
+        return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
 
     def changes(self, subject: str, request: Request, url: str) -> list[str]:
         """List what is not as it was when ``subject`` was recorded; nothing if it never was."""

@@ -14,6 +14,9 @@ C = TypeVar("C", bound=str)
 def value_of(config: pytest.Config, name: str) -> Any:
     """Read one option: command line, then ini file."""
     given = config.getoption(f"upskill_{name}")
+    if given == "":
+        # What a shell makes of a variable that is not set.
+        raise pytest.UsageError(f"{option_of(name)}: the path is empty: write one or leave it out")
     if given is not None:
         return given
     key = f"upskill_{name}"
@@ -82,6 +85,9 @@ def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...]
 def path(config: pytest.Config, name: str) -> Path | None:
     """Take what the command line names from where it was given, and the rest from the rootdir."""
     given = config.getoption(f"upskill_{name}")
+    if given == "":
+        # What a shell makes of a variable that is not set.
+        raise pytest.UsageError(f"{option_of(name)}: the path is empty: write one or leave it out")
     if given is not None:
         return Path(config.invocation_params.dir, given)
     value = value_of(config, name)

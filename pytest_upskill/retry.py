@@ -117,7 +117,8 @@ class RetryingClient:
 
     A slot is held while a request is in flight, never while waiting to ask again. What would
     fail every request of a model alike (a bad key, an unknown name, a host that is not there)
-    stops the model: what comes later fails at once, with the same words, unsent.
+    stops the model, and so does a host that has no answer for anyone while one completion is asked
+    for until its deadline: what comes later fails at once, with the same words, unsent.
 
     Args:
         client: Asks once.
@@ -154,6 +155,7 @@ class RetryingClient:
         )
         self._stopped: dict[Model, str] = {}
         self._heard_at = -math.inf
+        self._answered_at = -math.inf
 
     async def complete(self, request: Request) -> Completion:
         """Ask until there is an answer, or no use in asking.
@@ -198,7 +200,7 @@ class RetryingClient:
                 self._learn(error)
                 course.failed.append(error)
                 raise
-            self._heard_at = self._clock()
+            self._heard_at = self._answered_at = self._clock()
         self._slots.answered()
         return completion
 
@@ -240,14 +242,16 @@ class RetryingClient:
         message = str(error)
         if attempts > 1:
             message += f" (after {attempts} attempts in {self._asking_for(course):.0f} s)"
-        silent = error.status is None and error.retryable and self._heard_at < course.started
-        if error.fatal or silent:
+        # A broken reply may be this request's own fault; the others are of the host.
+        ails = error.retryable and error.status != HTTPStatus.OK
+        hopeless = error.fatal or (ails and self._answered_at < course.started)
+        if hopeless:
             message = self._stopped.setdefault(model, message)
         return ProviderError(
             message,
             status=error.status,
             retry_after=error.retry_after,
-            fatal=error.fatal or silent,
+            fatal=hopeless,
         )
 
 

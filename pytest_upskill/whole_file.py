@@ -15,7 +15,7 @@ def write_whole(file: Path, data: bytes, *, mode: int = 0o600) -> None:
     Args:
         file: What to write or to replace.
         data: All of it.
-        mode: Who may read it.
+        mode: Who may read it, less what the umask takes away.
 
     Raises:
         OSError: Nothing was written.

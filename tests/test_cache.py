@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import json
 import multiprocessing
+import os
 import resource
+import stat
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -289,3 +291,14 @@ def test_a_folder_that_nobody_chose_hides_itself_from_git(tmp_path: Path) -> Non
 
     recording = only_file(tmp_path / "recordings").relative_to(tmp_path)
     assert status.stdout == f"?? .upskill/baseline.json\n?? {recording}\n"
+
+
+def test_whoever_may_read_the_folder_may_read_its_recordings(tmp_path: Path) -> None:
+    before = os.umask(0o022)
+    try:
+        Cache(tmp_path / "cache", "auto").store(REQUEST, URL, ANSWER, "a case")
+    finally:
+        os.umask(before)
+
+    (file,) = (tmp_path / "cache").glob("*/*.json")
+    assert stat.S_IMODE(file.stat().st_mode) == 0o644

@@ -59,16 +59,35 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
 
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
-    host, clock = Host(rest=always(lambda: later(retry_after=60))), Clock()
-    client = client_of(host, clock)
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, slots=Slots(1))
 
-    first = outcome(client.complete(request()))
-    host.rest = lambda: ANSWER
-    second = outcome(client.complete(request()))
+    def refuse_the_first() -> Completion:
+        if host.asked[-1].run == 0:
+            raise later(retry_after=60)
+        return ANSWER
+
+    host.rest = refuse_the_first
+    first, second = outcomes(client.complete(request(0)), client.complete(request(1)))
+    third = outcome(client.complete(request(2)))
 
     assert isinstance(first, ProviderError)
     assert not first.fatal
     assert isinstance(second, Completion)
+    assert isinstance(third, Completion)
+
+
+def test_a_host_that_answers_nobody_until_a_deadline_is_given_up_on() -> None:
+    host, clock = Host(rest=always(lambda: later(retry_after=60))), Clock()
+    client = client_of(host, clock)
+
+    first = outcome(client.complete(request(0)))
+    asked = len(host.asked)
+    second = outcome(client.complete(request(1)))
+
+    assert isinstance(first, ProviderError)
+    assert (first.fatal, str(second)) == (True, str(first))
+    assert len(host.asked) == asked
 
 
 def test_a_fatal_error_stops_its_model_with_the_same_words_unsent() -> None:

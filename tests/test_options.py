@@ -54,6 +54,7 @@ def only_line(result: pytest.RunResult) -> str:
             ("--upskill-base-url", "127.0.0.1:8080/v1"),
             "--upskill-base-url: '127.0.0.1:8080/v1' is no URL of a server: write http://*",
         ),
+        (("--upskill-cache-dir", ""), "--upskill-cache-dir: the path is empty: write one or *"),
         (("-o", "upskill_aliases=x"), "upskill_aliases: bad line 'x': write 'name = model'"),
         (("-o", "upskill_prices=m: 1"), "upskill_prices: bad line 'm: 1': write 'label = IN/OUT'*"),
         (("-o", "upskill_prices=m = cheap"), "upskill_prices: bad line 'm = cheap': write *"),

@@ -188,14 +188,34 @@ def test_an_error_with_status_200_is_a_fault_in_the_servers_words(
 
 
 @BOTH
+@pytest.mark.parametrize("code", [429, "429"], ids=repr)
 def test_an_error_with_status_200_counts_as_the_status_it_names(
-    loopback: Loopback, provider: str
+    loopback: Loopback, provider: str, code: object
 ) -> None:
-    body = {"error": {"message": "slow down", "code": 429}}
+    body = {"error": {"message": "slow down", "code": code}}
 
     error = fault(loopback, provider, Reply(body=body))
 
     assert (str(error), error.status, error.retryable) == ("m: HTTP 429 slow down", 429, True)
+
+
+@pytest.mark.parametrize("code", [True, 7, "rate_limit", None])
+def test_a_code_that_is_no_status_is_not_taken_for_one(loopback: Loopback, code: object) -> None:
+    body = {"error": {"message": "upstream is gone", "code": code}}
+
+    error = fault(loopback, "openai", Reply(body=body))
+
+    assert (error.status, error.retryable) == (200, False)
+
+
+def test_an_error_beside_the_beginning_of_an_answer_is_a_fault(loopback: Loopback) -> None:
+    error_of_choice = {"code": 502, "message": "the model broke off"}
+    choice = {"finish_reason": "error", "error": error_of_choice, "message": {"content": "The fa"}}
+
+    error = fault(loopback, "openai", Reply(body={"choices": [choice]}))
+
+    assert str(error) == "m: HTTP 502 the model broke off"
+    assert (error.retryable, error.billable) == (True, True)
 
 
 @BOTH

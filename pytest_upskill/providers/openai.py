@@ -13,7 +13,7 @@ from pytest_upskill.completion import Completion, Request, StopReason, clean
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.on_use import on_use
-from pytest_upskill.providers.wire import Call, Reply, count, part
+from pytest_upskill.providers.wire import Call, InsteadOfAnswer, Reply, count, part
 
 # The classes of replies, which are half of what importing the SDK takes: see Call.complete().
 with on_use("openai.types", "openai.types.responses"):
@@ -81,6 +81,9 @@ def _messages(request: Request) -> list[dict[str, str]]:
 
 def _completion(reply: Reply, endpoint: Endpoint) -> Completion:
     choice, usage = reply.body["choices"][0], reply.body.get("usage")
+    # OpenRouter's, where the model behind it broke off; what there is of an answer is no answer.
+    if choice.get("error"):
+        raise InsteadOfAnswer(choice)
     message = choice["message"]
     refusal = message.get("refusal")
     details = part(usage, "prompt_tokens_details")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -32,6 +33,18 @@ def count(usage: object, name: str) -> int | None:
     """Read a token count, None where there is none."""
     value = part(usage, name)
     return value if isinstance(value, int) else None
+
+
+class InsteadOfAnswer(LookupError):  # noqa: N818  what a reply is, not what failed here
+    """A part of a reply that is an error in the place of an answer.
+
+    Attributes:
+        body: What the host says of it.
+    """
+
+    def __init__(self, body: Mapping[str, Any]) -> None:
+        super().__init__()
+        self.body = body
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,6 +83,7 @@ class Call:
                 time, and validate nothing.
             sdk: The module with the SDK's exceptions, named alike in both.
             read: Finds the answer in a reply; where it stumbles over what is there, there is none.
+                It raises InsteadOfAnswer where the host says so.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -77,6 +91,8 @@ class Call:
         reply = await self._reply(sent, sdk)
         try:
             return read(reply, self.endpoint)
+        except InsteadOfAnswer as error:
+            raise self._unusable(error.body) from None
         except (AttributeError, LookupError, TypeError) as error:
             raise self._unusable(reply.body) from error
 
@@ -130,9 +146,9 @@ class Call:
         Some hosts send their errors so; they count as the status they name, but may come of an
         answer that had begun and is billed.
         """
-        code = _code(reply)
-        if isinstance(code, int):
-            error = self._refused(code, reply, {})
+        status = _status(_code(reply))
+        if status is not None:
+            error = self._refused(status, reply, {})
             error.billable = True
             return error
         host, said = self.endpoint.host, _detail(reply)
@@ -201,6 +217,13 @@ def _code(body: object) -> object:
     """Find OpenAI's error code, in the body or, as its SDK gives it, already unwrapped."""
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     return inner.get("code") if isinstance(inner, Mapping) else None
+
+
+def _status(code: object) -> int | None:
+    """Read an error code as an HTTP status, None where it is none."""
+    if isinstance(code, bool) or not re.fullmatch("[45][0-9]{2}", str(code)):
+        return None
+    return int(str(code))
 
 
 def _one_line(text: str) -> str:
