@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.report.text import cell_sentence, points
+from pytest_upskill.report.text import cell_sentence
 from pytest_upskill.settings import FailOn
 
 if TYPE_CHECKING:
@@ -137,10 +137,10 @@ def _problems(cell: Cell, thresholds: Thresholds, comparison: Comparison | None)
         yield f"regression: {comparison.sentence}"
     rate, least = cell.with_skill, _either(cell.gate.min_pass_rate, thresholds.gate_min_pass_rate)
     if rate is not None and least is not None and rate.pass_rate < least:
-        yield f"pass rate with the skill is under {least:.0%}"
+        yield f"pass rate with the skill is under {100 * least:g}%"
     least = _either(cell.gate.min_lift, thresholds.gate_min_lift)
     if cell.lift is not None and least is not None and cell.lift < least:
-        yield f"lift is under {points(least)} points"
+        yield f"lift is under {100 * least:+g} points"
     if cell.verdict.replace(" ", "-") in thresholds.fail_on:
         yield _SAID[cell.verdict]
 

@@ -13,7 +13,7 @@ from pytest_upskill.cells import Cell
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.gate import NOT_MEASURED, Gate, decide_all
 from pytest_upskill.report.properties import cell_properties
-from pytest_upskill.results import TrialRecord
+from pytest_upskill.results import TrialRecord, Unmeasured
 from pytest_upskill.settings import Settings
 
 if TYPE_CHECKING:
@@ -58,10 +58,13 @@ class Ledger:
             self._skipped[tuple(cell)].add(case)
 
     @property
-    def unmeasured(self) -> list[tuple[str, str]]:
+    def unmeasured(self) -> list[Unmeasured]:
         """Skills and models where every trial was skipped, so that there is no cell."""
         cells = {(cell.path, cell.skill, cell.model) for cell in self.cells}
-        return sorted((skill, model) for _, skill, model in self._skipped.keys() - cells)
+        return sorted(
+            Unmeasured(path=path, skill=skill, model=model)
+            for path, skill, model in self._skipped.keys() - cells
+        )
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)

@@ -14,9 +14,6 @@ C = TypeVar("C", bound=str)
 def value_of(config: pytest.Config, name: str) -> Any:
     """Read one option: command line, then ini file."""
     given = config.getoption(f"upskill_{name}")
-    if given == "":
-        # What a shell makes of a variable that is not set.
-        raise pytest.UsageError(f"{option_of(name)}: the path is empty: write one or leave it out")
     if given is not None:
         return given
     key = f"upskill_{name}"
@@ -54,7 +51,7 @@ def fraction(value: float, *, low: float) -> float:
         ValueError: It is none; one line, to follow the name of an option.
     """
     if not low <= value <= 1:
-        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 points")
+        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 %")
     return float(value)
 
 

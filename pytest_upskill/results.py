@@ -103,6 +103,20 @@ class TrialResult:
         return passes >= self.min_pass_rate * runs - 1e-9
 
 
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Unmeasured:
+    """A skill on a model of which every trial was skipped."""
+
+    path: str
+    """Node id of the case file."""
+    skill: str
+    model: str
+    """Label of the model."""
+
+    def __str__(self) -> str:
+        return f"{self.skill} on {self.model}: not measured, as every case was skipped"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:
     """A result with its place in the run: what a report carries to the ledger."""

@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.gate import NOT_MEASURED
 from pytest_upskill.report.command import main
 from pytest_upskill.report.json_report import read_json, write_json
 from pytest_upskill.skill import GateRule
 from tests.conftest import Run, WriteSkill, budget_cases
+from tests.loopback import Loopback
 from tests.reporting import counted, report, save
 
 
@@ -91,6 +93,33 @@ def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]
 
     assert code == 75
     assert "billing on haiku: no decision: 2 of 4 trials ran\n" in capsys.readouterr().out
+
+
+def test_a_skill_that_a_share_did_not_measure_is_not_passed_over(  # noqa: PLR0917  fixtures
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    write_skill()
+    write_skill(name="shipping")
+    monkeypatch.chdir(pytester.path)
+    pytester.makeini("[pytest]\nupskill_prices = m = 1/10")
+    models = f"--upskill-models=m@{loopback.openai_url}"
+    share = ("--upskill-min-pass-rate=0", "--upskill-cache=off")
+    run_once(models, *share, "--upskill-shard=1/2", "--upskill-json=1.json")
+    poor = ("--upskill-max-cost=0.000001", "--upskill-shard=2/2", "--upskill-json=2.json")
+    run_once(models, *share, *poor)
+
+    code = main(["1.json", "2.json", "--md", "out.md", "--html", "out.html"])
+
+    told = " on m: not measured, as every case was skipped"
+    assert code == NOT_MEASURED
+    assert told in capsys.readouterr().out
+    assert told in Path("out.md").read_text("utf-8")
+    assert told in Path("out.html").read_text("utf-8")
 
 
 def test_models_of_several_jobs_stand_side_by_side(capsys: pytest.CaptureFixture[str]) -> None:

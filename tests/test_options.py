@@ -29,11 +29,11 @@ def only_line(result: pytest.RunResult) -> str:
         (("--upskill-timeout", "0"), "--upskill-timeout must be at least 1, got 0"),
         (
             ("--upskill-min-lift", "20"),
-            "--upskill-min-lift must be between -1 and 1, got 20: write 0.2 for 20 points",
+            "--upskill-min-lift must be between -1 and 1, got 20: write 0.2 for 20 %",
         ),
         (
             ("--upskill-min-pass-rate", "-0.1"),
-            "--upskill-min-pass-rate must be between 0 and 1, got -0.1: write 0.2 for 20 points",
+            "--upskill-min-pass-rate must be between 0 and 1, got -0.1: write 0.2 for 20 %",
         ),
         (("--upskill-min-lift", "nan"), "--upskill-min-lift must be between -1 and 1, got nan: *"),
         (("--upskill-max-cost", "0"), "--upskill-max-cost must be more than 0 dollars, got 0"),

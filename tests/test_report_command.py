@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells import Cell
-from pytest_upskill.report.command import main
+from pytest_upskill.report.command import UNUSABLE, main
 from pytest_upskill.report.json_report import generate_schema
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
@@ -36,6 +36,25 @@ def test_thresholds_are_those_given_else_those_of_the_runs(arguments: list[str],
     file = save("a.json", report(lenient))
 
     assert main([file, *arguments]) == code
+
+
+def test_a_threshold_that_another_tool_wrote_without_its_point_still_holds() -> None:
+    whole = report(counted([(3, 0), (3, 0)]))
+    (session,) = whole.sessions
+    strict = replace(session, options={**session.options, "min_lift": 1.0})
+    file = Path(save("a.json", replace(whole, sessions=(strict,))))
+    text = file.read_text("utf-8")
+    assert '"min_lift": 1.0' in text
+    file.write_text(text.replace('"min_lift": 1.0', '"min_lift": 1'), "utf-8")
+
+    assert main([str(file)]) == 1
+
+
+def test_a_report_of_no_session_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("a.json").write_text('{"format": 1, "sessions": [], "entries": []}', "utf-8")
+
+    assert main(["a.json"]) == UNUSABLE
+    assert capsys.readouterr().err.startswith("ERROR: a.json: ")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +131,7 @@ def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
     assert main([save("a.json", cut)]) == 75
     out = capsys.readouterr().out
     assert out.startswith("billing on haiku: helps, gate passed, 1 run cut short\n")
-    assert "the run of 2026-01-02 03:04 UTC was stopped, or could not read a file: " in out
+    assert "the run of 2026-01-02 03:04 UTC did not get to everything: " in out
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from math import floor, hypot, log10
 
 from pytest_upskill.cells import ArmFigures, Cell
+from pytest_upskill.report.text import percent
 from pytest_upskill.stats import Interval, pass_rate_interval
 
 WIDTH, HEIGHT = 460, 290
@@ -136,8 +137,8 @@ def _title(cell: Cell) -> str:
     assert other is not None
     assert one is not None
     return (
-        f"{cell.model}: {100 * other.pass_rate:.0f} % at {other.tokens:,.0f} tokens without the "
-        f"skill, {100 * one.pass_rate:.0f} % at {one.tokens:,.0f} with it"
+        f"{cell.model}: {percent(other.pass_rate)} % at {other.tokens:,.0f} tokens without the "
+        f"skill, {percent(one.pass_rate)} % at {one.tokens:,.0f} with it"
     )
 
 

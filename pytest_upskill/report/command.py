@@ -133,7 +133,8 @@ def _limits(options: argparse.Namespace, reports: Mapping[str, Report]) -> Limit
 
     def rate(given: float | None, name: str, option: str) -> float | None:
         had = _common(reports, name, option) if given is None else given
-        return had if isinstance(had, float) else None
+        # Other tools write a whole number without its point.
+        return float(had) if isinstance(had, (int, float)) else None
 
     return Limits(
         gate_min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
@@ -188,11 +189,12 @@ def _lines(report: Report) -> Iterator[str]:
 
 def _warnings(report: Report) -> Iterator[str]:
     """Say what may make the parts differ."""
+    yield from map(str, report.unmeasured)
     if shares := missing_shares(report):
         yield f"no report of share {', '.join(shares)}: what only they ran is not in here"
     for session in cut_short(report):
         yield (
-            f"the run of {session.date:%Y-%m-%d %H:%M} UTC was stopped, or could not read a file: "
+            f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not get to everything: "
             "see its own output"
         )
     versions = {session.versions.get("pytest-upskill", "?") for session in report.sessions}

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from pytest_upskill.cells import Cell
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.gate import Gate
-from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.results import RunResult, TrialResult, Unmeasured
 from pytest_upskill.settings import Settings
 
 if TYPE_CHECKING:
@@ -40,7 +40,9 @@ class Session:
     sandbox: str | None
     """What confined the compilers; None where none ran."""
     complete: bool
-    """Whether it was not stopped, and every file could be read."""
+    """Whether it got to everything: it was not stopped, and every file could be read."""
+    unmeasured: tuple[Unmeasured, ...] = ()
+    """Of which every trial was skipped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,13 @@ class Report:
         """The cells that the gates are about."""
         return [gate.cell for gate in self.gates]
 
+    @property
+    def unmeasured(self) -> list[Unmeasured]:
+        """What no session measured."""
+        cells = {(cell.path, cell.model) for cell in self.cells}
+        skipped = {each for session in self.sessions for each in session.unmeasured}
+        return sorted(each for each in skipped if (each.path, each.model) not in cells)
+
 
 def report_of(
     gates: Iterable[Gate],
@@ -63,6 +72,7 @@ def report_of(
     compilers: Callable[[], Compilers],
     root: str,
     *,
+    unmeasured: Iterable[Unmeasured],
     complete: bool,
 ) -> Report:
     """Sum up the session that ends.
@@ -72,7 +82,8 @@ def report_of(
         settings: The session's options.
         compilers: Give what built the answers' code.
         root: Absolute path of the rootdir, which no report shows.
-        complete: Whether it was not stopped, and every file could be read.
+        unmeasured: Of which every trial was skipped.
+        complete: Whether it got to everything: it was not stopped, and every file could be read.
     """
     gates = tuple(_presentable(gate, root) for gate in gates)
     built = any(
@@ -99,6 +110,7 @@ def report_of(
         },
         sandbox=compilers().level if built else None,
         complete=complete,
+        unmeasured=tuple(unmeasured),
     )
     return Report(sessions=(session,), gates=gates)
 

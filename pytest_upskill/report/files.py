@@ -38,7 +38,8 @@ class Files:
         unwanted = not self._settings.reports and not listening(os.environ)
         if idle or unwanted or exitstatus in _NOTHING_RAN:
             return
-        stopped = exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail
+        no_money = self._config.stash[RESOURCES].budget.stopped
+        stopped = exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or no_money
         report = self._report(complete=not (stopped or self._unread))
         for wanted, file in self._settings.reports.items():
             try:
@@ -62,5 +63,6 @@ class Files:
             self._settings,
             self._config.stash[RESOURCES].compilers,
             str(self._config.rootpath),
+            unmeasured=self._ledger.unmeasured,
             complete=complete,
         )

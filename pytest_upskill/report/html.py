@@ -77,7 +77,6 @@ def _environment() -> Environment:
     )
     environment.filters |= {
         "points": points,
-        "percent": _percent,
         "shown": shown,
         "money": money,
         "short": short,
@@ -114,7 +113,3 @@ def short(text: str, limit: int) -> str:
         return text
     head = limit // 2
     return f"{text[:head]}\u2026{text[head + 1 - limit :]}"
-
-
-def _percent(fraction: float) -> str:
-    return f"{100 * fraction:.0f} %"

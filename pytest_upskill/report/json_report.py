@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 
 from pytest_upskill.cells import ArmFigures, Cell, CellVerdict
 from pytest_upskill.comparison import Comparison
@@ -69,7 +69,7 @@ class Document:
     """The whole file."""
 
     format: Literal[1]
-    sessions: tuple[Session, ...]
+    sessions: Annotated[tuple[Session, ...], Field(min_length=1)]
     entries: tuple[Entry, ...]
 
 

@@ -82,7 +82,8 @@ def _overview(report: Report) -> Iterator[_Section]:
     )
     if red:
         yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
-    said = tuple(f"- {code(note)}\n" for note in notes(report.gates, verbose=False))
+    told = [*map(str, report.unmeasured), *notes(report.gates, verbose=False)]
+    said = tuple(f"- {code(note)}\n" for note in told)
     if said:
         yield _Section(head="#### Notes\n\n", rows=said, tail="\n")
     worse = tuple(_worse(report.cells))

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_upskill import stats
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate
-from pytest_upskill.report.text import money, points
+from pytest_upskill.report.text import money, percent, points
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
@@ -90,6 +90,6 @@ def _tokens(cell: Cell, ratio: stats.TokenRatio) -> str:
         text += f", {money(other.cost_usd)} -> {money(one.cost_usd)} a run"
     return (
         f"{text}; pays for itself if it passes over {cell.total_token_ratio:.2f} times as often: "
-        f"{other.pass_rate:.0%} -> {one.pass_rate:.0%}, "
+        f"{percent(other.pass_rate)}% -> {percent(one.pass_rate)}%, "
         f"so it {'does' if cell.pays_for_itself else 'does not'}"
     )

@@ -15,7 +15,7 @@ from pytest_upskill.report.outcome import (
     missing_shares,
     unmeasured_trials,
 )
-from pytest_upskill.report.text import money, points
+from pytest_upskill.report.text import money, percent, points, times
 
 VERDICTS: tuple[CellVerdict, ...] = (
     "hurts",
@@ -44,6 +44,8 @@ def headline(report: Report) -> str:
     ):
         if trials:
             parts.append(f"{len(trials)} trial{'s' * (len(trials) > 1)} {what}")
+    if cells := len(report.unmeasured):
+        parts.append(f"{cells} skill{'s' * (cells > 1)} not measured")
     if shares := missing_shares(report):
         parts.append(f"share{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
     if runs := cut_short(report):
@@ -83,16 +85,14 @@ def scope(report: Report) -> str:
 
 def matrix_parts(cell: Cell) -> list[str]:
     """Sum a cell up: both pass rates, the lift with its interval, the ratio of tokens."""
-    rates = [
-        "?" if arm is None else f"{100 * arm.pass_rate:.0f}"
-        for arm in (cell.without_skill, cell.with_skill)
-    ]
+    without, with_ = cell.without_skill, cell.with_skill
+    rates = ["?" if arm is None else percent(arm.pass_rate) for arm in (without, with_)]
     parts = [f"{rates[0]} \u2192 {rates[1]} %"]
     if cell.lift is not None and cell.interval is not None:
         low, high = cell.interval
         parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
-    if cell.token_ratio is not None:
-        parts.append(f"\u00d7{cell.token_ratio.ratio:.2g} tok")
+    if without and with_ and (ratio := times(without, with_)):
+        parts.append(f"\u00d7{ratio} tok")
     return parts
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.cells import ArmFigures, Cell, Pair, figures
-from pytest_upskill.report.text import columns, points
+from pytest_upskill.report.text import columns, percent, points, times
 from pytest_upskill.results import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
@@ -69,7 +69,7 @@ def _cell_columns(cell: Cell) -> tuple[str, ...]:
         _change(
             cell.without_skill,
             cell.with_skill,
-            lambda arm: f"{100 * arm.pass_rate:.0f}",
+            lambda arm: percent(arm.pass_rate),
             old=cell.old_skill,
         )
         + "%",
@@ -98,8 +98,8 @@ def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, s
     tokens = _change(
         without, with_, lambda arm: "n/a" if arm.tokens is None else f"{arm.tokens:.0f}"
     )
-    if without and with_ and without.tokens and with_.tokens:
-        tokens += f" x{with_.tokens / without.tokens:.2f}"
+    if without and with_ and (ratio := times(without, with_)):
+        tokens += f" x{ratio}"
     return checks + (f"/{arm.checks:.1f}" if arm else ""), tokens
 
 

@@ -50,9 +50,8 @@ class Terminal:
             return
         if self._ledger.cells:
             self._table(terminalreporter, config)
-        for skill, model in self._ledger.unmeasured:
-            text = f"{skill} on {model}: not measured, as every case was skipped: -rs says why"
-            write(terminalreporter, text, yellow=True)
+        for each in self._ledger.unmeasured:
+            write(terminalreporter, f"{each}: -rs says why", yellow=True)
         for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
             write(terminalreporter, note)
         for orphan in self._ledger.orphans:

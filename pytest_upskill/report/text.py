@@ -7,7 +7,7 @@ import re
 import textwrap
 import unicodedata
 
-from pytest_upskill.cells import Cell
+from pytest_upskill.cells import ArmFigures, Cell
 from pytest_upskill.results import RunResult, TrialResult
 
 ANSWER = "answer"
@@ -53,7 +53,7 @@ def failure(result: TrialResult) -> str:
         return "\n".join(first)
     missing = f" ({len(result.errors)} missing)" if result.errors else ""
     passed = f"{result.passes} of {len(result.runs)} runs passed{missing}"
-    lines = [f"{passed}, {result.min_pass_rate:.0%} must: {first[0]}"]
+    lines = [f"{passed}, {100 * result.min_pass_rate:g}% must: {first[0]}"]
     for misses, numbers in missed.items():
         lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
         lines += [f"  {line}" for line in misses]
@@ -68,7 +68,8 @@ def cell_sentence(cell: Cell) -> str:
     low, high = cell.interval
     needed = f", about {cell.runs_needed} would tell" if cell.runs_needed else ""
     return (
-        f"{cell.verdict}{needed}: passed {other.pass_rate:.0%} without, {one.pass_rate:.0%} with, "
+        f"{cell.verdict}{needed}: passed {percent(other.pass_rate)}% without, "
+        f"{percent(one.pass_rate)}% with, "
         f"lift {points(cell.lift)} points [{points(low)}, {points(high)}]"
     )
 
@@ -86,8 +87,27 @@ def broken(text: str, width: int) -> list[str]:
 
 
 def points(fraction: float) -> str:
-    """Write a difference of rates in percentage points, with its sign."""
-    return f"{100 * fraction:+.0f}"
+    """Write a difference of rates in percentage points, with its sign; none is +0."""
+    for digits in range(2):
+        text = f"{100 * fraction:+.{digits}f}"
+        if float(text):
+            return text
+    return "+0"
+
+
+def percent(rate: float) -> str:
+    """Write a rate in whole percent, unless that would hide a pass or a failure."""
+    whole = f"{100 * rate:.0f}"
+    if whole in {"0", "100"} and 0 < rate < 1:
+        return f"{min(max(100 * rate, 0.1), 99.9):.1f}"
+    return whole
+
+
+def times(without: ArmFigures, with_: ArmFigures) -> str | None:
+    """Write how many times the tokens a mean run takes with the skill."""
+    if without.tokens and with_.tokens:
+        return f"{with_.tokens / without.tokens:.2f}"
+    return None
 
 
 def money(dollars: float | None, *, at_most: bool = False) -> str:

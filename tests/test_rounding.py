@@ -1,0 +1,74 @@
+"""Figures are rounded for readers, and never so that they say something else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from pytest_upskill.gate import decide
+from pytest_upskill.report.merge import Limits
+from pytest_upskill.report.phrases import matrix_parts
+from pytest_upskill.report.table import table
+from pytest_upskill.report.text import percent, points
+from tests.reporting import cell, counted, run, trial
+
+NONE = Limits(gate_min_pass_rate=None, gate_min_lift=None, fail_on=frozenset())
+
+
+@pytest.mark.parametrize(
+    ("fraction", "text"),
+    [(0.5, "+50"), (-0.5, "-50"), (0, "+0"), (-0.0, "+0"), (-0.004, "-0.4"), (0.004, "+0.4")],
+    ids=str,
+)
+def test_a_difference_keeps_its_sign(fraction: float, text: str) -> None:
+    assert points(fraction) == text
+
+
+@pytest.mark.parametrize(
+    ("rate", "text"),
+    [(0, "0"), (1, "100"), (0.5, "50"), (0.996, "99.6"), (0.99999, "99.9"), (0.0001, "0.1")],
+)
+def test_a_rate_hides_no_failure_and_no_pass(rate: float, text: str) -> None:
+    assert percent(rate) == text
+
+
+@pytest.mark.parametrize(
+    ("passes", "least"), [([7, 7, 7], 0.7), ([10, 10, 4], 0.8), ([1, 1, 1], 0.1)]
+)
+def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) -> None:
+    measured = counted([(each, 0) for each in passes], of=10)
+
+    gate = decide(measured, replace(NONE, gate_min_pass_rate=least))
+
+    assert gate.outcome == "passed"
+
+
+@pytest.mark.parametrize(
+    ("limits", "said"),
+    [
+        (replace(NONE, gate_min_lift=0.204), "lift is under +20.4 points ("),
+        (replace(NONE, gate_min_pass_rate=0.999), "pass rate with the skill is under 99.9% ("),
+    ],
+)
+def test_a_threshold_is_told_as_it_was_set(limits: Limits, said: str) -> None:
+    gate = decide(counted([(2, 1)], of=5), limits)
+
+    assert said in gate.text
+
+
+def test_a_report_says_one_ratio_of_tokens_everywhere() -> None:
+    measured = cell(
+        *(
+            trial(case, "with_skill" if with_ else "without_skill", [run(tokens=tokens)])
+            for case, with_, tokens in (
+                ("short", True, 90),
+                ("short", False, 10),
+                ("long", True, 990),
+                ("long", False, 990),
+            )
+        )
+    )
+
+    assert "\u00d71.08 tok" in matrix_parts(measured)
+    assert any(line.endswith(" x1.08") for line, _ in table([measured], 100, cases=False))
