@@ -163,7 +163,9 @@ class Cell:
     @cached_property
     def runs_needed(self) -> int | None:
         """How many runs of each trial would probably tell; None where that many did, or unknown."""
-        return stats.runs_needed(self.counts) if self.verdict == "too few runs" else None
+        # A cell that was spared runs was not short of them.
+        open_ = self.verdict == "too few runs" and not self.spared
+        return stats.runs_needed(self.counts) if open_ else None
 
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:

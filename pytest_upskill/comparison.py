@@ -139,15 +139,17 @@ def _is_same(pair: Pair, case: BaselineCase) -> bool:
 def _left_out(
     cell: Cell, recorded: Mapping[str, BaselineCase], same: Collection[str]
 ) -> Iterator[str]:
-    """List the cases that are in one of both only, or not the same in both."""
+    """List the cases that are in one of both only, not the same in both, or not measured now."""
     here = {one.case for one, _ in cell.pairs}
-    for word, ids in (
-        ("changed", (here & recorded.keys()) - set(same)),
-        ("new", here - recorded.keys()),
-        ("gone", recorded.keys() - here),
+    known = here.union(cell.skipped, (trial.case for trial in cell.trials))
+    for why, ids in (
+        ("changed since the baseline", (here & recorded.keys()) - set(same)),
+        ("new since the baseline", here - recorded.keys()),
+        ("gone since the baseline", recorded.keys() - known),
+        ("without a run in both arms now", (recorded.keys() & known) - here),
     ):
         if ids:
-            yield f"not compared, {word} since the baseline: {', '.join(sorted(ids))}"
+            yield f"not compared, {why}: {', '.join(sorted(ids))}"
 
 
 def _drift(cell: Cell, baseline: Baseline, same: Sequence[tuple[Pair, BaselineCase]]) -> str:

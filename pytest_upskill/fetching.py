@@ -23,7 +23,7 @@ from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.given import GivenClient, raised
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.settings import SETTINGS, Settings
-from pytest_upskill.stats import CaseCounts, early_gate, early_verdict
+from pytest_upskill.stats import CaseCounts, early_gate, early_verdict, lift
 
 RESOURCES = pytest.StashKey[Resources]()
 """What this process answers trials with."""
@@ -104,10 +104,14 @@ def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
                 reporter.write_line(f"upskill: {error}", yellow=True)
 
 
-def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int, against: Arm) -> bool:
+def _is_clear(against: Mapping[Arm, Sequence[CaseCounts]], done: int, planned: int) -> bool:
     """Tell whether the verdict, or the gate where the skill is compared, needs no more rounds."""
-    early = early_gate if against == "old_skill" else early_verdict
-    return early(cases, done, planned) is not None
+    without = against.get("without_skill", ())
+    if "old_skill" not in against:
+        return early_verdict(without, done, planned) is not None
+    said = early_gate(against["old_skill"], done, planned)
+    # No worse than it was, it may hurt all the same.
+    return said == "regressed" or (said == "ok" and (lift(without) or 0) >= 0)
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 
 from pytest_upskill.grade import Answer, grade
 from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.stats import CaseCounts
 
-Clear = Callable[[Sequence[CaseCounts], int, int, Arm], bool]
-"""Tells by counts, rounds done, rounds planned and the arm that the skill is held against whether a
-cell needs no further round.
+Clear = Callable[[Mapping[Arm, Sequence[CaseCounts]], int, int], bool]
+"""Tells by the counts against each of the other arms, rounds done and rounds planned whether a cell
+needs no further round.
 """
 
 
@@ -57,8 +57,8 @@ class _Cell:
     def __init__(self, trials: Sequence[Trial], clear: Clear) -> None:
         self._cases = list(dict.fromkeys(trial.case.id for trial in trials))
         self._clear = clear
-        compared = any(trial.arm == "old_skill" for trial in trials)
-        self._against: Arm = "old_skill" if compared else "without_skill"
+        arms = dict.fromkeys(trial.arm for trial in trials)
+        self._others: list[Arm] = [arm for arm in arms if arm != "with_skill"]
         self.rounds = trials[0].runs
         """Rounds there will be, as far as is decided."""
         self._waiting = [len(trials)] * self.rounds
@@ -75,18 +75,19 @@ class _Cell:
         done = run + 1
         if self._waiting[run] or done == len(self._waiting):
             return
-        if self._clear(self._counts(), done, len(self._waiting), self._against):
+        counts: dict[Arm, list[CaseCounts]] = {arm: self._counts(arm) for arm in self._others}
+        if self._clear(counts, done, len(self._waiting)):
             self.rounds = done
         for event in self.decided[done:] if self.rounds == done else [self.decided[done]]:
             event.set()
 
-    def _counts(self) -> list[CaseCounts]:
+    def _counts(self, against: Arm) -> list[CaseCounts]:
         return [
             CaseCounts(
                 self._passes[case, "with_skill"],
                 self._runs[case, "with_skill"],
-                self._passes[case, self._against],
-                self._runs[case, self._against],
+                self._passes[case, against],
+                self._runs[case, against],
             )
             for case in self._cases
         ]

@@ -2,12 +2,16 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.baseline import baseline_file
+from pytest_upskill.baseline_update import baseline_of
+from pytest_upskill.comparison import against_baseline
 from tests.conftest import Run
+from tests.reporting import counted
 from tests.scripted import Script
 
 UPDATE, COMPARE = "--upskill-baseline-update", "--upskill-compare=baseline"
@@ -170,6 +174,20 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
 
 
 @pytest.mark.parametrize("option", [COMPARE, UPDATE])
+def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
+    baseline = baseline_of(counted([(5, 0), (5, 0), (5, 0)]))
+    errors = tuple(
+        replace(trial, runs=(), errors=("no reply",)) for trial in counted([(5, 0), (5, 0)]).trials
+    )
+    now = replace(
+        counted([(5, 0)]), skipped=("case-3",), trials=counted([(5, 0)]).trials + errors[2:]
+    )
+
+    comparison = against_baseline(now, baseline)
+
+    assert comparison.notes == ("not compared, without a run in both arms now: case-2, case-3",)
+
+
 def test_a_baseline_whose_cases_are_gone_is_named_and_one_that_did_not_run_is_not(
     script: Script, run_once: Run, recorded: Path, option: str
 ) -> None:

@@ -73,6 +73,32 @@ def test_a_skill_no_worse_than_at_the_ref_needs_two_rounds(
     result.stdout.fnmatch_lines(["early stop: the verdicts were clear without 45 answers"])
 
 
+@pytest.mark.needs("git")
+def test_a_skill_no_worse_than_at_the_ref_may_hurt_all_the_same(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    pytester: pytest.Pytester,
+) -> None:
+    skill = write_skill(*(case | {"min_pass_rate": 0} for case in CASES)) / "SKILL.md"
+    commit_all(pytester.path)
+    skill.write_text(skill.read_text("utf-8") + "\nSay it in a sentence.\n", "utf-8")
+    loopback.answer = lambda received: "No idea." if "37" in received.system else "It is 37."
+
+    result = run_once(
+        f"--upskill-models={model}",
+        "--upskill-runs=5",
+        "--upskill-early-stop",
+        "--upskill-compare=main",
+        "skills",
+    )
+
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines(["billing on m: the skill hurts (*"])
+    assert len(loopback.requests) == 5 * 3 * len(CASES)
+
+
 @pytest.mark.parametrize(
     ("option", "why"),
     [

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -60,9 +60,9 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
     asked = trials(runs=5)
     looks: list[tuple[int, int]] = []
 
-    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int, _: Arm) -> bool:
+    def clear(counts: Mapping[Arm, Sequence[CaseCounts]], rounds: int, planned: int) -> bool:
         looks.append((rounds, planned))
-        assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
+        assert counts == {"without_skill": [CaseCounts(rounds, rounds, 0, rounds)] * 2}
         return rounds == 2
 
     done = asyncio.run(ask_all(Rounds(asked, clear), asked, runs=5))
@@ -75,8 +75,8 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
     asked = trials(cases=1, runs=2)
     seen: list[CaseCounts] = []
 
-    def clear(counts: Sequence[CaseCounts], _: int, __: int, ___: Arm) -> bool:
-        seen.extend(counts)
+    def clear(counts: Mapping[Arm, Sequence[CaseCounts]], _: int, __: int) -> bool:
+        seen.extend(counts["without_skill"])
         return True
 
     async def fail() -> Answer:

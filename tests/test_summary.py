@@ -1,12 +1,17 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pytest_upskill.gate import Gate
+from pytest_upskill.report.notes import notes
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply
+from tests.reporting import counted, trial
+from tests.reporting import run as a_run
 
 GREEN = {"id": "green", "input": QUESTION, "expected": {"contains": "37"}}
 HALF = {
@@ -265,3 +270,17 @@ def test_runs_without_a_usable_reply_are_missing_data(
     result.stdout.fnmatch_lines(
         ["  m * missing data *", "billing on m: no decision: missing data: 1 of 1 runs *"]
     )
+
+
+def test_a_case_that_passed_with_the_skill_as_it_was_is_not_said_to_tell_nothing() -> None:
+    measured = counted([(0, 0), (0, 0)])
+    old = trial("case-1", "old_skill", [a_run(), a_run()])
+    compared = replace(measured, trials=(*measured.trials, old))
+
+    before, after = (
+        list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=True))
+        for cell in (measured, compared)
+    )
+
+    assert any(line.endswith("never passes, so tells nothing: case-1, case-2") for line in before)
+    assert any(line.endswith("never passes, so tells nothing: case-2") for line in after)

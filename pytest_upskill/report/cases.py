@@ -71,10 +71,10 @@ class CaseLine:
             return "incomplete"
         if self.difference:
             return "better" if self.difference > 0 else "worse"
-        passes = self.counts.passes_with
-        if passes == 0:
+        rates = {trial.passes / len(trial.runs) for trial in self.trials if trial.runs}
+        if rates == {0.0}:
             return "never passes"
-        return "always passes" if passes == self.counts.runs_with else "same"
+        return "always passes" if rates == {1.0} else "same"
 
 
 ARM_NAMES: Mapping[Arm, str] = {

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from pytest_upskill import stats
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate
+from pytest_upskill.report.cases import case_lines
 from pytest_upskill.report.text import money, percent, points
 
 
@@ -47,17 +48,14 @@ def _remarks(gate: Gate) -> Iterator[str]:
 
 
 def _idle(cell: Cell) -> Iterator[str]:
-    """Name the cases whose runs came out alike in both arms: paid for, and of no weight."""
-    alike: dict[float, list[str]] = {0.0: [], 1.0: []}
-    for one, other in cell.pairs:
-        rate = other.passes / len(other.runs)
-        if rate == one.passes / len(one.runs) and rate in alike:
-            alike[rate].append(one.case)
-    if alike[1.0]:
-        cases = ", ".join(alike[1.0])
-        yield f"passes with and without the skill, so tells nothing: {cases}"
-    if alike[0.0]:
-        yield f"never passes, so tells nothing: {', '.join(alike[0.0])}"
+    """Name the cases whose runs came out alike in every arm: paid for, and of no weight."""
+    standing = {case.case: case.standing for case in case_lines(cell)}
+    for alike, why in (
+        ("always passes", "passes with and without the skill"),
+        ("never passes", "never passes"),
+    ):
+        if cases := [one.case for one, _ in cell.pairs if standing[one.case] == alike]:
+            yield f"{why}, so tells nothing: {', '.join(cases)}"
 
 
 def _are(runs: int) -> str:
