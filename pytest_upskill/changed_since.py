@@ -27,7 +27,7 @@ class ChangedSince:
         self._config = config
         self._ref = ref
         self._left_out: set[str] = set()
-        """Case files of unchanged skills."""
+        """Folders of unchanged skills."""
         self._nothing_left = False
 
     # First: what -k and -m leave out is not left out for being unchanged.
@@ -41,7 +41,7 @@ class ChangedSince:
             keep = not isinstance(item, TrialItem) or changed(item.trial.skill.case_file)
             (kept if keep else unchanged).append(item)
         if unchanged:
-            self._left_out = {str(item.path) for item in unchanged}
+            self._left_out = {str(skill_folder(item.path)) for item in unchanged}
             self._nothing_left = not kept
             self._config.hook.pytest_deselected(items=unchanged)
             items[:] = kept

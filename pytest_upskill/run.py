@@ -71,7 +71,7 @@ def start(config: pytest.Config) -> None:
     if settings.shard is not None:
         from pytest_upskill.shard import Shard
 
-        plugins.register(Shard(*settings.shard), "upskill-shard")
+        plugins.register(Shard(config, *settings.shard), "upskill-shard")
     if hasattr(config, "workerinput"):
         from pytest_upskill.xdist import HandedAnswers
 

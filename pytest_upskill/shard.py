@@ -4,41 +4,56 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable
+from typing import Any
 
 import pytest
 
 from pytest_upskill.items import TrialItem
+
+_KEY = "upskill_shard"
 
 
 class Shard:
     """Leaves the trials of other shares out of the run.
 
     Args:
+        config: Of this process.
         number: Which share, from 1.
         shards: How many there are.
     """
 
-    def __init__(self, number: int, shards: int) -> None:
+    def __init__(self, config: pytest.Config, number: int, shards: int) -> None:
+        self._config = config
+        self._left_out = False
         self._number = number
         self._shards = shards
 
     # First: a share is the same whatever -k or -m take from it.
     @pytest.hookimpl(tryfirst=True)
-    def pytest_collection_modifyitems(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> None:
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Deselect trials of other shares; what is no trial runs in every share."""
         trials = {item: _case(item) for item in items if isinstance(item, TrialItem)}
         mine = share(trials.values(), self._number, self._shards)
         others = [item for item, case in trials.items() if case not in mine]
         if others:
-            config.hook.pytest_deselected(items=others)
+            self._left_out = True
+            self._config.hook.pytest_deselected(items=others)
             left = set(others)
             items[:] = [item for item in items if item not in left]
 
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Hear from a worker whether other shares have something; all workers know the same."""
+        self._left_out |= bool(getattr(node, "workeroutput", {}).get(_KEY))
+
+    # First: what comes later prints the status.
+    @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let an empty share be green: there may be fewer cases than shares."""
-        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        """Let an empty share be green where others are not: cases may be fewer than shares."""
+        output = getattr(self._config, "workeroutput", None)
+        if output is not None:
+            output[_KEY] = self._left_out
+        elif self._left_out and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
 

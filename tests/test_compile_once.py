@@ -8,7 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from pytest_upskill.checks import Compile
+from pytest_upskill.checks import Compile, Sandboxed
+from pytest_upskill.checks import Run as RunCode
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.compile.memo import Memo
 from tests.compiling import SLOW, build, fenced
@@ -66,6 +67,34 @@ def test_closing_ends_a_build_undecided() -> None:
         compilers.close()
         with pytest.raises(CannotCompile, match="the session ended"):
             future.result(20)
+
+
+def test_closing_ends_a_test_run_undecided() -> None:
+    compilers = Compilers("limits")
+    check = RunCode(language="python", code="answer()")
+    slow = fenced("python", "import time\ndef answer():\n    time.sleep(60)\n")
+    assert compilers.level
+
+    with ThreadPoolExecutor(1) as pool:
+        future = pool.submit(compilers.decide, check, slow)
+        time.sleep(0.5)
+        compilers.close()
+        with pytest.raises(CannotCompile, match="the session ended"):
+            future.result(20)
+
+
+def test_a_sandbox_is_not_made_once_the_session_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    compilers = Compilers()
+    missing = compilers.missing
+
+    def close_meanwhile(check: Sandboxed) -> str | None:
+        compilers.close()
+        return missing(check)
+
+    monkeypatch.setattr(compilers, "missing", close_meanwhile)
+
+    with pytest.raises(CannotCompile, match="the session has ended"):
+        compilers.decide(Compile(language="python"), fenced("python", "x = 1"))
 
 
 def test_a_closed_session_builds_nothing(programs: list[str]) -> None:

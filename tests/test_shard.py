@@ -64,6 +64,16 @@ def test_a_share_without_a_trial_is_green(run: Run, write_skill: WriteSkill) -> 
     assert first.ret == second.ret == pytest.ExitCode.OK
 
 
+def test_a_share_of_nothing_at_all_is_as_red_as_a_run_of_nothing(
+    run: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.mkdir("skills")
+
+    result = run("--upskill-models=offline", "--upskill-shard=1/2", "skills")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
 def test_tests_that_are_no_trials_run_in_every_share(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:

@@ -33,6 +33,9 @@ from pytest_upskill.sandbox_levels import Level
 _C_FAMILY = frozenset({"c", "cpp", "cuda"})
 
 
+_ENDED = "the session has ended"
+
+
 class Compilers:
     """What builds and runs code on this machine, for one session; for use from any thread.
 
@@ -104,7 +107,7 @@ class Compilers:
             CannotCompile: The check stays undecided; the message is one line that says why.
         """
         if self._closed:
-            raise CannotCompile("the session has ended")
+            raise CannotCompile(_ENDED)
         if reason := self.missing(check) or _bad_options(check):
             raise CannotCompile(reason)
         language = self._languages[_spelling(check)]
@@ -187,7 +190,10 @@ class Compilers:
 
     def _confine(self) -> Sandbox:
         with self._lock:
-            self._sandbox = self._sandbox or Sandbox(self._wanted)
+            if self._sandbox is None:
+                if self._closed:
+                    raise CannotCompile(_ENDED)
+                self._sandbox = Sandbox(self._wanted)
             return self._sandbox
 
 

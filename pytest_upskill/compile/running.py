@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
-from pytest_upskill.compile.toolchain import Built, Sources
+from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources
 from pytest_upskill.sandbox import Limits, Outcome, Sandbox
 
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
@@ -44,7 +44,11 @@ class Ran:
     limits: Limits = LIMITS
 
     def described(self, program: str) -> Built:
-        """Make the result; ``program`` is what ran it, such as ``Python 3.13.1``."""
+        """Make the result; ``program`` is what ran it, such as ``Python 3.13.1``.
+
+        Raises:
+            CannotCompile: The session ended first.
+        """
         lines = [_in_answer(line) for line in self.outcome.output.splitlines() if line.strip()]
         passed = self.reached_end and self.outcome.succeeded
         message = "passes" if passed else self._why(lines)
@@ -56,6 +60,8 @@ class Ran:
 
     def _why(self, lines: Iterable[str]) -> str:
         match self.outcome.ended:
+            case "stopped":
+                raise CannotCompile("the session ended while the answer was being run")
             case "timeout":
                 return f"it takes more than {self.limits.wall_s:g} s"
             case "output":
