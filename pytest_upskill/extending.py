@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.checks import CheckError, CheckResult, Custom
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import clean
-from pytest_upskill.extensions import Extensions
+from pytest_upskill.extensions import Extensions, raised
 from pytest_upskill.languages import RUNNABLE
 from pytest_upskill.skill import Case
 
@@ -22,8 +22,20 @@ if TYPE_CHECKING:
 
 
 def languages_of(config: pytest.Config) -> tuple[Language, ...]:
-    """Collect the languages of plugins and of the rootdir's ``conftest.py``."""
-    found = config.hook.pytest_upskill_languages()
+    """Collect the languages of plugins and of the rootdir's ``conftest.py``.
+
+    Raises:
+        pytest.UsageError: A plugin's hook is broken.
+    """
+    hook = "the hook pytest_upskill_languages"
+    try:
+        found = config.hook.pytest_upskill_languages()
+    except Exception as error:  # noqa: BLE001  a plugin's
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: mend it there") from None
+    for languages in found:
+        if not isinstance(languages, (list, tuple)):
+            what = type(languages).__name__
+            raise pytest.UsageError(f"{hook} gave {what}: return a list of languages")
     return tuple(language for languages in found for language in languages)
 
 
@@ -66,6 +78,10 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
             )
         except CheckError as error:
             raise CheckError(clean(str(error))) from error
+        except (Exception, pytest.fail.Exception) as error:  # a plugin's
+            raise CheckError(
+                f"{check.name}: pytest_upskill_check raised {raised(error)}"
+            ) from error
         if isinstance(result, bool):
             said = "holds" if result else "does not hold"
             message = cut(f"{check.name} {check.value!r}: {said}", MAX_MESSAGE)

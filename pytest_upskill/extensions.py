@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from pytest_upskill.languages import LANGUAGES, RUNNABLE, canonical
+
+_CALLERS = frozenset({"concurrent", "pluggy", "pytest_upskill"})
 
 
 def _claims_nothing(name: str, value: object) -> bool:
@@ -36,3 +40,13 @@ class Extensions:
 
 NO_EXTENSIONS = Extensions()
 """No plugin adds anything."""
+
+
+def raised(error: BaseException) -> str:
+    """Write what a plugin's code raised, and where it was called, in one line."""
+    words = str(error).encode("utf-8", "replace").decode().split()
+    said = f"{type(error).__name__}: {' '.join(words)}"
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_globals.get("__name__", "").partition(".")[0] not in _CALLERS:
+            return f"{said} ({os.path.relpath(frame.f_code.co_filename)}:{line})"
+    return said

@@ -13,6 +13,7 @@ import pytest
 from pytest_upskill.answers import fetch_answers
 from pytest_upskill.asking import Host, Key, Resources
 from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.extensions import raised
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast
 from pytest_upskill.grade import Answer, sandboxed_of, statements_of
@@ -20,7 +21,7 @@ from pytest_upskill.models import Model
 from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
-from pytest_upskill.providers.given import GivenClient, raised
+from pytest_upskill.providers.given import GivenClient
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
 from pytest_upskill.settings import SETTINGS, Settings
 from pytest_upskill.stats import CaseCounts, early_gate, early_verdict, lift

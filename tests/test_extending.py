@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback
 
 PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
 
@@ -102,6 +104,77 @@ def test_a_check_may_return_a_bool_and_nothing_else(
     result = run_once("--upskill-models", "offline", "skills")
 
     result.assert_outcomes(**outcomes)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("1 / 0", "ZeroDivisionError: division by zero"),
+        ("assert name == 2", "AssertionError: *"),
+        ("pytest.fail('no')", "Failed: no"),
+    ],
+)
+def test_what_a_check_raises_is_told_in_one_line(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, said: str
+) -> None:
+    pytester.makeconftest(
+        "import pytest\n"
+        "def pytest_upskill_claim_check(name, value): return name == 'mine'\n"
+        f"def pytest_upskill_check(name, value, answer, case):\n    {does}\n"
+    )
+    write_skill(_case(mine=1))
+
+    result = run("--upskill-models", "offline", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines([f"mine: pytest_upskill_check raised {said} (conftest.py:4)"])
+    assert len(result.outlines) < 40
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("raise OSError('gone')", "raised OSError: gone (conftest.py:2): mend it there"),
+        ("return 5", "gave int: return a list of languages"),
+    ],
+)
+def test_a_hook_for_languages_that_is_broken_is_one_line(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, said: str
+) -> None:
+    pytester.makeconftest(f"def pytest_upskill_languages():\n    {does}\n")
+    write_skill()
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: the hook pytest_upskill_languages {said}"])
+
+
+def test_a_toolchain_that_raises_leaves_its_check_undecided(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, loopback: Loopback
+) -> None:
+    pytester.makeconftest(
+        """
+        from pytest_upskill.compile import Language
+
+        class Broken:
+            def missing(self, check):
+                return None
+
+            def build(self, sources, check, sandbox):
+                raise OSError("no such linker")
+
+        def pytest_upskill_languages():
+            return [Language(name="zig", toolchain=Broken())]
+        """
+    )
+    loopback.answer = lambda _: "```zig\nconst x = 37;\n```\n"
+    write_skill(_case(compile="zig"))
+
+    result = run_once("--upskill-models", f"m@{loopback.openai_url}", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["compile zig: raised OSError: no such linker (conftest.py:*)"])
 
 
 @pytest.mark.parametrize(

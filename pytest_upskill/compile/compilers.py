@@ -26,6 +26,7 @@ from pytest_upskill.compile.toolchain import (
     Toolchain,
 )
 from pytest_upskill.compile_options import check_arch, check_file, check_flags
+from pytest_upskill.extensions import raised
 from pytest_upskill.languages import canonical
 from pytest_upskill.sandbox import Sandbox, SandboxError
 from pytest_upskill.sandbox_levels import Level
@@ -151,6 +152,10 @@ class Compilers:
             return self._built.get((language.name, *_identity(check), units, headers), do)
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
+        except CannotCompile:
+            raise
+        except Exception as error:  # a plugin's toolchain or runner
+            raise CannotCompile(f"{check.name} {language.name}: raised {raised(error)}") from error
 
     def _build(
         self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
-import traceback
 from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
+from pytest_upskill.extensions import raised
 from pytest_upskill.providers import Client
-
-_CALLERS = frozenset({"pytest_upskill", "pluggy"})
 
 
 class GivenClient:
@@ -71,12 +68,3 @@ class GivenClient:
             raise ProviderError(
                 f"{self._name}: aclose() of its client raised {raised(error)}: no answer is lost"
             ) from error
-
-
-def raised(error: Exception) -> str:
-    """Write what a plugin's code raised, and where it was called, in one line."""
-    said = f"{type(error).__name__}: {' '.join(clean(str(error)).split())}"
-    for frame, line in traceback.walk_tb(error.__traceback__):
-        if frame.f_globals.get("__name__", "").partition(".")[0] not in _CALLERS:
-            return f"{said} ({os.path.relpath(frame.f_code.co_filename)}:{line})"
-    return said
