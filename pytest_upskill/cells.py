@@ -154,6 +154,36 @@ class Cell:
         return stats.lift_interval(self.counts)
 
     @cached_property
+    def pass_rate_bounds(self) -> tuple[float, float] | None:
+        """Pass rate with the skill, had all missing runs failed, and had all passed."""
+        if not self.missing and self.with_skill is not None:
+            return self.with_skill.pass_rate, self.with_skill.pass_rate
+        trials = [t for t in self.trials if t.arm == "with_skill" and (t.runs or t.errors)]
+        if not trials:
+            return None
+        low, high = (
+            float(sum(Fraction(*_with_missing(t, passing=each)) for t in trials) / len(trials))
+            for each in (False, True)
+        )
+        return low, high
+
+    @cached_property
+    def lift_bounds(self) -> tuple[float, float] | None:
+        """Lift, had all missing runs been against the skill, and had all been for it."""
+        low, high = (
+            stats.lift(
+                [
+                    stats.CaseCounts(
+                        *_with_missing(one, passing=each), *_with_missing(other, passing=not each)
+                    )
+                    for one, other in self._pairs
+                ]
+            )
+            for each in (False, True)
+        )
+        return None if low is None or high is None else (low, high)
+
+    @cached_property
     def verdict(self) -> CellVerdict:
         """What the runs say of the skill."""
         if self.missing_data:
@@ -238,6 +268,12 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,
         latency_s=average(lambda run: run.completion.latency_s),
     )
+
+
+def _with_missing(trial: TrialResult, *, passing: bool) -> tuple[int, int]:
+    """Count passes and runs as if the missing runs had all passed, or all failed."""
+    missing = len(trial.errors)
+    return trial.passes + missing * passing, len(trial.runs) + missing
 
 
 def _tokens(trial: TrialResult) -> list[float]:

@@ -20,6 +20,17 @@ class ComparedCase:
     id: str
     now: Tally
     then: Tally
+    missing_now: int = 0
+    missing_then: int = 0
+
+    def counts_if(self, *, worse: bool) -> stats.CaseCounts:
+        """Count the missing runs as failures now and passes then, or the other way round."""
+        return stats.CaseCounts(
+            self.now.passes + self.missing_now * (not worse),
+            self.now.runs + self.missing_now,
+            self.then.passes + self.missing_then * worse,
+            self.then.runs + self.missing_then,
+        )
 
     @property
     def counts(self) -> stats.CaseCounts:
@@ -53,6 +64,16 @@ class Comparison:
     def regressed(self) -> bool:
         """Whether the skill has become worse."""
         return self.dropped and not self.drift
+
+    def would_regress(self, *, worse: bool) -> bool:
+        """Tell whether it has, had the missing runs all been for the worse, or the better."""
+        if not any(case.missing_now or case.missing_then for case in self.cases):
+            return self.regressed
+        counts = [case.counts_if(worse=worse) for case in self.cases]
+        difference = stats.lift(counts)
+        drops = difference is not None and difference < 0
+        p = stats.regression_test(counts)
+        return drops and stats.significant(p, self.alpha) and not self.drift
 
     @property
     def sentence(self) -> str:
@@ -93,7 +114,8 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         if pair[0].case in recorded and _is_same(pair, recorded[pair[0].case])
     ]
     cases = tuple(
-        ComparedCase(id=case.id, now=tally(one), then=case.with_skill) for (one, _), case in same
+        ComparedCase(id=case.id, now=tally(one), then=case.with_skill, missing_now=len(one.errors))
+        for (one, _), case in same
     )
     return Comparison(
         then="baseline",
@@ -109,7 +131,13 @@ def against_ref(cell: Cell) -> Comparison:
     if cell.history:
         return Comparison(then=cell.ref, notes=(cell.history,))
     cases = tuple(
-        ComparedCase(id=one.case, now=tally(one), then=tally(other))
+        ComparedCase(
+            id=one.case,
+            now=tally(one),
+            then=tally(other),
+            missing_now=len(one.errors),
+            missing_then=len(other.errors),
+        )
         for one, other in cell.old_pairs
     )
     return Comparison(

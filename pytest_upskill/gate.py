@@ -54,6 +54,8 @@ class Gate:
     """One line that stands alone."""
     comparison: Comparison | None = None
     """With what the cell was before, where that was asked for."""
+    misses_data: bool = False
+    """Whether there is no decision because runs are missing."""
 
     @property
     def nodeid(self) -> str:
@@ -90,8 +92,16 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
     """Hold a cell against the thresholds; on part of its data there is no decision."""
     reason = undecidable(cell)
     if reason is not None:
-        return Gate(cell=cell, outcome="skipped", text=f"no decision: {reason}")
-    problems = "; ".join(_problems(cell, thresholds, comparison))
+        text = f"no decision: {reason}"
+        missing = cell.missing_data is not None
+        return Gate(cell=cell, outcome="skipped", text=text, misses_data=missing)
+    found = dict(_problems(cell, thresholds, comparison))
+    problems = "; ".join(problem for problem, sure in found.items() if sure)
+    if found and not problems:
+        whether = ", and whether ".join(found)
+        reason = f"missing data: on {_runs(cell.missing)} that came to nothing depends whether"
+        text = f"no decision: {reason} {whether}"
+        return Gate(cell=cell, outcome="skipped", text=text, misses_data=True)
     text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
     return Gate(
         cell=cell,
@@ -131,18 +141,33 @@ def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Compari
     return adjust([compared(cell) for cell in cells])
 
 
-def _problems(cell: Cell, thresholds: Thresholds, comparison: Comparison | None) -> Iterator[str]:
-    """Say what is under its threshold; the case file's ``gate`` comes before the options."""
-    if comparison is not None and comparison.regressed and "regression" in thresholds.fail_on:
-        yield f"regression: {comparison.sentence}"
-    rate, least = cell.with_skill, _either(cell.gate.min_pass_rate, thresholds.gate_min_pass_rate)
-    if rate is not None and least is not None and rate.pass_rate < least:
-        yield f"pass rate with the skill is under {100 * least:g}%"
+def _problems(
+    cell: Cell, thresholds: Thresholds, comparison: Comparison | None
+) -> Iterator[tuple[str, bool]]:
+    """Say what is or could be under its threshold; the case file's ``gate`` precedes the options.
+
+    Returns:
+        Each problem, and whether it stands whatever the missing runs had brought.
+    """
+    watched = comparison is not None and "regression" in thresholds.fail_on
+    if comparison is not None and watched and comparison.would_regress(worse=True):
+        yield f"regression: {comparison.sentence}", comparison.would_regress(worse=False)
+    least = _either(cell.gate.min_pass_rate, thresholds.gate_min_pass_rate)
+    if least is not None and cell.pass_rate_bounds is not None:
+        low, high = cell.pass_rate_bounds
+        if low < least:
+            yield f"pass rate with the skill is under {100 * least:g}%", high < least
     least = _either(cell.gate.min_lift, thresholds.gate_min_lift)
-    if cell.lift is not None and least is not None and cell.lift < least:
-        yield f"lift is under {100 * least:+g} points"
+    if least is not None and cell.lift_bounds is not None:
+        low, high = cell.lift_bounds
+        if low < least:
+            yield f"lift is under {100 * least:+g} points", high < least
     if cell.verdict.replace(" ", "-") in thresholds.fail_on:
-        yield _SAID[cell.verdict]
+        yield _SAID[cell.verdict], True
+
+
+def _runs(count: int) -> str:
+    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _either(of_file: float | None, of_options: float | None) -> float | None:

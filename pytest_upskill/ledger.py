@@ -82,7 +82,9 @@ class Ledger:
     def _misses_data(self) -> bool:
         if self._unmeasured or self._config.stash[RESOURCES].budget.stopped:
             return True
-        return any(cell.missing_data for cell in self.cells)
+        return any(gate.misses_data for gate in self.gates) or any(
+            cell.missing_data for cell in self.cells
+        )
 
     # Last, so innermost: the gates come before the terminal closes its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -173,7 +173,6 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
     )
 
 
-@pytest.mark.parametrize("option", [COMPARE, UPDATE])
 def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
     baseline = baseline_of(counted([(5, 0), (5, 0), (5, 0)]))
     errors = tuple(
@@ -188,6 +187,7 @@ def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
     assert comparison.notes == ("not compared, without a run in both arms now: case-2, case-3",)
 
 
+@pytest.mark.parametrize("option", [COMPARE, UPDATE])
 def test_a_baseline_whose_cases_are_gone_is_named_and_one_that_did_not_run_is_not(
     script: Script, run_once: Run, recorded: Path, option: str
 ) -> None:

@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.gate import NOT_MEASURED, decide, decide_all
+from pytest_upskill.report.merge import Limits
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
+from tests.reporting import counted
 
 META = "skills/billing/skill_meta.json"
 LIFTED = {"id": "lifted", "input": QUESTION, "expected": {"contains": "37"}}
@@ -55,6 +59,79 @@ def test_a_red_gate_says_threshold_and_figures_in_one_line(
         "lift +50 points [-56, +95])"
     )
     result.stdout.no_fnmatch_line("*Traceback*")
+
+
+@pytest.mark.parametrize(
+    ("errors", "least", "outcome"),
+    [
+        (0, 0.8, "passed"),
+        (0, 0.81, "failed"),
+        (1, 0.6, "passed"),
+        (1, 0.7, "skipped"),
+        (1, 0.85, "failed"),
+    ],
+)
+def test_a_threshold_that_missing_runs_could_have_met_or_missed_is_not_decided(
+    errors: int, least: float, outcome: str
+) -> None:
+    cell = counted([(4, 0)] * 5)
+    lost = tuple(
+        replace(trial, runs=trial.runs[errors:], errors=("no reply",) * errors)
+        if trial.arm == "with_skill"
+        else trial
+        for trial in cell.trials
+    )
+    limits = Limits(gate_min_pass_rate=least, gate_min_lift=None, fail_on=frozenset())
+    lifts = replace(limits, gate_min_pass_rate=None, gate_min_lift=least)
+
+    gates = [decide(replace(cell, trials=lost), each) for each in (limits, lifts)]
+
+    assert [gate.outcome for gate in gates] == [outcome, outcome]
+    assert [gate.misses_data for gate in gates] == [outcome == "skipped"] * 2
+
+
+def test_a_regression_that_missing_runs_could_have_been_is_not_decided() -> None:
+    then = counted([(5, 0)] * 5)
+    old = tuple(
+        replace(trial, arm="old_skill") for trial in then.trials if trial.arm == "with_skill"
+    )
+    now = tuple(
+        replace(trial, runs=trial.runs[1:], errors=("no reply",))
+        if trial.arm == "with_skill"
+        else trial
+        for trial in then.trials
+    )
+    cell = replace(then, trials=now + old, planned=15, ref="main")
+    limits = Limits(gate_min_pass_rate=None, gate_min_lift=None, fail_on=frozenset({"regression"}))
+
+    (gate,) = decide_all([cell], limits, None)
+    (whole,) = decide_all([replace(cell, trials=then.trials + old)], limits, None)
+
+    assert (gate.outcome, gate.misses_data) == ("skipped", True)
+    assert "on 5 runs that came to nothing depends whether regression: " in gate.text
+    assert whole.outcome == "passed"
+
+
+def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
+    run: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill(LIFTED | {"min_pass_rate": 0})
+
+    def lose_one_in_six(received: Received) -> Reply:
+        if not received.system:
+            return Reply(text="no idea")
+        lost = sum("37" in each.system for each in loopback.requests) == 1
+        return Reply(status=400) if lost else Reply(text="37")
+
+    loopback.answer = lose_one_in_six
+    model = f"--upskill-models=m@{loopback.openai_url}"
+
+    result = run(model, "--upskill-runs=6", "--upskill-min-pass-rate=0.9", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["billing on m: no decision: missing data: on 1 run that came to nothing depends whether *"]
+    )
 
 
 @pytest.mark.parametrize(("least", "red"), [(0.5, False), (0.6, True)])
