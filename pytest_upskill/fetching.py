@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import pytest
 
@@ -95,14 +96,14 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
 
 
 def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
-    """Stop fetching; a client that would not close has spoilt nothing, and is only told."""
+    """Stop fetching; a client that would not close has spoilt nothing, and is told of at the end."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
         fetcher.stop()
     except* Exception as unclosed:  # noqa: BLE001  an SDK's or a plugin's
         for error in unclosed.exceptions:
             if reporter is not None:
-                reporter.write_line(f"upskill: {error}", yellow=True)
+                config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
 
 
 def _is_clear(against: Mapping[Arm, Sequence[CaseCounts]], done: int, planned: int) -> bool:

@@ -72,6 +72,7 @@ class LintItem(pytest.Item):
         """Say in which line what will not be measured, which may be as it is meant."""
         if self.path.name == "SKILL.md":
             yield 1, f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
+        yield from ((case.line, f"{case.id}: {case.skip}") for case in skill.cases if case.skip)
         if value_of(self.config, "models"):
             labels = [model.label for model in models_of(self.config)]
             for case in skill.cases:

@@ -125,3 +125,42 @@ def test_a_link_out_of_the_skill_is_not_followed(folder: Path) -> None:
 
     assert "secret" not in bundle.text
     assert "leads out of the skill's folder" in bundle.warnings[0].what
+
+
+@pytest.mark.parametrize("link", ["[a](references/my%20file.md)", "[a](<references/my file.md>)"])
+def test_a_link_to_a_name_with_a_space_is_followed(folder: Path, link: str) -> None:
+    (folder / "references" / "my file.md").write_text("Mine.\n", "utf-8")
+
+    assert names(folder, f"See {link}.\n") == ["references/my file.md"]
+
+
+def test_a_link_to_a_file_that_is_not_there_is_told(folder: Path) -> None:
+    body = "Go.\n\nSee [a](refrences/api.md), [b](references/api.md) and [c](<no such.md#x>).\n"
+
+    bundle = bundled(folder, body)
+
+    assert [(each.line, each.what) for each in bundle.warnings] == [
+        (7, "left out of the context: 'refrences/api.md' is not in the skill's folder"),
+        (7, "left out of the context: 'no such.md' is not in the skill's folder"),
+    ]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "```markdown\n[a](no/such.md)\n```\n",
+        "Write `[a](no/such.md)`.\n",
+        "[a](https://example.com/b.md), [b](#part), [c](/etc/d.md), [d](mailto:x@y.md), [e](docs/)",
+        "[a](//[/b.md)",
+    ],
+)
+def test_an_example_and_a_link_to_elsewhere_are_no_missing_files(folder: Path, body: str) -> None:
+    assert bundled(folder, body).warnings == ()
+
+
+def test_a_text_in_another_encoding_is_told(folder: Path) -> None:
+    (folder / "references" / "old.md").write_bytes(b"caf\xe9\n")
+
+    (warning,) = bundled(folder, "See references/old.md.\n").warnings
+
+    assert warning.what.startswith("left out of the context: 'references/old.md' is no UTF-8 text")

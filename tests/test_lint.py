@@ -188,6 +188,27 @@ def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
     assert len(told) == warnings
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"promt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]},
+        {"prompt": QUESTION, "asertions": [{"type": "contains", "value": "37"}]},
+        {"prompt": QUESTION, "assertions": [{"type": "contans", "value": "37"}]},
+    ],
+    ids=["promt", "asertions", "contans"],
+)
+def test_a_case_that_will_be_skipped_is_a_warning(
+    run: Run, write_skill: WriteSkill, entry: dict[str, Any]
+) -> None:
+    folder = write_skill()
+    (folder / "skill_meta.json").unlink()
+    (folder / "evals.json").write_text(json.dumps([entry]), "utf-8")
+
+    result = run(*LINT, "-W", "default")
+
+    result.assert_outcomes(passed=1, warnings=1)
+
+
 def test_who_wants_no_warnings_has_each_as_a_failure_of_one_line(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

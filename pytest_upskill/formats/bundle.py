@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from pytest_upskill.formats.problems import Problem
 from pytest_upskill.formats.skill_files import (
@@ -21,6 +22,9 @@ from pytest_upskill.formats.skill_md import SkillText
 _SUFFIX = re.compile(r"\.\w")
 # A path from the skill's folder: not the end of a URL, and not a word of a sentence.
 _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
+_LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
+_TEXT = frozenset({".md", ".txt"})
+"""What is meant to be read, whatever is in it."""
 _ANSWERS = re.compile(r"SKILL\.md|skill_meta\.json|evals?(/|\.)|(tests|benchmark)/evals\.")
 """What is in context already, and what no model may see."""
 
@@ -30,7 +34,7 @@ class Bundle:
     """Files that go into the context behind the ``SKILL.md``."""
 
     text: str
-    """The ``SKILL.md``, and behind it every file between two tags, in the order of their names."""
+    """The ``SKILL.md``, and behind it every file between two tags, in the order of mention."""
     warnings: tuple[Problem, ...]
     """Files that are named and left out."""
 
@@ -51,7 +55,9 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
     for name, at in _named(folder, skill.text, skill.body_at):
         try:
             content = read_file(folder, folder / name, shown=name)
-        except BinaryError:
+        except BinaryError as error:
+            if PurePosixPath(name).suffix in _TEXT:
+                warnings.append(_left_out(skill.text, at, str(error)))
             continue
         except Unreadable as error:
             warnings.append(_left_out(skill.text, at, str(error)))
@@ -62,6 +68,9 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
             warnings.append(_left_out(skill.text, at, what))
             break
         parts.append(f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>')
+    for name, at in _missing_links(folder, skill):
+        what = f"{name!r} is not in the skill's folder"
+        warnings.append(_left_out(skill.text, at, what))
     text = skill.text.rstrip() + "".join(parts) if parts else skill.text
     return Bundle(text=text, warnings=tuple(warnings))
 
@@ -100,9 +109,51 @@ def _readable(folder: Path, name: str) -> str:
 
 def _named(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
     """Find the names of files that are there, each once, with the offset of its first mention."""
-    for name, at in _mentions(text, body_at):
+    found: dict[str, int] = {}
+    for name, at in chain(_mentions(text, body_at), _links(text, body_at)):
         if not _ANSWERS.match(name) and (folder / name).is_file():
-            yield name, at
+            found[name] = min(at, found.get(name, at))
+    yield from sorted(found.items(), key=lambda each: each[1])
+
+
+def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
+    """Find the links to files that are not there, each with the offset of its first mention."""
+    text, start = skill.text, skill.body_at
+    missing = {
+        name: at
+        for name, at in reversed([*_links(text, start)])
+        if PurePosixPath(name).suffix and not (folder / name).exists()
+    }
+    if not missing:
+        return
+    # Only here: what stands in code is an example of a link, and slow to tell.
+    from markdown_it import MarkdownIt
+
+    blocks = MarkdownIt("commonmark").parse(text[start:])
+    inline = chain.from_iterable(block.children or () for block in blocks)
+    linked = {_local(str(token.attrGet("href") or "")) for token in inline}
+    yield from sorted(
+        (each for each in missing.items() if each[0] in linked), key=lambda each: each[1]
+    )
+
+
+def _links(text: str, start: int) -> Iterator[tuple[str, int]]:
+    """Find what could be links to files, as paths, with the offsets of their targets."""
+    for match in _LINK.finditer(text, start):
+        kind = match.lastgroup or ""
+        if name := _local(match[kind]):
+            yield name, match.start(kind)
+
+
+def _local(link: str) -> str | None:
+    """Read the target of a link as a path from the skill's folder, None where it is none."""
+    try:
+        url = urlsplit(link)
+    except ValueError:
+        return None
+    if url.scheme or url.netloc or not url.path or url.path.startswith("/"):
+        return None
+    return PurePosixPath(unquote(url.path)).as_posix()
 
 
 def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
