@@ -96,7 +96,7 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
 
 
 def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
-    """Stop fetching; a client that would not close has spoilt nothing, and is told of at the end."""
+    """Stop fetching; a client that would not close spoilt nothing, and is told of at the end."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
         fetcher.stop()
@@ -132,7 +132,7 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             found[model] = Host(
                 name=model.resolved,
                 url="",
-                open=_given(client, model),
+                open=_given(client, model, config.stash[SETTINGS].timeout),
                 # Under the name of a vendor's model its answers could pass for the vendor's.
                 recorded=model.provider not in _BUILT_IN,
                 given=True,
@@ -190,8 +190,8 @@ def _opener(model: Model, endpoint: Endpoint, settings: Settings) -> Callable[[]
     return open_client
 
 
-def _given(client: Client, model: Model) -> Callable[[], Client]:
-    return lambda: GivenClient(client, model.resolved)
+def _given(client: Client, model: Model, timeout: float) -> Callable[[], Client]:
+    return lambda: GivenClient(client, model.resolved, timeout=timeout)
 
 
 def _problems(

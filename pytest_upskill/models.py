@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import get_close_matches
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
@@ -174,10 +175,12 @@ def _resolve(
     # The spelling of huggingface/upskill and fast-agent: provider.model
     if dot and tail and head.lower() in _PROVIDERS:
         return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
-    return _guess(name, default_base_url)
+    return _guess(name, default_base_url, ["offline", *aliases])
 
 
-def _guess(name: str, default_base_url: str | None) -> tuple[str, str, str | None]:
+def _guess(
+    name: str, default_base_url: str | None, known: Sequence[str]
+) -> tuple[str, str, str | None]:
     """Tell the provider of a bare name by the vendors' own naming."""
     if name.startswith("claude-"):
         return "anthropic", name, None
@@ -194,6 +197,8 @@ def _guess(name: str, default_base_url: str | None) -> tuple[str, str, str | Non
         hint = f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
     elif "@" in name:
         hint = "; a base URL begins with http:// or https://"
+    elif close := get_close_matches(name.lower(), known, n=1):
+        hint = f" (did you mean {close[0]!r}?)"
     raise ModelError(
         f"cannot tell the provider of model {name!r}: write provider:model or model@base_url{hint}"
     )

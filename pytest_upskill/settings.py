@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 import pytest
 
@@ -16,8 +16,6 @@ from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox_levels import LEVELS, Level
-
-C = TypeVar("C", bound=str)
 
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(

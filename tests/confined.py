@@ -24,7 +24,16 @@ def _working_levels() -> Iterator[Level]:
 
 
 LEVELS = list(_working_levels())
-every_level = pytest.mark.parametrize("level", LEVELS)
+every_level = pytest.mark.parametrize(
+    "level",
+    [
+        pytest.param(
+            level,
+            marks=pytest.mark.skipif(level not in LEVELS, reason=f"no {level} on this machine"),
+        )
+        for level in ("bwrap", "landlock", "limits")
+    ],
+)
 
 
 def shell(level: Level, script: str, *arguments: str, limits: Limits | None = None) -> Outcome:

@@ -63,12 +63,17 @@ def test_what_a_page_shows_in_a_terminal_is_what_happens(page: Path, folder: Pat
                 _run(command, folder)
 
 
-@every_page
-def test_the_workflows_on_a_page_run_commands_that_work(page: Path, folder: Path) -> None:
-    for fence in fences(page):
-        if fence.language == "yaml":
-            for line in _run_lines(yaml.safe_load(fence.text)):
-                _run(Command(text=line, shown=()), folder)
+def test_the_readmes_workflow_runs_commands_that_work(folder: Path) -> None:
+    (workflow,) = (fence for fence in fences(README) if fence.language == "yaml")
+
+    for line in _run_lines(yaml.safe_load(workflow.text)):
+        _run(Command(text=line, shown=()), folder)
+
+
+def test_no_other_page_shows_a_workflow_that_nobody_runs() -> None:
+    shown = [page for page in PAGES if any(each.language == "yaml" for each in fences(page))]
+
+    assert shown == [README]
 
 
 @every_page

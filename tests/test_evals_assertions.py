@@ -116,6 +116,8 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: says nothing under a key that is known: add 'text'"),
         ({"name": "short", "check": "word_count <= 200"},
          "assertions: 'word_count <= 200' is a formula: nothing here can work it out"),
+        ("word_count <= 200",
+         "assertions: 'word_count <= 200' is a formula: nothing here can work it out"),
         ("exit_status:completed", "assertions: exit_status: a single answer runs nothing"),
         ("evidence_contains:hi",
          "assertions: evidence_contains: no such type of assertion is known"),

@@ -9,6 +9,7 @@ from pytest_upskill.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 
 CLIENT = """
+    import asyncio
     from pytest_upskill.completion import Completion, ProviderError
 
     class Parrot:
@@ -18,6 +19,8 @@ CLIENT = """
         async def complete(self, request):
             if self.name == "mute":
                 raise ProviderError("parrot: it does not speak")
+            if self.name == "asleep":
+                await asyncio.sleep(60)
             if self.name == "clumsy":
                 raise ValueError("a bug\\nin two lines")
             if self.name == "terse":
@@ -105,7 +108,7 @@ def test_a_plugin_leaves_other_models_to_others(run: Run, write_skill: WriteSkil
         ("mute", "parrot: it does not speak"),
         (
             "clumsy",
-            "parrot:clumsy: complete() of its client raised ValueError: a bug *(conftest.py:11)",
+            "parrot:clumsy: complete() of its client raised ValueError: a bug *(conftest.py:14)",
         ),
         ("terse", "parrot:terse: complete() of its client gave str: return a Completion"),
         (
@@ -139,7 +142,7 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
     result.assert_outcomes(passed=6)
     assert result.outlines[-1] == (
         "upskill: parrot:clinging: aclose() of its client raised ValueError: it stays "
-        "(conftest.py:25): no answer is lost"
+        "(conftest.py:28): no answer is lost"
     )
     assert (pytester.path / "closed.txt").read_text() == "closed\n"
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -148,7 +151,7 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:32): mend it there"),
+        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:35): mend it there"),
         ("stuffed", "gave object, which has no complete and no aclose: return a client or None"),
     ],
 )
@@ -164,3 +167,14 @@ def test_a_broken_hook_is_refused_in_one_line(
         f"ERROR: parrot:{name}: the hook pytest_upskill_make_client {problem}"
     ]
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
+def test_a_client_that_does_not_answer_in_time_is_missing_data(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", "parrot:asleep", "--upskill-timeout=1", "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["parrot:asleep: no reply within 1 s (--upskill-timeout) (*)"])

@@ -61,6 +61,11 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("", "bad model '': write [label=][provider:]model[@base_url]"),
         ("a b", "bad model 'a b': write [label=][provider:]model[@base_url]"),
         ("mystery", "cannot tell the provider of model 'mystery': write provider:model or "),
+        (
+            "hiku",
+            "cannot tell the provider of model 'hiku': write provider:model or model@base_url (did",
+        ),
+        ("ofline", "cannot tell the provider of model 'ofline': write provider:model or model@bas"),
         ("openai/gpt-6-luna", "cannot tell the provider of model 'openai/gpt-6-luna': write "),
         ("openai:", "bad model 'openai:': no model name after 'openai:'"),
         ("@http://h/v1", "bad model '@http://h/v1': no model name before the '@'"),

@@ -3,7 +3,7 @@
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run, Sandboxed
 from pytest_upskill.checks.custom import Custom
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.checks.patterns import MAX_TEXT, NotRegex, Regex, compile_pattern
+from pytest_upskill.checks.patterns import NotRegex, Regex, compile_pattern
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 from pytest_upskill.checks.structure import Holds, JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains
@@ -12,7 +12,6 @@ AnyCheck = Check | Sandboxed | Judge | Custom
 """What a case can expect: decided by the text alone, by a program, by a model, by a plugin."""
 
 __all__ = [
-    "MAX_TEXT",
     "AnyCheck",
     "AtMost",
     "Check",

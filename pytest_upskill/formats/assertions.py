@@ -84,17 +84,16 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
 
 def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
     """Make statements for a judge; blank ones say nothing."""
-    return [Judge(statement=prefix + text.strip()) for text in texts if text.strip()]
+    said = [text.strip() for text in texts if text.strip()]
+    if formula := next(filter(_FORMULA.fullmatch, said), None):
+        raise Unsupported(f"{formula!r} is a formula: nothing here can work it out")
+    return [Judge(statement=prefix + text) for text in said]
 
 
 def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Tell the text of the first of ``keys`` that says something."""
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
-    if not isinstance(value, str):
-        return ""
-    if _FORMULA.fullmatch(value.strip()):
-        raise Unsupported(f"{value.strip()!r} is a formula: nothing here can work it out")
-    return value
+    return value if isinstance(value, str) else ""
 
 
 def _words(assertion: Mapping[str, Any]) -> str:

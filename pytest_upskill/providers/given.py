@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
@@ -17,11 +18,13 @@ class GivenClient:
     Args:
         client: The plugin's.
         name: What to call it.
+        timeout: Seconds one request may take.
     """
 
-    def __init__(self, client: Client, name: str) -> None:
+    def __init__(self, client: Client, name: str, *, timeout: float) -> None:
         self._client = client
         self._name = name
+        self._timeout = timeout
         self._valid = TypeAdapter(Completion)
 
     async def complete(self, request: Request) -> Completion:
@@ -30,12 +33,17 @@ class GivenClient:
         Raises:
             ProviderError: There is no usable reply, or the client is broken.
         """
+        limit = asyncio.timeout(self._timeout)
         try:
-            completion: object = await self._client.complete(request)
+            async with limit:
+                completion: object = await self._client.complete(request)
         except ProviderError as error:
             error.args = (clean(str(error)),)
             raise
         except Exception as error:  # whatever a plugin's code raises
+            if limit.expired():
+                silent = f"no reply within {self._timeout:g} s (--upskill-timeout)"
+                raise ProviderError(f"{self._name}: {silent}", retryable=True) from None
             raise ProviderError(
                 f"{self._name}: complete() of its client raised {raised(error)}"
             ) from error
