@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Literal
 
 from pytest_upskill.cells import Cell, CellVerdict
 from pytest_upskill.report.text import cell_sentence
-from pytest_upskill.settings import FailOn
+from pytest_upskill.thresholds import Thresholds
 
 if TYPE_CHECKING:
     from pytest_upskill.baseline import Baselines
@@ -23,25 +23,6 @@ _SAID: Mapping[CellVerdict, str] = {
 
 NOT_MEASURED = 75
 """Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
-
-
-class Thresholds(Protocol):
-    """What a cell is held against."""
-
-    @property
-    def gate_min_pass_rate(self) -> float | None:
-        """Least pass rate with the skill."""
-        ...
-
-    @property
-    def gate_min_lift(self) -> float | None:
-        """Least lift."""
-        ...
-
-    @property
-    def fail_on(self) -> frozenset[FailOn]:
-        """What makes a cell red."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,12 +133,12 @@ def _problems(
     watched = comparison is not None and "regression" in thresholds.fail_on
     if comparison is not None and watched and comparison.would_regress(worse=True):
         yield f"regression: {comparison.sentence}", comparison.would_regress(worse=False)
-    least = _either(cell.gate.min_pass_rate, thresholds.gate_min_pass_rate)
+    least = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
         if low < least:
             yield f"pass rate with the skill is under {100 * least:g}%", high < least
-    least = _either(cell.gate.min_lift, thresholds.gate_min_lift)
+    least = _either(cell.gate.min_lift, thresholds.min_lift)
     if least is not None and cell.lift_bounds is not None:
         low, high = cell.lift_bounds
         if low < least:

@@ -135,7 +135,7 @@ class Ledger:
             text = "no decision: sharded: merge the reports"
             return [Gate(cell=cell, outcome="skipped", text=text) for cell in self.cells]
         compared = self._baselines if self._settings.compare == "baseline" else None
-        return decide_all(self.cells, self._settings, compared)
+        return decide_all(self.cells, self._settings.thresholds, compared)
 
     def _orphans(self) -> Iterator[str]:
         """Name the baselines of skills that are gone; what did not run now may well be there."""

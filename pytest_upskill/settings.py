@@ -16,6 +16,7 @@ from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.sandbox_levels import LEVELS, Level
+from pytest_upskill.thresholds import FAIL_ON, FailOn, Thresholds
 
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(
@@ -38,8 +39,6 @@ REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 Mirror = Literal["datadog", "codecov"]
 MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
 
-FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs"]
-FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 DEFAULT_CACHE = ".upskill/cache"
 
@@ -58,12 +57,8 @@ class Settings:
     """Repeats of each trial."""
     min_pass_rate: float
     """Share of a trial's runs that must pass where the case file does not say."""
-    gate_min_pass_rate: float | None
-    """Pass rate with the skill under which a cell is red; None for no such threshold."""
-    gate_min_lift: float | None
-    """Lift under which a cell is red; None for no such threshold."""
-    fail_on: frozenset[FailOn]
-    """What makes a cell red."""
+    thresholds: Thresholds
+    """What the gate of a cell goes by."""
     compare: str | None
     """What a regression is measured against: ``baseline``, or a git ref."""
     changed_since: str | None
@@ -117,9 +112,11 @@ class Settings:
             judge=_judge(config),
             runs=positive(config, "runs", 1),
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
-            gate_min_pass_rate=min_pass_rate,
-            gate_min_lift=rate(config, "min_lift", low=-1.0),
-            fail_on=_fail_on(config),
+            thresholds=Thresholds(
+                min_pass_rate=min_pass_rate,
+                min_lift=rate(config, "min_lift", low=-1.0),
+                fail_on=_fail_on(config),
+            ),
             compare=_ref(config, "compare", other="baseline"),
             changed_since=_ref(config, "changed_since"),
             baseline_update=bool(config.getoption("upskill_baseline_update")),

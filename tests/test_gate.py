@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from pytest_upskill.gate import NOT_MEASURED, decide, decide_all
-from pytest_upskill.report.merge import Limits
+from pytest_upskill.thresholds import Thresholds
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted
@@ -81,8 +81,8 @@ def test_a_threshold_that_missing_runs_could_have_met_or_missed_is_not_decided(
         else trial
         for trial in cell.trials
     )
-    limits = Limits(gate_min_pass_rate=least, gate_min_lift=None, fail_on=frozenset())
-    lifts = replace(limits, gate_min_pass_rate=None, gate_min_lift=least)
+    limits = Thresholds(min_pass_rate=least, min_lift=None, fail_on=frozenset())
+    lifts = replace(limits, min_pass_rate=None, min_lift=least)
 
     gates = [decide(replace(cell, trials=lost), each) for each in (limits, lifts)]
 
@@ -102,7 +102,7 @@ def test_a_regression_that_missing_runs_could_have_been_is_not_decided() -> None
         for trial in then.trials
     )
     cell = replace(then, trials=now + old, planned=15, ref="main")
-    limits = Limits(gate_min_pass_rate=None, gate_min_lift=None, fail_on=frozenset({"regression"}))
+    limits = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"regression"}))
 
     (gate,) = decide_all([cell], limits, None)
     (whole,) = decide_all([replace(cell, trials=then.trials + old)], limits, None)

@@ -161,6 +161,12 @@ def test_own_aliases_override() -> None:
     )
 
 
+@pytest.mark.parametrize(("written", "meant"), [("hiku", "haiku"), ("ofline", "offline")])
+def test_a_misspelt_name_is_told_with_what_was_meant(written: str, meant: str) -> None:
+    with pytest.raises(ModelError, match=rf"model@base_url \(did you mean '{meant}'\?\)$"):
+        parse_model(written)
+
+
 def test_an_own_alias_is_not_taken_for_a_model_of_anthropics() -> None:
     aliases = {"haiku": f"generic:claude-haiku@{LOCAL}", "quick": "anthropic:claude-haiku-5-5"}
 

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 
 from pytest_upskill.gate import decide
-from pytest_upskill.report.merge import Limits
 from pytest_upskill.report.phrases import matrix_parts
 from pytest_upskill.report.table import table
 from pytest_upskill.report.text import percent, points
+from pytest_upskill.thresholds import Thresholds
 from tests.reporting import cell, counted, run, trial
 
-NONE = Limits(gate_min_pass_rate=None, gate_min_lift=None, fail_on=frozenset())
+NONE = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset())
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ def test_a_rate_hides_no_failure_and_no_pass(rate: float, text: str) -> None:
 def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) -> None:
     measured = counted([(each, 0) for each in passes], of=10)
 
-    gate = decide(measured, replace(NONE, gate_min_pass_rate=least))
+    gate = decide(measured, replace(NONE, min_pass_rate=least))
 
     assert gate.outcome == "passed"
 
@@ -47,11 +47,11 @@ def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) ->
 @pytest.mark.parametrize(
     ("limits", "said"),
     [
-        (replace(NONE, gate_min_lift=0.204), "lift is under +20.4 points ("),
-        (replace(NONE, gate_min_pass_rate=0.999), "pass rate with the skill is under 99.9% ("),
+        (replace(NONE, min_lift=0.204), "lift is under +20.4 points ("),
+        (replace(NONE, min_pass_rate=0.999), "pass rate with the skill is under 99.9% ("),
     ],
 )
-def test_a_threshold_is_told_as_it_was_set(limits: Limits, said: str) -> None:
+def test_a_threshold_is_told_as_it_was_set(limits: Thresholds, said: str) -> None:
     gate = decide(counted([(2, 1)], of=5), limits)
 
     assert said in gate.text

@@ -17,7 +17,7 @@ from pytest_upskill.report.actions import tell_actions
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.formats import write
 from pytest_upskill.report.json_report import ReportError, generate_schema, read_json
-from pytest_upskill.report.merge import Limits, merge
+from pytest_upskill.report.merge import merge
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.outcome import (
     Outcome,
@@ -30,7 +30,8 @@ from pytest_upskill.report.outcome import (
 from pytest_upskill.report.phrases import headline
 from pytest_upskill.report.table import table
 from pytest_upskill.report.text import safe
-from pytest_upskill.settings import FAIL_ON, REPORTS, FailOn
+from pytest_upskill.settings import REPORTS
+from pytest_upskill.thresholds import FAIL_ON, FailOn, Thresholds
 
 PASSED, UNUSABLE = 0, 4
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
@@ -113,8 +114,8 @@ def _merged(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
-    limits = _limits(options, reports)
-    return merge(reports, limits, _baselines(options.baselines, reports, limits))
+    thresholds = _thresholds(options, reports)
+    return merge(reports, thresholds, _baselines(options.baselines, reports, thresholds))
 
 
 def _read(file: Path) -> Report:
@@ -124,7 +125,7 @@ def _read(file: Path) -> Report:
         raise ReportError(f"{file}: {error}") from None
 
 
-def _limits(options: argparse.Namespace, reports: Mapping[str, Report]) -> Limits:
+def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> Thresholds:
     """Take the thresholds given, else those that the runs had."""
     fail_on = options.fail_on
     if fail_on is None:
@@ -136,9 +137,9 @@ def _limits(options: argparse.Namespace, reports: Mapping[str, Report]) -> Limit
         # Other tools write a whole number without its point.
         return float(had) if isinstance(had, (int, float)) else None
 
-    return Limits(
-        gate_min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
-        gate_min_lift=rate(options.min_lift, "min_lift", "--min-lift"),
+    return Thresholds(
+        min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
+        min_lift=rate(options.min_lift, "min_lift", "--min-lift"),
         fail_on=fail_on,
     )
 
@@ -153,12 +154,12 @@ def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
 
 
 def _baselines(
-    folder: Path | None, reports: Mapping[str, Report], limits: Limits
+    folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
 ) -> Baselines | None:
     """Read what the cells are held against, and refuse to forget it where the runs were."""
     if folder is None:
         compared = (each.options.get("compare") for r in reports.values() for each in r.sessions)
-        if "regression" in limits.fail_on and "baseline" in compared:
+        if "regression" in thresholds.fail_on and "baseline" in compared:
             raise ReportError(
                 "the runs were compared with baselines: say --baselines .upskill/baselines, "
                 "or with --fail-on what else is to fail"

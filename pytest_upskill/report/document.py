@@ -99,9 +99,9 @@ def report_of(
         models={model.label: model.resolved for model in settings.models},
         options={
             "runs": settings.runs,
-            "min_pass_rate": settings.gate_min_pass_rate,
-            "min_lift": settings.gate_min_lift,
-            "fail_on": sorted(settings.fail_on),
+            "min_pass_rate": settings.thresholds.min_pass_rate,
+            "min_lift": settings.thresholds.min_lift,
+            "fail_on": sorted(settings.thresholds.fail_on),
             "max_tokens": settings.max_tokens,
             "compare": settings.compare,
             "judge": settings.judge.resolved if settings.judge else None,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain
 
 from pytest_upskill.baseline import Baselines
@@ -13,24 +13,17 @@ from pytest_upskill.plan import ARMS
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.json_report import ReportError
 from pytest_upskill.results import TrialResult
-from pytest_upskill.settings import FailOn
+from pytest_upskill.thresholds import Thresholds
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What the merged cells are held against."""
-
-    gate_min_pass_rate: float | None
-    gate_min_lift: float | None
-    fail_on: frozenset[FailOn]
-
-
-def merge(reports: Mapping[str, Report], limits: Limits, baselines: Baselines | None) -> Report:
+def merge(
+    reports: Mapping[str, Report], thresholds: Thresholds, baselines: Baselines | None
+) -> Report:
     """Put reports together and decide about every cell anew.
 
     Args:
         reports: By the name of the file that each was read from.
-        limits: Thresholds of the gates.
+        thresholds: Those of the gates.
         baselines: What the cells were before; None where that was not asked for.
 
     Raises:
@@ -45,7 +38,7 @@ def merge(reports: Mapping[str, Report], limits: Limits, baselines: Baselines | 
     cells = [_whole(parts[place]) for place in places]
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
-        gates=tuple(decide_all(cells, limits, baselines)),
+        gates=tuple(decide_all(cells, thresholds, baselines)),
     )
 
 
