@@ -18,7 +18,6 @@ from pytest_upskill.baseline import (
 )
 from pytest_upskill.cells import Cell
 from pytest_upskill.comparison import tally
-from pytest_upskill.settings import Settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +30,13 @@ class Update:
     """Whether it was to be written and could not be."""
 
 
-def update_baselines(cells: Sequence[Cell], settings: Settings) -> list[Update]:
+def update_baselines(cells: Sequence[Cell], folder: Path, *, runs: int) -> list[Update]:
     """Write the baseline of every whole cell.
 
     Args:
         cells: All cells of the run.
-        settings: Where baselines are, and how many runs make a trial whole.
+        folder: Of the baseline files.
+        runs: How many make a trial whole.
     """
     if not cells:
         return [Update(text="no baseline written: nothing was measured")]
@@ -46,8 +46,8 @@ def update_baselines(cells: Sequence[Cell], settings: Settings) -> list[Update]:
         if named[cell.skill, cell.model] > 1:
             reason = f"two skills are called {cell.skill}: rename one"
         else:
-            reason = _not_whole(cell, settings.runs)
-        updates.append(_kept(cell, reason) if reason else _write(cell, settings.baselines))
+            reason = _not_whole(cell, runs)
+        updates.append(_kept(cell, reason) if reason else _write(cell, folder))
     return updates
 
 

@@ -172,7 +172,7 @@ def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]
         host = Host(
             name=model.resolved,
             url=endpoint.url,
-            open=_opener(model, endpoint, settings),
+            open=_opener(model, endpoint, settings.timeout),
             recorded=model.provider != "offline",
             caches_prompts=endpoint.provider == "anthropic" and endpoint.own,
         )
@@ -180,12 +180,12 @@ def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]
     return {model: shared[endpoint] for model, endpoint in found.items()}
 
 
-def _opener(model: Model, endpoint: Endpoint, settings: Settings) -> Callable[[], Client]:
+def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
     def open_client() -> Client:
         # Not expected: all of it was recorded, but a recording turned out to be unreadable.
         for line in _model_problems(model):
             raise ProviderError(line, fatal=True)
-        return make_client(endpoint, timeout=settings.timeout)
+        return make_client(endpoint, timeout=timeout)
 
     return open_client
 

@@ -102,7 +102,9 @@ class Ledger:
             if self._settings.baseline_update:
                 from pytest_upskill.baseline_update import update_baselines
 
-                self.baselines = update_baselines(self.cells, self._settings)
+                self.baselines = update_baselines(
+                    self.cells, self._settings.baselines, runs=self._settings.runs
+                )
 
     def _sum_up(self) -> list[Cell]:
         models = {model.label: place for place, model in enumerate(self._settings.models)}

@@ -11,15 +11,14 @@ from pytest_upskill.asking import JUDGEMENT
 from pytest_upskill.fetching import RESOURCES, hosts
 from pytest_upskill.items import TrialItem
 from pytest_upskill.plan import request
-from pytest_upskill.settings import Settings
 
 
 class Prune:
     """Takes the place of the run; with ``--upskill-dry-run`` it only lists."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config, *, dry_run: bool) -> None:
         self._config = config
-        self._settings = settings
+        self._dry_run = dry_run
         self._deselected = False
 
     def pytest_deselected(self) -> None:
@@ -63,9 +62,9 @@ class Prune:
         unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
         for file, recording in unused:
             self._say(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
-            if not self._settings.dry_run:
+            if not self._dry_run:
                 file.unlink(missing_ok=True)
-        done = "would be deleted" if self._settings.dry_run else "deleted"
+        done = "would be deleted" if self._dry_run else "deleted"
         self._say(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
 
     def _say(self, line: str) -> None:

@@ -1,4 +1,4 @@
-"""What came of the trials, as values that cross processes as plain data."""
+"""What came of the trials: values, which go from process to process as JSON."""
 
 from __future__ import annotations
 

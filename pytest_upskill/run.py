@@ -82,14 +82,14 @@ def start(config: pytest.Config) -> None:
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
     plugins.register(Repeats(), "upskill-repeats")
-    plugins.register(JUnit(config, settings, ledger), "upskill-junit")
+    plugins.register(JUnit(config, settings.junit_properties, ledger), "upskill-junit")
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)
     plugins.register(spending, "upskill-spending")
     if settings.prune:
         from pytest_upskill.prune import Prune
 
-        plugins.register(Prune(config, settings), "upskill-prune")
+        plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         own = config.stash[ANSWERS] = OwnAnswers(config, spending)
         plugins.register(own, "upskill-answers")

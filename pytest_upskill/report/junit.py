@@ -13,7 +13,7 @@ from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.mirrors import mirrored
 from pytest_upskill.report.properties import cell_figures
 from pytest_upskill.report.text import ANSWER
-from pytest_upskill.settings import Settings
+from pytest_upskill.settings import Mirror
 
 _LONGEST_MESSAGE = 1000
 """Characters of an attribute that every known reader takes."""
@@ -22,10 +22,10 @@ _LONGEST_MESSAGE = 1000
 class JUnit:
     """Adds to the XML in the process that writes it; idle without ``--junitxml``."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
+    def __init__(self, config: pytest.Config, mirrors: tuple[Mirror, ...], ledger: Ledger) -> None:
         self._config = config
         self._ledger = ledger
-        self._mirrors = settings.junit_properties
+        self._mirrors = mirrors
         self._answers: dict[str, list[str]] = {}
 
     @property
