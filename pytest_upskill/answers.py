@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from functools import partial
 
-from pytest_upskill.asking import Asker, Host, Key, Resources
+from pytest_upskill.asking import Asker, Key
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.grade import Answer
+from pytest_upskill.inquiries import Host, Inquiries, Resources
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Trial
 from pytest_upskill.rounds import Clear, Rounds
@@ -36,9 +37,8 @@ def fetch_answers(
         judge: Who decides statements about answers; None for nobody.
         clear: When a cell needs no further round; None to fetch every run, a trial at a time.
     """
-    asker = Asker(
-        trials, hosts, resources, concurrency=concurrency, recording=recording, judge=judge
-    )
+    inquiries = Inquiries(resources, concurrency=concurrency, recording=recording)
+    asker = Asker(trials, hosts, resources, inquiries, judge=judge)
     rounds = Rounds(trials.values(), clear) if clear is not None else None
     known: dict[Key, Answer] = {}
     lanes: dict[Host, list[Key]] = {}

@@ -12,12 +12,13 @@ from functools import partial
 import pytest
 
 from pytest_upskill.answers import fetch_answers
-from pytest_upskill.asking import Host, Key, Resources
+from pytest_upskill.asking import Key
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.extensions import raised
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.forecast import Forecast, forecast
 from pytest_upskill.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.inquiries import Host, Resources
 from pytest_upskill.models import Model
 from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.prices import Prices

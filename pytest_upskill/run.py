@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.activity import Activity
 from pytest_upskill.as_written import as_written
-from pytest_upskill.asking import Bill, Key, Resources
+from pytest_upskill.asking import Key
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
 from pytest_upskill.extending import languages_of
@@ -26,6 +26,7 @@ from pytest_upskill.fetching import (
     stop_fetching,
 )
 from pytest_upskill.grade import Answer
+from pytest_upskill.inquiries import Bill, Resources
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.longlived import long_lived

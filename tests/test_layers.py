@@ -33,7 +33,8 @@ MAP = {
     "settings": "settings options",
     # 1: do I/O, know nothing of pytest
     "answers": (
-        "answers asking activity compiling daemon fetch first_calls forecast handover judging "
+        "answers asking activity compiling daemon fetch first_calls forecast handover inquiries "
+        "judging "
         "paying retry turns"
     ),
     "the outer world": (
