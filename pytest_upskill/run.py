@@ -15,6 +15,7 @@ from pytest_upskill.as_written import as_written
 from pytest_upskill.asking import Key
 from pytest_upskill.budget import Budget
 from pytest_upskill.cache import Cache
+from pytest_upskill.caseless import Caseless
 from pytest_upskill.extending import languages_of
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import (
@@ -64,6 +65,7 @@ def start(config: pytest.Config) -> None:
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     plugins.register(CollectedItems(), "upskill-collected-items")
+    plugins.register(Caseless(config), "upskill-caseless")
     if settings.changed_since is not None:
         from pytest_upskill.changed_since import ChangedSince
 

@@ -217,3 +217,33 @@ def test_a_failure_is_located_at_the_line_of_its_case(
     # JUnit's lines count from 0, as pytest writes them.
     assert 'name="red[offline-with_skill]" ' in xml
     assert f'file="{META}" line="4"' in xml
+
+
+@pytest.mark.parametrize("name", [None, "skill-meta.json", "eval.json"])
+def test_skills_without_cases_are_named_where_nothing_ran(
+    run: Run, write_skill: WriteSkill, name: str | None
+) -> None:
+    for skill in ("billing", "shipping"):
+        cases = write_skill(name=skill) / "skill_meta.json"
+        if name is None:
+            cases.unlink()
+        else:
+            cases.rename(cases.with_name(name))
+
+    result = run("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    told = "upskill: billing, shipping have no cases: write skill_meta.json beside SKILL.md"
+    assert result.outlines.count(told) == 1
+
+
+def test_a_skill_without_cases_is_no_matter_where_others_have_some(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    (write_skill(name="shipping") / "skill_meta.json").unlink()
+    write_skill()
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.assert_outcomes(passed=3)
+    result.stdout.no_fnmatch_line("upskill: *no cases*")

@@ -22,8 +22,8 @@ MAP = {
     # 3: know pytest, or what a run has come to
     "a run": "run",
     "hooks of a run": (
-        "xdist changed_since shard prune passed_over report.files report.junit report.live_line "
-        "report.progress report.repeats report.spending report.terminal"
+        "xdist caseless changed_since shard prune passed_over report.files report.junit "
+        "report.live_line report.progress report.repeats report.spending report.terminal"
     ),
     "items and their results": "items ledger lint_items",
     "asking for a run": "extending fetching",
