@@ -82,7 +82,9 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         whether = ", and whether ".join(found)
         reason = f"missing data: on {_runs(cell.missing)} that came to nothing depends whether"
         text = f"no decision: {reason} {whether}"
-        return Gate(cell=cell, outcome="skipped", text=text, misses_data=True)
+        return Gate(
+            cell=cell, outcome="skipped", text=text, comparison=comparison, misses_data=True
+        )
     text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
     return Gate(
         cell=cell,
