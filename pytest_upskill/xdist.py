@@ -72,6 +72,7 @@ class Controller:
         try:
             return (yield)
         finally:
+            self._handover.stop()
             if self._fetcher is not None:
                 stop_fetching(self._config, self._fetcher)
 
