@@ -154,34 +154,31 @@ class Cell:
         return stats.lift_interval(self.counts)
 
     @cached_property
-    def pass_rate_bounds(self) -> tuple[float, float] | None:
+    def pass_rate_bounds(self) -> stats.Interval | None:
         """Pass rate with the skill, had all missing runs failed, and had all passed."""
         if not self.missing and self.with_skill is not None:
-            return self.with_skill.pass_rate, self.with_skill.pass_rate
+            return stats.Interval(self.with_skill.pass_rate, self.with_skill.pass_rate)
         trials = [t for t in self.trials if t.arm == "with_skill" and (t.runs or t.errors)]
         if not trials:
             return None
-        low, high = (
-            float(sum(Fraction(*_with_missing(t, passing=each)) for t in trials) / len(trials))
-            for each in (False, True)
-        )
-        return low, high
+        runs = [len(trial.runs) + len(trial.errors) for trial in trials]
+        low = sum(Fraction(t.passes, of) for t, of in zip(trials, runs, strict=True))
+        missing = sum(Fraction(len(t.errors), of) for t, of in zip(trials, runs, strict=True))
+        return stats.Interval(float(low / len(trials)), float((low + missing) / len(trials)))
 
     @cached_property
-    def lift_bounds(self) -> tuple[float, float] | None:
+    def lift_bounds(self) -> stats.Interval | None:
         """Lift, had all missing runs been against the skill, and had all been for it."""
         low, high = (
             stats.lift(
                 [
-                    stats.CaseCounts(
-                        *_with_missing(one, passing=each), *_with_missing(other, passing=not each)
-                    )
-                    for one, other in self._pairs
+                    case.with_missing(len(one.errors), len(other.errors), skill_is_lucky=lucky)
+                    for case, (one, other) in zip(self.counts, self._pairs, strict=True)
                 ]
             )
-            for each in (False, True)
+            for lucky in (False, True)
         )
-        return None if low is None or high is None else (low, high)
+        return None if low is None or high is None else stats.Interval(low, high)
 
     @cached_property
     def verdict(self) -> CellVerdict:
@@ -268,12 +265,6 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,
         latency_s=average(lambda run: run.completion.latency_s),
     )
-
-
-def _with_missing(trial: TrialResult, *, passing: bool) -> tuple[int, int]:
-    """Count passes and runs as if the missing runs had all passed, or all failed."""
-    missing = len(trial.errors)
-    return trial.passes + missing * passing, len(trial.runs) + missing
 
 
 def _tokens(trial: TrialResult) -> list[float]:

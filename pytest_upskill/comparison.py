@@ -23,15 +23,6 @@ class ComparedCase:
     missing_now: int = 0
     missing_then: int = 0
 
-    def counts_if(self, *, worse: bool) -> stats.CaseCounts:
-        """Count the missing runs as failures now and passes then, or the other way round."""
-        return stats.CaseCounts(
-            self.now.passes + self.missing_now * (not worse),
-            self.now.runs + self.missing_now,
-            self.then.passes + self.missing_then * worse,
-            self.then.runs + self.missing_then,
-        )
-
     @property
     def counts(self) -> stats.CaseCounts:
         """The skill as it is in the place of *with*, as it was in that of *without*."""
@@ -57,8 +48,7 @@ class Comparison:
     @property
     def dropped(self) -> bool:
         """Whether the cases pass less often, and not by chance."""
-        difference = stats.lift([case.counts for case in self.cases])
-        return difference is not None and difference < 0 and stats.significant(self.p, self.alpha)
+        return self._drops([case.counts for case in self.cases], self.p)
 
     @property
     def regressed(self) -> bool:
@@ -69,11 +59,11 @@ class Comparison:
         """Tell whether it has, had the missing runs all been for the worse, or the better."""
         if not any(case.missing_now or case.missing_then for case in self.cases):
             return self.regressed
-        counts = [case.counts_if(worse=worse) for case in self.cases]
-        difference = stats.lift(counts)
-        drops = difference is not None and difference < 0
-        p = stats.regression_test(counts)
-        return drops and stats.significant(p, self.alpha) and not self.drift
+        counts = [
+            case.counts.with_missing(case.missing_now, case.missing_then, skill_is_lucky=not worse)
+            for case in self.cases
+        ]
+        return self._drops(counts, stats.regression_test(counts)) and not self.drift
 
     @property
     def sentence(self) -> str:
@@ -100,6 +90,10 @@ class Comparison:
             for case in self.cases
             if case.counts.difference < 0
         ]
+
+    def _drops(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
+        difference = stats.lift(counts)
+        return difference is not None and difference < 0 and stats.significant(p, self.alpha)
 
 
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:

@@ -37,6 +37,17 @@ class CaseCounts:
             self.passes_without, self.runs_without
         )
 
+    def with_missing(
+        self, missing_with: int, missing_without: int, *, skill_is_lucky: bool
+    ) -> CaseCounts:
+        """Count missing runs as passes in the arm that is lucky, as fails in the other."""
+        return CaseCounts(
+            self.passes_with + missing_with * skill_is_lucky,
+            self.runs_with + missing_with,
+            self.passes_without + missing_without * (not skill_is_lucky),
+            self.runs_without + missing_without,
+        )
+
 
 class Interval(NamedTuple):
     """Both limits of an interval, each part of it."""

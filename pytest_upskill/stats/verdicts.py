@@ -120,7 +120,14 @@ def too_many_missing(
     if seen == "too few runs":
         return None
     for skill_is_lucky in (False, True):
-        filled = [_fill(case, planned, skill_is_lucky=skill_is_lucky) for case in cases]
+        filled = [
+            case.with_missing(
+                max(0, planned - case.runs_with),
+                max(0, planned - case.runs_without),
+                skill_is_lucky=skill_is_lucky,
+            )
+            for case in cases
+        ]
         if verdict(filled, alpha, margin) != seen:
             return f"the missing runs could turn the verdict {seen!r}"
     return None
@@ -155,15 +162,3 @@ def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:
 
 def _fewest_runs(cases: Sequence[CaseCounts]) -> int:
     return min(sum(case.runs_with for case in cases), sum(case.runs_without for case in cases))
-
-
-def _fill(case: CaseCounts, planned: int, *, skill_is_lucky: bool) -> CaseCounts:
-    """Count the missing runs as passes in the arm that is lucky, as fails in the other."""
-    missing_with = max(0, planned - case.runs_with)
-    missing_without = max(0, planned - case.runs_without)
-    return CaseCounts(
-        case.passes_with + missing_with * skill_is_lucky,
-        case.runs_with + missing_with,
-        case.passes_without + missing_without * (not skill_is_lucky),
-        case.runs_without + missing_without,
-    )
