@@ -9,6 +9,7 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.places import has_cases
+from pytest_upskill.worker_output import tell, told
 
 _KEY = "upskill_caseless"
 
@@ -34,13 +35,12 @@ class Caseless:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Hear from a worker of pytest-xdist what it met; all meet the same."""
-        self._met.update(getattr(node, "workeroutput", {}).get(_KEY, ()))
+        self._met.update(told(node, _KEY) or ())
 
     def pytest_sessionfinish(self) -> None:
         """Tell the controller of pytest-xdist."""
-        output = getattr(self._config, "workeroutput", None)
-        if output is not None and not self._deselected:
-            output[_KEY] = sorted(self._met)
+        if not self._deselected:
+            tell(self._config, _KEY, sorted(self._met))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int

@@ -11,6 +11,7 @@ import pytest
 from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError, is_changed, merge_base
 from pytest_upskill.items import TrialItem
+from pytest_upskill.worker_output import tell, told
 
 _KEY = "upskill_changed_since"
 
@@ -49,18 +50,17 @@ class ChangedSince:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Hear from a worker what it left out; all leave out the same."""
-        if told := getattr(node, "workeroutput", {}).get(_KEY):
-            left_out, self._nothing_left = told
+        if heard := told(node, _KEY):
+            left_out, self._nothing_left = heard
             self._left_out = set(left_out)
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """End well where nothing was to be run: the branch has changed no skill."""
-        output = getattr(self._config, "workeroutput", None)
-        if output is not None:
-            output[_KEY] = (sorted(self._left_out), self._nothing_left)
-        elif self._nothing_left and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        if tell(self._config, _KEY, (sorted(self._left_out), self._nothing_left)):
+            return
+        if self._nothing_left and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:

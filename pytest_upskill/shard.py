@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.items import TrialItem
+from pytest_upskill.worker_output import tell, told
 
 _KEY = "upskill_shard"
 
@@ -44,16 +45,15 @@ class Shard:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Hear from a worker whether other shares have something; all workers know the same."""
-        self._left_out |= bool(getattr(node, "workeroutput", {}).get(_KEY))
+        self._left_out |= bool(told(node, _KEY))
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Let an empty share be green where others are not: cases may be fewer than shares."""
-        output = getattr(self._config, "workeroutput", None)
-        if output is not None:
-            output[_KEY] = self._left_out
-        elif self._left_out and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+        if tell(self._config, _KEY, self._left_out):
+            return
+        if self._left_out and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
 

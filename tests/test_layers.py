@@ -23,7 +23,8 @@ MAP = {
     "a run": "run",
     "hooks of a run": (
         "xdist caseless changed_since shard prune passed_over report.files report.junit "
-        "report.live_line report.progress report.repeats report.spending report.terminal"
+        "report.live_line report.progress report.repeats report.spending report.terminal "
+        "worker_output"
     ),
     "items and their results": "items ledger lint_items",
     "asking for a run": "extending fetching",
