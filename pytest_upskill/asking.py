@@ -25,7 +25,7 @@ Key = tuple[str, int]
 
 
 class Asker:
-    """Lives on the fetcher's loop.
+    """Gets the answers of runs; lives on the fetcher's loop.
 
     Args:
         trials: By node id.

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.report.text import cell_sentence
+from pytest_upskill.report.text import cell_sentence, runs
 from pytest_upskill.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -73,24 +73,30 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
     """Hold a cell against the thresholds; on part of its data there is no decision."""
     reason = undecidable(cell)
     if reason is not None:
-        text = f"no decision: {reason}"
-        missing = cell.missing_data is not None
-        return Gate(cell=cell, outcome="skipped", text=text, misses_data=missing)
+        return no_decision(cell, reason)
     found = dict(_problems(cell, thresholds, comparison))
     problems = "; ".join(problem for problem, sure in found.items() if sure)
     if found and not problems:
         whether = ", and whether ".join(found)
-        reason = f"missing data: on {_runs(cell.missing)} that came to nothing depends whether"
-        text = f"no decision: {reason} {whether}"
-        return Gate(
-            cell=cell, outcome="skipped", text=text, comparison=comparison, misses_data=True
-        )
+        reason = f"missing data: on {runs(cell.missing)} that came to nothing depends whether"
+        open_ = no_decision(cell, f"{reason} {whether}")
+        return replace(open_, comparison=comparison, misses_data=True)
     text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
     return Gate(
         cell=cell,
         outcome="failed" if problems else "passed",
         text=f"{cell.skill} on {cell.model}: {text}",
         comparison=comparison,
+    )
+
+
+def no_decision(cell: Cell, reason: str) -> Gate:
+    """Leave a cell without a decision."""
+    return Gate(
+        cell=cell,
+        outcome="skipped",
+        text=f"no decision: {reason}",
+        misses_data=cell.missing_data is not None,
     )
 
 
@@ -147,10 +153,6 @@ def _problems(
             yield f"lift is under {100 * least:+g} points", high < least
     if cell.verdict.replace(" ", "-") in thresholds.fail_on:
         yield _SAID[cell.verdict], True
-
-
-def _runs(count: int) -> str:
-    return "1 run" if count == 1 else f"{count} runs"
 
 
 def _either(of_file: float | None, of_options: float | None) -> float | None:

@@ -89,7 +89,7 @@ class Resources:
 
 
 class Inquiries:
-    """Holds the open clients; lives on the fetcher's loop.
+    """Asks the models, each thing once; holds the open clients and lives on the fetcher's loop.
 
     Args:
         resources: Where answers are recorded, and what asking takes.

@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.fetching import RESOURCES
-from pytest_upskill.gate import NOT_MEASURED, Gate, decide_all
+from pytest_upskill.gate import NOT_MEASURED, Gate, decide_all, no_decision
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import TrialRecord, Unmeasured
 from pytest_upskill.settings import Settings
@@ -82,9 +82,7 @@ class Ledger:
     def _misses_data(self) -> bool:
         if self._unmeasured or self._config.stash[RESOURCES].budget.stopped:
             return True
-        return any(gate.misses_data for gate in self.gates) or any(
-            cell.missing_data for cell in self.cells
-        )
+        return any(gate.misses_data for gate in self.gates)
 
     # Last, so innermost: the gates come before the terminal closes its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -134,8 +132,7 @@ class Ledger:
 
     def _decide(self) -> list[Gate]:
         if self._settings.shard is not None:
-            text = "no decision: sharded: merge the reports"
-            return [Gate(cell=cell, outcome="skipped", text=text) for cell in self.cells]
+            return [no_decision(cell, "sharded: merge the reports") for cell in self.cells]
         compared = self._baselines if self._settings.compare == "baseline" else None
         return decide_all(self.cells, self._settings.thresholds, compared)
 

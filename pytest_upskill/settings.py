@@ -39,7 +39,6 @@ REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 Mirror = Literal["datadog", "codecov"]
 MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
 
-
 DEFAULT_CACHE = ".upskill/cache"
 
 SETTINGS = pytest.StashKey["Settings"]()

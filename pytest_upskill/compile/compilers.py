@@ -32,8 +32,6 @@ from pytest_upskill.sandbox import Sandbox, SandboxError
 from pytest_upskill.sandbox_levels import Level
 
 _C_FAMILY = frozenset({"c", "cpp", "cuda"})
-
-
 _ENDED = "the session has ended"
 
 

@@ -119,11 +119,10 @@ def _named(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
 def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
     """Find the links to files that are not there, each with the offset of its first mention."""
     text, start = skill.text, skill.body_at
-    missing = {
-        name: at
-        for name, at in reversed([*_links(text, start)])
-        if PurePosixPath(name).suffix and not (folder / name).exists()
-    }
+    missing: dict[str, int] = {}
+    for name, at in _links(text, start):
+        if PurePosixPath(name).suffix and not (folder / name).exists():
+            missing.setdefault(name, at)
     if not missing:
         return
     # Only here: what stands in code is an example of a link, and slow to tell.
@@ -132,9 +131,7 @@ def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
     blocks = MarkdownIt("commonmark").parse(text[start:])
     inline = chain.from_iterable(block.children or () for block in blocks)
     linked = {_local(str(token.attrGet("href") or "")) for token in inline}
-    yield from sorted(
-        (each for each in missing.items() if each[0] in linked), key=lambda each: each[1]
-    )
+    yield from ((name, at) for name, at in missing.items() if name in linked)
 
 
 def _links(text: str, start: int) -> Iterator[tuple[str, int]]:

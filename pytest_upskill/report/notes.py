@@ -8,7 +8,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import case_lines
-from pytest_upskill.report.text import money, percent, points
+from pytest_upskill.report.text import money, percent, points, runs
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
@@ -23,8 +23,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield from (f"{name}: {note}" for note in notes_of(gate, verbose=verbose))
     needed = sorted(gate.cell.runs_needed for gate in gates if gate.cell.runs_needed)
     if needed:
-        runs = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
-        yield f"too few runs: --upskill-runs {runs} would probably tell"
+        span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
+        yield f"too few runs: --upskill-runs {span} would probably tell"
 
 
 def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
@@ -58,8 +58,8 @@ def _idle(cell: Cell) -> Iterator[str]:
             yield f"{why}, so tells nothing: {', '.join(cases)}"
 
 
-def _are(runs: int) -> str:
-    return "1 run is" if runs == 1 else f"{runs} runs are"
+def _are(count: int) -> str:
+    return f"{runs(count)} {'is' if count == 1 else 'are'}"
 
 
 def _figures(cell: Cell) -> Iterator[str]:

@@ -91,7 +91,7 @@ def matrix_parts(cell: Cell) -> list[str]:
     if cell.lift is not None and cell.interval is not None:
         low, high = cell.interval
         parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
-    if without and with_ and (ratio := times(without, with_)):
+    if ratio := times(without, with_):
         parts.append(f"\u00d7{ratio} tok")
     return parts
 

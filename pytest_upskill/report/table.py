@@ -98,7 +98,7 @@ def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, s
     tokens = _change(
         without, with_, lambda arm: "n/a" if arm.tokens is None else f"{arm.tokens:.0f}"
     )
-    if without and with_ and (ratio := times(without, with_)):
+    if ratio := times(without, with_):
         tokens += f" x{ratio}"
     return checks + (f"/{arm.checks:.1f}" if arm else ""), tokens
 

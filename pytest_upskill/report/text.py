@@ -95,6 +95,11 @@ def points(fraction: float) -> str:
     return "+0"
 
 
+def runs(count: int) -> str:
+    """Write a number of runs."""
+    return "1 run" if count == 1 else f"{count} runs"
+
+
 def percent(rate: float) -> str:
     """Write a rate in whole percent, unless that would hide a pass or a failure."""
     whole = f"{100 * rate:.0f}"
@@ -103,9 +108,9 @@ def percent(rate: float) -> str:
     return whole
 
 
-def times(without: ArmFigures, with_: ArmFigures) -> str | None:
-    """Write how many times the tokens a mean run takes with the skill."""
-    if without.tokens and with_.tokens:
+def times(without: ArmFigures | None, with_: ArmFigures | None) -> str | None:
+    """Write how many times the tokens a mean run takes with the skill, None where not counted."""
+    if without and with_ and without.tokens and with_.tokens:
         return f"{with_.tokens / without.tokens:.2f}"
     return None
 
