@@ -60,7 +60,7 @@ class Baseline:
     model: str
     """Label of the model."""
     path: str
-    """Node id of the case file: its path from pytest's rootdir."""
+    """Path of the case file from the folder that holds ``.upskill``."""
     resolved: str
     """What the label stood for."""
     served: tuple[str, ...]

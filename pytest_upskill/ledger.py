@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -101,7 +102,12 @@ class Ledger:
                 from pytest_upskill.baseline_update import update_baselines
 
                 self.baselines = update_baselines(
-                    self.cells, self._settings.baselines, runs=self._settings.runs
+                    [
+                        replace(each, path=self._settings.in_project(each.path))
+                        for each in self.cells
+                    ],
+                    self._settings.baselines,
+                    runs=self._settings.runs,
                 )
 
     def _sum_up(self) -> list[Cell]:
@@ -142,9 +148,9 @@ class Ledger:
             return
         from pytest_upskill.baseline import baseline_file
 
-        skills = {cell.path: cell.skill for cell in self.cells}
+        skills = {self._settings.in_project(cell.path): cell.skill for cell in self.cells}
         for key, baseline in self._baselines.items():
-            gone = not (self._config.rootpath / baseline.path).exists()
+            gone = not (self._settings.project / baseline.path).exists()
             if baseline.skill not in skills.values() and (gone or baseline.path in skills):
                 what = "is gone" if gone else f"is of {skills[baseline.path]} now"
                 file = baseline_file(self._settings.baselines, *key)

@@ -38,7 +38,12 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
     ("timeout", int, "SECONDS", "Limit of one request (default 120)."),
     ("cache", str, "MODE", "Recordings: auto (default), refresh, replay or off."),
-    ("cache-dir", str, "DIR", "Where recordings are (default .upskill/cache in the rootdir)."),
+    (
+        "cache-dir",
+        str,
+        "DIR",
+        "Where recordings are (default .upskill/cache at the root of the repository).",
+    ),
     ("max-cost", float, "USD", "Ask no model once this many dollars could be passed."),
     (
         "sandbox",

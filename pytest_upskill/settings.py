@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from pytest_upskill.git import GitError, merge_base
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
+from pytest_upskill.project import STATE, project_folder
 from pytest_upskill.sandbox_levels import LEVELS, Level
 from pytest_upskill.thresholds import FAIL_ON, FailOn, Thresholds
 
@@ -39,8 +41,6 @@ REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 Mirror = Literal["datadog", "codecov"]
 MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
 
-DEFAULT_CACHE = ".upskill/cache"
-
 SETTINGS = pytest.StashKey["Settings"]()
 """Where a run's settings are; absent unless models are chosen."""
 
@@ -62,9 +62,11 @@ class Settings:
     """What a regression is measured against: ``baseline``, or a git ref."""
     changed_since: str | None
     """Git ref since which a skill's folder must have changed for it to be run; None for all."""
+    project: Path
+    """Folder that holds ``.upskill``, the same from wherever in it pytest is started."""
+    rootdir: str
+    """Pytest's rootdir, from which node ids lead, as a path from the project's folder."""
     baseline_update: bool
-    baselines: Path
-    """Folder of the baseline files."""
     early_stop: bool
     """Whether to leave out runs of a cell once its verdict is clear."""
     concurrency: int
@@ -94,6 +96,15 @@ class Settings:
     """Which share of the trials to run, from 1, and of how many; None for all."""
 
     @property
+    def baselines(self) -> Path:
+        """Folder of the baseline files."""
+        return self.project / STATE / "baselines"
+
+    def in_project(self, path: str) -> str:
+        """Write a path of a node id as a path from the project's folder, from any rootdir alike."""
+        return posixpath.normpath(posixpath.join(self.rootdir, path))
+
+    @property
     def ref(self) -> str | None:
         """Git ref that a regression is measured against."""
         return None if self.compare == "baseline" else self.compare
@@ -106,6 +117,7 @@ class Settings:
             pytest.UsageError: An option cannot be used as it is; the message says what to write.
         """
         min_pass_rate = rate(config, "min_pass_rate")
+        project = project_folder(config.rootpath)
         return cls(
             models=models_of(config),
             judge=_judge(config),
@@ -118,8 +130,9 @@ class Settings:
             ),
             compare=_ref(config, "compare", other="baseline"),
             changed_since=_ref(config, "changed_since"),
+            project=project,
+            rootdir=config.rootpath.relative_to(project).as_posix(),
             baseline_update=bool(config.getoption("upskill_baseline_update")),
-            baselines=config.rootpath / ".upskill" / "baselines",
             early_stop=_early_stop(config),
             concurrency=positive(config, "concurrency", 20),
             max_tokens=positive(config, "max_tokens", 8192),
@@ -127,7 +140,7 @@ class Settings:
             require_compilers=bool(value_of(config, "require_compilers")),
             sandbox=choice(config, "sandbox", LEVELS),
             cache_mode=choice(config, "cache", MODES),
-            cache_dir=_cache_dir(config),
+            cache_dir=_cache_dir(config, project),
             cache_hidden=not value_of(config, "cache_dir"),
             max_cost=_max_cost(config),
             prices=_prices(config),
@@ -253,8 +266,8 @@ def _early_stop(config: pytest.Config) -> bool:
     return True
 
 
-def _cache_dir(config: pytest.Config) -> Path:
-    folder = path(config, "cache_dir") or config.rootpath / DEFAULT_CACHE
+def _cache_dir(config: pytest.Config, project: Path) -> Path:
+    folder = path(config, "cache_dir") or project / STATE / "cache"
     if folder.exists() and not folder.is_dir():
         raise pytest.UsageError(f"--upskill-cache-dir: {folder} is not a folder: name another")
     return folder

@@ -40,7 +40,7 @@ MAP = {
     ),
     "the outer world": (
         "providers providers.* cache budget prices compile compile.* sandbox landlock workspace "
-        "formats formats.* git history"
+        "formats formats.* git history project"
     ),
     # 0: pure
     "words": "report.text",

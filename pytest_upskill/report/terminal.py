@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
 import pytest
 
 from pytest_upskill.gate import NOT_MEASURED
 from pytest_upskill.ledger import Ledger
+from pytest_upskill.project import CONFTEST, unused_settings
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.table import table
 from pytest_upskill.report.text import broken
@@ -40,6 +45,9 @@ class Terminal:
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
         """Write a row for each cell, with -v one for each case too."""
+        # Also with -q: without them another run is measured than the one that was meant.
+        for line in _passed_over(config, self._settings.project):
+            write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
         # Also with -q: nobody is to find a file changed without having been told.
         for update in self._ledger.baselines:
@@ -74,6 +82,24 @@ class Terminal:
             terminalreporter.line(
                 line, red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
+
+
+def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
+    """Name the settings of the project that do not apply, as pytest took another rootdir."""
+    if config.getoption("rootdir") is not None:
+        return
+    plugins = (getattr(plugin, "__file__", None) for plugin in config.pluginmanager.get_plugins())
+    used = {Path(file) for file in plugins if file}
+    ini = config.inipath
+    for file in unused_settings(project, config.rootpath, used | ({ini} if ini else set())):
+        name = os.path.relpath(file, config.invocation_params.dir)
+        if file.name != CONFTEST:
+            cure = f"{ini} is nearer: add -c {name}"
+        elif ini:
+            cure = f"{ini} is nearer: add --confcutdir={Path(name).parent}"
+        else:
+            cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
+        yield f"upskill: {name} does not apply, as {cure}"
 
 
 def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
