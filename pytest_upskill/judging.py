@@ -13,6 +13,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_upskill.blocks import blocks, choose
 from pytest_upskill.checks import CheckError, CheckResult, Judge
+from pytest_upskill.checks.result import quoted
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.models import Model
 
@@ -36,6 +37,8 @@ with one entry for each statement, in their order."""
 
 _MIN_QUOTE = 8
 _MAX_SHOWN = 80
+_MAX_REPLY = 240
+"""Characters of an unusable reply that an error shows."""
 
 
 class _Verdict(BaseModel):
@@ -85,20 +88,25 @@ def read_judgement(
         CheckError: It is no judgement of these statements, or its evidence is not in the answer.
     """
     if judgement.stop_reason != "end":
-        raise CheckError(f"judge: no usable judgement: it stopped at {judgement.stop_reason}")
+        raise _unusable(judgement, f"it stopped at {judgement.stop_reason}")
     try:
         verdicts = _Judgement.model_validate_json(_json_of(judgement.text)).verdicts
     except ValidationError as error:
-        raise CheckError(f"judge: no usable judgement: {_what(error)}") from None
+        raise _unusable(judgement, _what(error)) from None
     numbers = [verdict.statement for verdict in verdicts]
     if numbers != list(range(1, len(statements) + 1)):
-        raise CheckError(
-            f"judge: no usable judgement: it has statements {numbers}, not 1 to {len(statements)}"
-        )
+        raise _unusable(judgement, f"it has statements {numbers}, not 1 to {len(statements)}")
     return tuple(
         _result(verdict, statement.statement, answer)
         for verdict, statement in zip(verdicts, statements, strict=True)
     )
+
+
+def _unusable(judgement: Completion, why: str) -> CheckError:
+    """Return the error of a reply that is no judgement, with what the judge said instead."""
+    text = quoted(" ".join(judgement.text.split()), _MAX_REPLY)
+    said = f"the judge said {text}" if judgement.text.strip() else "the judge said nothing"
+    return CheckError(f"judge: no usable judgement: {why}; {said}")
 
 
 def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:

@@ -107,20 +107,27 @@ def test_a_judgement_that_proves_nothing_is_missing_data(verdicts: list[Any], me
 
 
 @pytest.mark.parametrize(
-    ("reply", "stop_reason"),
+    ("reply", "stop_reason", "shown"),
     [
-        ("All statements hold.", "end"),
-        ("", "end"),
-        ("[]", "end"),
-        ('{"verdicts": null}', "end"),
-        ("[" * 100_000, "end"),
-        (json.dumps({"verdicts": [verdict(1), verdict(2)]}), "max_tokens"),
-        (json.dumps({"verdicts": [verdict(1), verdict(2)]}), "refusal"),
+        ("All statements\nhold.", "end", "'All statements hold.'"),
+        (" ", "end", "nothing"),
+        ("[]", "end", "'[]'"),
+        ('{"verdicts": null}', "end", "'{\"verdicts\": null}'"),
+        ("[" * 100_000, "end", f"'{'[' * 239}…'"),
+        (json.dumps({"verdicts": [verdict(1), verdict(2)]}), "max_tokens", "'{\"verdicts*"),
+        (json.dumps({"verdicts": [verdict(1), verdict(2)]}), "refusal", "'{\"verdicts*"),
     ],
 )
-def test_what_is_no_judgement_is_missing_data(reply: str, stop_reason: StopReason) -> None:
-    with pytest.raises(CheckError, match=r"^judge: no usable judgement: [^\n]+$"):
+def test_what_is_no_judgement_is_missing_data_and_is_shown(
+    reply: str, stop_reason: StopReason, shown: str
+) -> None:
+    with pytest.raises(CheckError, match=r"^judge: no usable judgement: [^\n]+$") as caught:
         read_judgement(said(reply, stop_reason), STATEMENTS, ANSWER)
+
+    what, _, quote = str(caught.value).partition("; the judge said ")
+    assert what
+    assert quote.startswith(shown.removesuffix("*"))
+    assert shown.endswith("*") or quote == shown
 
 
 def test_a_judge_that_repeats_what_the_answer_told_it_to_say_proves_nothing() -> None:
