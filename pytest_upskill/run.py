@@ -30,7 +30,6 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.inquiries import Bill, Resources
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
-from pytest_upskill.longlived import long_lived
 from pytest_upskill.prices import Prices
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
@@ -64,7 +63,6 @@ def start(config: pytest.Config) -> None:
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
-    plugins.register(CollectedItems(), "upskill-collected-items")
     plugins.register(Caseless(config), "upskill-caseless")
     if settings.changed_since is not None:
         from pytest_upskill.changed_since import ChangedSince
@@ -118,16 +116,6 @@ def _builds(config: pytest.Config) -> Path | None:
     with suppress(OSError):
         return cache.mkdir("upskill-builds")
     return None
-
-
-class CollectedItems:
-    """Keeps what is collected out of the garbage collector's way."""
-
-    @pytest.hookimpl(wrapper=True)
-    def pytest_collection(self) -> Generator[None, object, object]:
-        """Set it aside."""
-        with long_lived():
-            return (yield)
 
 
 class OwnAnswers:

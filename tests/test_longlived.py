@@ -46,17 +46,22 @@ def test_a_failed_import_leaves_the_collector_on() -> None:
     assert gc.isenabled()
 
 
-def test_the_items_of_a_run_are_set_aside(
+def test_other_peoples_tests_meet_the_collector_as_it_was(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     pytester.makeconftest("""
         import gc
 
+        frozen = []
+
+        def pytest_collection():
+            frozen.append(gc.get_freeze_count())
+
         def pytest_collection_modifyitems():
-            assert not gc.isenabled()
+            assert gc.isenabled() and gc.get_freeze_count() <= frozen[0]
 
         def pytest_runtest_setup():
-            assert gc.isenabled() and gc.get_freeze_count()
+            assert gc.isenabled() and gc.get_freeze_count() <= frozen[0]
     """)
     write_skill()
 

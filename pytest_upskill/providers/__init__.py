@@ -6,7 +6,6 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.longlived import long_lived
 from pytest_upskill.models import Model
 from pytest_upskill.providers.keys import Endpoint
 
@@ -68,11 +67,10 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
 
 
 def _sdk_client(endpoint: Endpoint, timeout: float) -> Client:
-    with long_lived():
-        if endpoint.provider == "anthropic":
-            from pytest_upskill.providers.anthropic import AnthropicClient
+    if endpoint.provider == "anthropic":
+        from pytest_upskill.providers.anthropic import AnthropicClient
 
-            return AnthropicClient(endpoint, timeout=timeout)
-        from pytest_upskill.providers.openai import OpenAIClient
+        return AnthropicClient(endpoint, timeout=timeout)
+    from pytest_upskill.providers.openai import OpenAIClient
 
-        return OpenAIClient(endpoint, timeout=timeout)
+    return OpenAIClient(endpoint, timeout=timeout)
