@@ -24,7 +24,7 @@ from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
 from pytest_upskill.report.text import ANSWER, failure, quoted_lines, safe
-from pytest_upskill.results import TrialRecord, TrialResult
+from pytest_upskill.results import NO_JUDGE, TrialRecord, TrialResult
 from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.skill import Case, Skill
 
@@ -272,10 +272,7 @@ def _unasked(case: Case, settings: Settings) -> str | None:
         return foreign
     only_statements = all(isinstance(check, Judge) for check in case.checks)
     if case.skip is None and only_statements and settings.judge is None:
-        return (
-            "only a judge can tell whether its statements hold, and there is none: "
-            "name a model with --upskill-judge"
-        )
+        return NO_JUDGE
     return case.skip
 
 

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Literal
 import pytest
 
 from pytest_upskill.cells import Cell
-from pytest_upskill.fetching import RESOURCES
+from pytest_upskill.fetching import RESOURCES, asks
 from pytest_upskill.gate import NOT_MEASURED, Gate, decide_all, no_decision
 from pytest_upskill.report.properties import cell_properties
-from pytest_upskill.results import TrialRecord, Unmeasured
+from pytest_upskill.results import SkippedCase, TrialRecord, Unmeasured, skip_reasons
 from pytest_upskill.settings import Settings
 
 if TYPE_CHECKING:
@@ -36,8 +36,10 @@ class Ledger:
         self.cells: list[Cell] = []
         """In the order of case files and chosen models."""
         self._records: dict[str, TrialRecord] = {}
-        self._skipped: defaultdict[tuple[str, str, str], set[str]] = defaultdict(set)
-        """Cases of which a trial was, by case file, skill and model."""
+        self._skipped: defaultdict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
+        """Cases of which a trial was, with the reason, by case file, skill and model."""
+        self._skipped_trials: set[str] = set()
+        """Their node ids."""
         self.not_measured = False
         """Whether the run ends as not measured: nothing is red but what misses data."""
         self.baselines: list[Update] = []
@@ -56,16 +58,42 @@ class Ledger:
             self._unmeasured += report.failed and report.when == "setup"
         if names := getattr(report, "upskill_skipped", None):
             *cell, case = names
-            self._skipped[tuple(cell)].add(case)
+            self._skipped[tuple(cell)][case] = _reason(report)
+            self._skipped_trials.add(report.nodeid)
 
     @property
     def unmeasured(self) -> list[Unmeasured]:
         """Skills and models where every trial was skipped, so that there is no cell."""
         cells = {(cell.path, cell.skill, cell.model) for cell in self.cells}
         return sorted(
-            Unmeasured(path=path, skill=skill, model=model)
+            Unmeasured(
+                path=path,
+                skill=skill,
+                model=model,
+                cases=tuple(
+                    SkippedCase(case=case, reason=reason)
+                    for case, reason in self._skipped[path, skill, model].items()
+                ),
+            )
             for path, skill, model in self._skipped.keys() - cells
         )
+
+    @property
+    def nothing_measured(self) -> str:
+        """Why there is no result at all, in one line; empty if there is one, or nothing ran.
+
+        A share of a sharded run may well be without: the merged report decides.
+        """
+        trials = len(self._skipped_trials)
+        if self._records or not trials or self._settings.shard or not asks(self._config):
+            return ""
+        reasons = {
+            (path, skill, case): reason
+            for (path, skill, _), cases in self._skipped.items()
+            for case, reason in cases.items()
+        }
+        skipped = "1 trial" if trials == 1 else f"{trials} trials"
+        return f"{skipped} skipped: {skip_reasons(reasons.values())}"
 
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
@@ -73,6 +101,7 @@ class Ledger:
         """Tell CI by the exit code what no test is red for."""
         # A replay asks nobody: what is missing there was not recorded, and that is red.
         missing = self._settings.cache_mode != "replay" and self._misses_data()
+        missing = missing or bool(self.nothing_measured)
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         if missing and ended and session.testsfailed == self._unmeasured:
             self.not_measured = True
@@ -173,6 +202,12 @@ class Ledger:
             )
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Return why a trial was skipped, which pytest writes behind a path and a line."""
+    assert isinstance(report.longrepr, tuple)
+    return report.longrepr[2].removeprefix("Skipped: ")
 
 
 def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from pytest_upskill.checks import CheckResult
@@ -13,6 +16,14 @@ _STOPPED = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
     "refusal": "the model refused to answer",
 }
+
+
+NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
+"""Why a case is skipped that no program can decide about, where nobody else is to."""
+
+_QUOTED = re.compile(r"'[^']*'")
+_MOST_REASONS = 3
+"""Reasons for skipping that one line names."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,6 +115,15 @@ class TrialResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class SkippedCase:
+    """A case about which no model was asked."""
+
+    case: str
+    reason: str
+    """One line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Unmeasured:
     """A skill on a model of which every trial was skipped."""
 
@@ -112,9 +132,42 @@ class Unmeasured:
     skill: str
     model: str
     """Label of the model."""
+    cases: tuple[SkippedCase, ...] = ()
+    """Every case, and why it was skipped."""
 
     def __str__(self) -> str:
-        return f"{self.skill} on {self.model}: not measured, as every case was skipped"
+        text = f"{self.skill} on {self.model}: not measured, as every case was skipped"
+        reasons = skip_reasons(skipped.reason for skipped in self.cases)
+        return f"{text}: {reasons}" if reasons else text
+
+
+def skip_reasons(reasons: Iterable[str]) -> str:
+    """Return the most frequent reasons in one line, such as ``3 cases: needs gcc``.
+
+    Reasons that differ only in what they quote are counted together.
+
+    Args:
+        reasons: One for each skipped case.
+    """
+    alike: defaultdict[str, list[str]] = defaultdict(list)
+    for reason in reasons:
+        alike[_QUOTED.sub("", reason)].append(reason)
+    groups = sorted(alike.values(), key=len, reverse=True)
+    parts = [_counted(group) for group in groups[:_MOST_REASONS]]
+    if rest := sum(map(len, groups[_MOST_REASONS:])):
+        parts.append(f"{_cases(rest)} for other reasons; -rs lists them")
+    return "; ".join(parts)
+
+
+def _counted(reasons: list[str]) -> str:
+    count, first = len(reasons), reasons[0]
+    if first == NO_JUDGE:
+        return f"{_cases(count)} {first if count == 1 else first.replace('has', 'have', 1)}"
+    return f"{_cases(count)}: {first}{' and the like' if len(set(reasons)) > 1 else ''}"
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -140,7 +140,7 @@ def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run: Run, folder: Pa
     result.stdout.fnmatch_lines(
         [
             "SKIPPED*evals.json: expected_script: a single answer runs no scripts",
-            "SKIPPED*evals.json: only a judge can tell whether its statements hold, *",
+            "SKIPPED*evals.json: only has statements for a judge; add --upskill-judge MODEL",
         ]
     )
 

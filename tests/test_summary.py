@@ -89,23 +89,6 @@ def test_verbose_shows_which_cases_were_not_measured(
     ]
 
 
-@pytest.mark.parametrize("others", [[GREEN], []])
-def test_a_skill_of_which_every_case_was_skipped_is_not_passed_over(
-    run: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-    others: list[dict[str, object]],
-) -> None:  # fmt: skip
-    monkeypatch.setenv("PATH", str(tmp_path))
-    write_skill(SKIPPED)
-    if others:
-        write_skill(*others, name="another")
-
-    result = run("--upskill-models", "offline", "skills")
-
-    result.stdout.fnmatch_lines(
-        ["billing on offline: not measured, as every case was skipped: -rs says why"]
-    )
-
-
 def test_characters_that_are_two_columns_wide_keep_the_figures_in_line(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING
 from pytest_upskill.cells import Cell
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.gate import Gate
-from pytest_upskill.results import RunResult, TrialResult, Unmeasured
+from pytest_upskill.results import RunResult, SkippedCase, TrialResult, Unmeasured
 from pytest_upskill.settings import Settings
 
 if TYPE_CHECKING:
@@ -61,9 +62,15 @@ class Report:
     @property
     def unmeasured(self) -> list[Unmeasured]:
         """What no session measured."""
-        cells = {(cell.path, cell.model) for cell in self.cells}
-        skipped = {each for session in self.sessions for each in session.unmeasured}
-        return sorted(each for each in skipped if (each.path, each.model) not in cells)
+        measured = {(cell.path, cell.skill, cell.model) for cell in self.cells}
+        cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
+        for each in (each for session in self.sessions for each in session.unmeasured):
+            cases[each.path, each.skill, each.model].update(each.cases)
+        return sorted(
+            Unmeasured(path=path, skill=skill, model=model, cases=tuple(sorted(skipped)))
+            for (path, skill, model), skipped in cases.items()
+            if (path, skill, model) not in measured
+        )
 
 
 def report_of(

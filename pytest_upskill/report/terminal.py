@@ -49,6 +49,8 @@ class Terminal:
         for line in _passed_over(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
+        if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
+            self._not_measured(terminalreporter)
         # Also with -q: nobody is to find a file changed without having been told.
         for update in self._ledger.baselines:
             write(terminalreporter, update.text, red=update.refused)
@@ -58,13 +60,21 @@ class Terminal:
             return
         if self._ledger.cells:
             self._table(terminalreporter, config)
-        for each in self._ledger.unmeasured:
-            write(terminalreporter, f"{each}: -rs says why", yellow=True)
+        if not self._ledger.nothing_measured:
+            for each in self._ledger.unmeasured:
+                write(terminalreporter, str(each), yellow=True)
         for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
             write(terminalreporter, note)
         for orphan in self._ledger.orphans:
             write(terminalreporter, orphan)
-        if self._ledger.not_measured:
+
+    def _not_measured(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write why the run is neither red nor green; with -q only if it measured nothing."""
+        nothing = self._ledger.nothing_measured
+        if nothing:
+            code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
+            write(terminalreporter, f"nothing was measured{code}: {nothing}", yellow=True)
+        elif self._ledger.not_measured and terminalreporter.config.get_verbosity() >= 0:
             text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
             write(terminalreporter, text, yellow=True)
 
