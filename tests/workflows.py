@@ -1,4 +1,4 @@
-"""Workflows that the docs show, and the steps of them."""
+"""Workflows that the docs show, those of this repository, and their steps."""
 
 from __future__ import annotations
 
@@ -14,6 +14,8 @@ from tests.pages import CHECKOUT
 ACTION = CHECKOUT / "action.yml"
 FOLDER = CHECKOUT / "docs" / "workflows"
 WORKFLOWS = [file for file in sorted(FOLDER.glob("*.yml")) if file.name != "gitlab-ci.yml"]
+GITHUB = CHECKOUT / ".github"
+OWN_WORKFLOWS = sorted((GITHUB / "workflows").glob("*.yml"))
 
 
 def steps(document: Any) -> Iterator[dict[str, Any]]:
