@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import traceback
 from collections.abc import Iterator, Mapping
 from functools import partial
 
@@ -48,14 +50,18 @@ def fetch_answers(
         else:
             lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
 
-    async def answer_in_turn(key: Key) -> Answer:
-        assert rounds is not None
+    async def fetch(key: Key) -> Answer:
         nodeid, run = key
-        return await rounds.play(trials[nodeid], run, partial(asker.answer, key))
+        try:
+            if rounds is None:
+                return await asker.answer(key)
+            return await rounds.play(trials[nodeid], run, partial(asker.answer, key))
+        except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
+            return Answer(completion=None, error=_unexpected(error))
 
     return Fetcher(
         lanes.values(),
-        asker.answer if rounds is None else answer_in_turn,
+        fetch,
         # A round waits for the one before it, which must therefore be under way.
         in_order=rounds is not None,
         # Twice the slots: one sleeping out a rate limit, or compiling, leaves its slot to another.
@@ -64,6 +70,14 @@ def fetch_answers(
         known=known,
         close=asker.aclose,
     )
+
+
+def _unexpected(error: Exception) -> str:
+    """Describe in one line an error that this package should not have raised."""
+    said = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.relpath(where.filename)}:{where.lineno}"
+    return f"pytest-upskill failed, please report it: {' '.join(said.split())} ({place})"
 
 
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:

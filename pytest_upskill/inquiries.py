@@ -14,6 +14,7 @@ from pytest_upskill.budget import Budget, BudgetError
 from pytest_upskill.cache import Cache, identity
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.daemon import in_daemon_thread
+from pytest_upskill.extensions import raised
 from pytest_upskill.first_calls import FirstCalls
 from pytest_upskill.grade import Answer
 from pytest_upskill.prices import Prices
@@ -136,7 +137,7 @@ class Inquiries:
         """
         errors = []
         for task in self._clients.values():
-            if task.done() and not task.cancelled() and task.exception() is None:
+            if task.done() and not task.cancelled():
                 try:
                     await task.result().aclose()
                 except Exception as error:  # noqa: BLE001  the others are to be closed too
@@ -177,8 +178,16 @@ class Inquiries:
     async def _client(self, host: Host) -> Client:
         task = self._clients.get(host)
         if task is None:
-            task = self._clients[host] = asyncio.create_task(self._open(host))
+            task = self._clients[host] = asyncio.create_task(self._open_once(host))
         return await task
+
+    async def _open_once(self, host: Host) -> Client:
+        try:
+            return await self._open(host)
+        except ProviderError as error:
+            return Unopened(str(error))
+        except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it
+            return Unopened(f"no client for {host.name}: {raised(error)}")
 
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
@@ -192,6 +201,32 @@ class Inquiries:
             host=urlsplit(host.url).netloc or host.name,
             activity=shared.activity,
         )
+
+
+class Unopened:
+    """The client of a host that has none: every request fails with the same line.
+
+    Each with an exception of its own: every ``raise`` lengthens an exception's traceback, so that
+    the printed tracebacks of a shared one grow with the square of the requests.
+
+    Args:
+        message: Why there is no client.
+    """
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    async def complete(self, request: Request) -> Completion:
+        """Send nothing.
+
+        Raises:
+            ProviderError: Always.
+        """
+        del request
+        raise ProviderError(self._message, fatal=True, billable=False)
+
+    async def aclose(self) -> None:
+        """Close nothing."""
 
 
 def _paid_already(answer: Answer) -> Answer:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+import threading
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
@@ -89,14 +90,18 @@ class Controller:
 
     def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
         """Give a trial's answers as soon as the last of its runs is in."""
-        # An iterator, as answers come in another thread: no two of them see the same number.
-        still_out = iter(reversed(range(len(futures))))
+        # Answers come in another thread, also while this one adds the callbacks.
+        still_out, lock = len(futures), threading.Lock()
 
         def done(_: Future[Answer]) -> None:
-            if next(still_out) or any(future.cancelled() for future in futures):
+            nonlocal still_out
+            with lock:
+                still_out -= 1
+                last = still_out == 0
+            if not last or any(future.cancelled() for future in futures):
                 return
             try:
-                self._handover.give(nodeid, [_answer(future) for future in futures])
+                self._handover.give(nodeid, [future.result() for future in futures])
             # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
             # workers must not wait for what cannot reach them.
             except (OSError, ValueError):
@@ -147,10 +152,3 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
         trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
         trials[nodeid] = trial
     return trials
-
-
-def _answer(future: Future[Answer]) -> Answer:
-    error = future.exception()
-    if error is None:
-        return future.result()
-    return Answer(completion=None, error=f"{type(error).__name__}: {error}")

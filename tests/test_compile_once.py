@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -106,19 +107,22 @@ def test_a_closed_session_builds_nothing(programs: list[str]) -> None:
     assert programs == []
 
 
-def test_an_exception_is_remembered_as_a_value_is() -> None:
+def test_an_exception_is_remembered_as_a_value_is_and_its_traceback_does_not_grow() -> None:
     memo = Memo[str, int]()
     calls: list[int] = []
+    lengths: list[int] = []
 
     def fail() -> int:
         calls.append(threading.get_ident())
         raise CannotCompile("no")
 
-    for _ in range(2):
-        with pytest.raises(CannotCompile, match="no"):
+    for _ in range(3):
+        with pytest.raises(CannotCompile, match="no") as caught:
             memo.get("key", fail)
+        lengths.append(len(traceback.extract_tb(caught.value.__traceback__)))
 
     assert len(calls) == 1
+    assert len(set(lengths)) == 1
 
 
 def test_a_compiler_is_asked_about_itself_before_there_is_an_answer(

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
+import sys
+import tomllib
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
 from graphlib import TopologicalSorter
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -77,6 +81,9 @@ def _name(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+OWN = {_name(path).partition(".")[0] for path in ROOT.rglob("*.py")}
+"""What `imported` names without the package's name."""
+
 MODULES = {
     _name(path): path
     for path in ROOT.rglob("*.py")
@@ -147,6 +154,31 @@ def test_a_foreign_package_is_imported_where_it_is_at_home(package: str) -> None
     importing = {module for module in MODULES if package in _roots(module)}
 
     assert importing == HOMES[package]
+
+
+@pytest.mark.parametrize("extra", ["anthropic", "openai"])
+def test_what_is_imported_is_declared(extra: str) -> None:
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text("utf-8"))["project"]
+    always = set(map(_distribution, project["dependencies"]))
+    with_extra = always | set(map(_distribution, project["optional-dependencies"][extra]))
+    of_sdk = set().union(*(HOMES[package] for package in HOMES if package != "_pytest"))
+    of_other = {f"providers.{sdk}" for sdk in ("anthropic", "openai") if sdk != extra}
+    distributions = packages_distributions()
+
+    undeclared = {
+        f"{module} imports {package}"
+        for module in MODULES.keys() - of_other
+        for package in _roots(module) - sys.stdlib_module_names - {"pytest_upskill"} - OWN
+        if not {name.lower().replace("_", "-") for name in distributions[package]}
+        & (with_extra if module in of_sdk else always)
+    }
+
+    assert undeclared == set()
+
+
+def _distribution(requirement: str) -> str:
+    """Read the name of ``jinja2>=3.1``."""
+    return re.split(r"[^\w.-]", requirement, maxsplit=1)[0].lower()
 
 
 def _roots(module: str) -> set[str]:

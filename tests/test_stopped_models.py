@@ -5,7 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.cache import Cache
 from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.retry import RetryingClient
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know
@@ -76,6 +78,38 @@ def test_repeated_errors_fail_again_with_lf(
     result = run_once(*args, "--lf")
 
     result.assert_outcomes(passed=41)
+
+
+@pytest.mark.parametrize(
+    ("broken", "said"),
+    [
+        ((RetryingClient, "__init__"), "no client for openai:small@*: TypeError: a bug*"),
+        (
+            (Cache, "store"),
+            "pytest-upskill failed, please report it: TypeError: a bug in two lines (*.py:*)",
+        ),
+    ],
+)
+def test_an_unexpected_error_of_every_request_is_told_once_without_a_traceback(
+    run: Run,
+    write_skill: WriteSkill,
+    model: str,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    broken: tuple[type, str],
+    said: str,
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise TypeError("a bug\nin two lines")
+
+    write_skill(*budget_cases(20))
+    monkeypatch.setattr(*broken, fail)
+
+    result = run("--upskill-models", model, "skills")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines([said, "*= 1 skipped, 1 error, 39 more of the same in *"])
+    assert len(result.outlines) < 50
 
 
 def test_errors_that_differ_are_each_told(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Hashable
 from concurrent.futures import Future
+from types import TracebackType
 from typing import Generic, TypeVar
 
 K = TypeVar("K", bound=Hashable)
@@ -16,6 +17,7 @@ class Memo(Generic[K, V]):
 
     def __init__(self) -> None:
         self._made: dict[K, Future[V]] = {}
+        self._tracebacks: dict[K, TracebackType | None] = {}
         self._lock = threading.Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
@@ -27,5 +29,10 @@ class Memo(Generic[K, V]):
             try:
                 mine.set_result(make())
             except BaseException as error:  # noqa: BLE001 - whoever waits must get it too
+                self._tracebacks[key] = error.__traceback__
                 mine.set_exception(error)
-        return mine.result()
+        failure = mine.exception()
+        if failure is None:
+            return mine.result()
+        # Back to what it was when it was cached: each raise would make its traceback longer.
+        raise failure.with_traceback(self._tracebacks[key])
