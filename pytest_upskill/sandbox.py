@@ -23,23 +23,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from pytest_upskill.confinement import confined
 from pytest_upskill.cores import cores
 from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.workspace import Workspace, workspace
+from pytest_upskill.workspace import Workspace, remove_leftovers, workspace
 
 Ended = Literal["exited", "timeout", "output", "stopped"]
 
-_SYSTEM = (
-    "/usr",
-    "/bin",
-    "/lib",
-    "/lib32",
-    "/lib64",
-    "/nix/store",
-    "/etc/alternatives",
-    "/etc/ld.so.cache",
-)
-_LAUNCHER = Path(__file__).with_name("landlock.py")
 # A limit that a system lacks is not set. `-u` is bash's and `-p` dash's name of one limit.
 _WITH_LIMITS = """
 { ulimit -c 0; ulimit -t "$1"; ulimit -v "$2"; ulimit -f "$3"; ulimit -n "$4"
@@ -50,6 +40,8 @@ exec "$@"
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
 _PAUSE_S = 0.1
+_GRACE_S = 5.0
+"""How long a launcher may take to kill what it has started."""
 _UNPRINTABLE = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
@@ -107,9 +99,11 @@ class Sandbox:
         Raises:
             SandboxError: The level does not work on this machine.
         """
-        self._running: set[int] = set()
+        self._running: set[subprocess.Popen[bytes]] = set()
         self._lock = threading.Lock()
         self._closed = False
+        if os.name == "posix":
+            remove_leftovers()
         wanted: tuple[Level, ...] = ("bwrap", "landlock", "limits") if level == "auto" else (level,)
         for self.level in wanted:
             if self._works():
@@ -140,20 +134,22 @@ class Sandbox:
         Raises:
             SandboxError: It cannot be started.
         """
-        command = [*self._confine(home, readable), *self._limit(limits), *program]
         try:
-            process = subprocess.Popen(  # noqa: S603 - confining the program is what this is for
-                command,
-                cwd=home.root / "cwd",
-                env=_environment(home, path),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
+            Path(program[0]).stat()
+            with confined(self.level, home, readable, limits.wall_s + _GRACE_S) as start:
+                process = subprocess.Popen(  # noqa: S603 - confining it is what this is for
+                    [*start.command, *self._limit(limits), *program],
+                    cwd=home.root / "cwd",
+                    env=_environment(home, path),
+                    stdin=subprocess.DEVNULL if self.level == "bwrap" else subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    start_new_session=True,
+                    pass_fds=start.files,
+                )
         except OSError as error:
-            raise SandboxError(f"cannot start {command[0]}: {error.strerror}") from None
-        with process, self._killed_at_close(process.pid):
+            raise SandboxError(f"cannot start {program[0]}: {error.strerror}") from None
+        with process, self._killed_at_close(process):
             ended, output = _watch(process, limits)
         return Outcome(
             ended="stopped" if self._closed else ended,
@@ -165,27 +161,30 @@ class Sandbox:
         """Kill what is running, and all that is started from now on."""
         with self._lock:
             self._closed = True
-            for group in self._running:
-                _kill_group(group)
+            for process in self._running:
+                _end(process)
 
     @contextlib.contextmanager
-    def _killed_at_close(self, group: int) -> Iterator[None]:
-        """Kill a process group when the block ends, or at `close` if that comes first."""
+    def _killed_at_close(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
+        """Kill a program and its children when the block ends, or at `close` if that is first."""
         with self._lock:
-            self._running.add(group)
+            self._running.add(process)
             if self._closed:
-                _kill_group(group)
+                _end(process)
         try:
             yield
         finally:
-            _kill_group(group)
+            _end(process)
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_GRACE_S)
+            _kill_group(process.pid)
             with self._lock:
-                self._running.discard(group)
+                self._running.discard(process)
 
     def _works(self) -> bool:
         """Try the level: the sandbox starts, forks and writes, and a stranger's file is hidden."""
         if self.level in {"limits", "off"}:
-            return True
+            return os.name == "posix"
         if sys.platform != "linux" or (self.level == "bwrap" and not shutil.which("bwrap")):
             return False
         with workspace() as home, tempfile.NamedTemporaryFile() as strange:
@@ -196,16 +195,6 @@ class Sandbox:
             except SandboxError:
                 return False
         return probe.returncode == _PROBE_WORKED
-
-    def _confine(self, home: Workspace, readable: Sequence[Path]) -> list[str]:
-        if self.level == "bwrap":
-            return _bubblewrap(home.root, readable)
-        if self.level == "landlock":
-            readers = [*_SYSTEM, str(home.root), *map(str, readable)]
-            interpreter = os.path.realpath(sys.executable)
-            launcher = [interpreter, "-I", "-S", str(_LAUNCHER)]
-            return [*launcher, str(home.root / "tmp"), os.pathsep.join(readers)]
-        return []
 
     def _limit(self, limits: Limits) -> list[str]:
         if self.level == "off":
@@ -264,26 +253,19 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, byt
     return "exited", bytes(output)
 
 
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """Have a program and its children killed: by its launcher, which finds them all, else here."""
+    if process.stdin is None:
+        _kill_group(process.pid)
+        return
+    with contextlib.suppress(OSError, ValueError):
+        # A process that pytest forked may hold the pipe open: closing it would not do.
+        os.write(process.stdin.fileno(), b"x")
+
+
 def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-
-
-def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
-    """Hide all but the system's programs; no network, no other processes, one folder to write."""
-    command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
-    # Its own processes only; without it the loader does not find libraries beside a program.
-    command += ["--cap-drop", "ALL", "--proc", "/proc"]
-    for folder in filter(os.path.exists, _SYSTEM):
-        if os.path.islink(folder):  # noqa: PTH114 - as the next line: the link's own text is wanted
-            command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115
-        else:
-            command += ["--ro-bind", folder, folder]
-    for path in filter(Path.exists, readable):
-        command += ["--ro-bind", str(path), str(path)]
-    writable = str(root / "tmp")
-    command += ["--dev-bind", "/dev/null", "/dev/null", "--ro-bind", str(root), str(root)]
-    return [*command, "--bind", writable, writable, "--chdir", str(root / "cwd"), "--"]
 
 
 def _processes_of_user(limits: Limits) -> int | str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,16 +25,22 @@ def _working_levels() -> Iterator[Level]:
 
 
 LEVELS = list(_working_levels())
-every_level = pytest.mark.parametrize(
-    "level",
-    [
-        pytest.param(
-            level,
-            marks=pytest.mark.skipif(level not in LEVELS, reason=f"no {level} on this machine"),
-        )
-        for level in ("bwrap", "landlock", "limits")
-    ],
-)
+_each = [
+    pytest.param(
+        level,
+        marks=pytest.mark.skipif(level not in LEVELS, reason=f"no {level} on this machine"),
+    )
+    for level in ("bwrap", "landlock", "limits")
+]
+every_level = pytest.mark.parametrize("level", _each)
+every_level_and_off = pytest.mark.parametrize("level", [*_each, "off"])
+
+
+@pytest.fixture
+def marker(tmp_path: Path) -> str:
+    """Seconds to sleep that no process of another test sleeps."""
+    digits = hashlib.sha256(str(tmp_path).encode()).digest()
+    return f"95.{int.from_bytes(digits[:5], 'big')}"
 
 
 def shell(level: Level, script: str, *arguments: str, limits: Limits | None = None) -> Outcome:

@@ -20,6 +20,7 @@ import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
 import pytest_upskill.run  # noqa: F401
 from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
+from tests.confined import marker as marker  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 from tests.loopback import model as model  # noqa: PLC0414  a fixture
 from tests.scripted import script as script  # noqa: PLC0414  a fixture

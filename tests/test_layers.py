@@ -43,7 +43,8 @@ MAP = {
         "paying retry turns"
     ),
     "the outer world": (
-        "providers providers.* cache budget prices compile compile.* sandbox landlock workspace "
+        "providers providers.* cache budget prices compile compile.* sandbox confinement launcher "
+        "landlock privileges seccomp syscalls workspace "
         "formats formats.* git history project"
     ),
     # 0: pure

@@ -16,6 +16,34 @@ from pytest_upskill.sandbox_levels import Level
 from tests.compiling import fenced
 from tests.confined import LEVELS, every_level, is_gone
 
+FILES = """
+import os, shutil, tempfile
+with tempfile.TemporaryDirectory() as t:
+    os.mkdir(f"{t}/a")
+    with open(f"{t}/a/b", "w") as file:
+        file.write("x")
+    os.chmod(f"{t}/a/b", 0o600)
+    shutil.copytree(f"{t}/a", f"{t}/c")
+    assert open(f"{t}/c/b").read() == "x"
+"""
+ASYNCIO = """
+import asyncio
+async def exit_code():
+    return await (await asyncio.create_subprocess_exec("true")).wait()
+assert asyncio.run(exit_code()) == 0
+"""
+PROCESSES = """
+import multiprocessing, subprocess, threading
+process = subprocess.Popen(["sleep", "9"])
+process.terminate()
+assert process.wait() == -15
+thread = threading.Thread(target=add, args=(1, 2))
+thread.start()
+thread.join()
+ours, theirs = multiprocessing.Pipe()
+multiprocessing.get_context("fork").Process(target=theirs.send, args=(3,)).start()
+assert ours.recv() == 3
+"""
 ADD = "def add(a, b):\n    return a + b"
 confining = pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
 
@@ -37,8 +65,11 @@ def python(code: str) -> str:
         "from answer import add\nassert add(1, 2) == 3",
         "def test_add():\n    assert add(1, 2) == 3",
         "import unittest.mock, json, decimal\nassert json.dumps(add(1, 2)) == '3'",
+        FILES,
+        ASYNCIO,
+        PROCESSES,
     ],
-    ids=["names", "import", "functions", "standard library"],
+    ids=["names", "import", "functions", "library", "files", "asyncio", "processes"],
 )
 def test_an_answer_that_works_passes(level: Level, code: str) -> None:
     result = run(python(ADD), code, level)

@@ -15,7 +15,7 @@ import pytest
 from pytest_upskill.sandbox import Sandbox, SandboxError
 from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.workspace import workspace
-from tests.confined import LEVELS, every_level, shell
+from tests.confined import LEVELS, every_level, every_level_and_off, shell
 
 
 def test_auto_is_the_strongest_level_that_works() -> None:
@@ -39,7 +39,7 @@ def test_a_program_that_cannot_be_started_is_told_in_one_line() -> None:
         Sandbox("off").run(["/nowhere/cc"], home)
 
 
-@every_level
+@every_level_and_off
 def test_the_environment_is_built_from_nothing(
     level: Level, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -54,7 +54,7 @@ def test_the_environment_is_built_from_nothing(
     assert "planted" not in outcome.output
 
 
-@every_level
+@every_level_and_off
 def test_stdin_is_closed(level: Level) -> None:
     outcome = shell(level, "read -r line || echo nothing to read")
 
@@ -125,7 +125,7 @@ def test_the_network_is_closed_where_the_level_says_so(level: Level) -> None:
     assert (outcome.returncode != 0) is (level != "limits")
 
 
-@every_level
+@every_level_and_off
 def test_output_cannot_steer_a_terminal(level: Level) -> None:
     outcome = shell(level, r"printf 'a\033[31mb\007c\342\200\256d\377'")
 

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
-import signal
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,24 +11,10 @@ import pytest
 from pytest_upskill.sandbox import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox_levels import Level
 from pytest_upskill.workspace import workspace
-from tests.confined import every_level, is_gone, running, shell
+from tests.confined import every_level, every_level_and_off, is_gone, running, shell
 
 
-@pytest.fixture
-def marker(tmp_path: Path) -> str:
-    """Seconds to sleep that no process of another test sleeps."""
-    digits = hashlib.sha256(str(tmp_path).encode()).digest()
-    return f"95.{int.from_bytes(digits[:5], 'big')}"
-
-
-def test_off_keeps_the_wall_clock(marker: str) -> None:
-    outcome = shell("off", f"sleep {marker}", limits=Limits(wall_s=0.3))
-
-    assert outcome.ended == "timeout"
-    assert is_gone(marker)
-
-
-@every_level
+@every_level_and_off
 def test_the_wall_clock_ends_a_program_and_its_children(level: Level, marker: str) -> None:
     start = time.monotonic()
 
@@ -43,34 +25,7 @@ def test_the_wall_clock_ends_a_program_and_its_children(level: Level, marker: st
     assert is_gone(marker)
 
 
-@every_level
-def test_children_do_not_outlive_a_program_that_ends(level: Level, marker: str) -> None:
-    outcome = shell(level, f"sleep {marker} > /dev/null 2>&1 & exit 3")
-
-    assert (outcome.ended, outcome.returncode) == ("exited", 3)
-    assert is_gone(marker)
-
-
-@every_level
-def test_a_program_cannot_leave_its_group_where_the_level_says_so(
-    level: Level, marker: str
-) -> None:
-    leave = (
-        "import os, time\nif os.fork() == 0:\n    os.setsid()\n"
-        f"    os.execv('/bin/sleep', ['sleep', '{marker}'])\ntime.sleep(0.5)"
-    )
-
-    with workspace() as home:
-        python = [str(Path(sys.executable).resolve()), "-I", "-S", "-c", leave]
-        Sandbox(level).run(python, home, readable=[Path(sys.base_prefix)])
-
-    left = running(marker)
-    for process in left:
-        os.kill(process, signal.SIGKILL)
-    assert bool(left) is (level == "limits")
-
-
-@every_level
+@every_level_and_off
 def test_output_is_cut_and_its_source_killed(level: Level) -> None:
     outcome = shell(level, "while :; do echo 0123456789; done", limits=Limits(output_bytes=999))
 
