@@ -61,6 +61,8 @@ class Cell:
     """Git ref whose skill is compared with; empty for none."""
     history: str = ""
     """Why that is not done; empty where it is."""
+    past_unknown: bool = False
+    """Whether it should have been done."""
     skipped: tuple[str, ...] = ()
     """Cases that were not run, or not in every arm."""
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.formats.places import skill_folder
-from pytest_upskill.git import GitError, is_changed, merge_base
+from pytest_upskill.git import GitError, commit_then, is_changed
 from pytest_upskill.items import TrialItem
 from pytest_upskill.worker_output import tell, told
 
@@ -22,11 +22,13 @@ class ChangedSince:
     Args:
         config: Of this process.
         ref: The git ref that the branch left.
+        project: The folder whose repository it is of.
     """
 
-    def __init__(self, config: pytest.Config, ref: str) -> None:
+    def __init__(self, config: pytest.Config, ref: str, project: Path) -> None:
         self._config = config
         self._ref = ref
+        self._project = project
         self._left_out: set[str] = set()
         """Folders of unchanged skills."""
         self._nothing_left = False
@@ -72,9 +74,10 @@ class ChangedSince:
 
     def _changed(self, case_file: Path) -> bool:
         try:
-            return any(
-                is_changed(merge_base(folder, self._ref), folder)
-                for folder in {skill_folder(case_file), case_file.parent}
-            )
+            return any(map(self._is_changed, {skill_folder(case_file), case_file.parent}))
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
+
+    def _is_changed(self, folder: Path) -> bool:
+        commit = commit_then(folder, self._ref, self._project)
+        return commit is None or is_changed(commit, folder)

@@ -12,6 +12,8 @@ from pytest_upskill.results import TrialResult
 
 _DRIFT_ALPHA = 0.01
 
+_RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedCase:
@@ -44,6 +46,8 @@ class Comparison:
     """Why the model, and not the skill, may be what has changed."""
     notes: tuple[str, ...] = ()
     """What else to know of it, a line each."""
+    lacking: bool = False
+    """Whether no case is compared although some should be."""
 
     @property
     def dropped(self) -> bool:
@@ -83,6 +87,11 @@ class Comparison:
         yield from self.notes
 
     @property
+    def gaps(self) -> tuple[str, ...]:
+        """What was not compared although it should be, a line each."""
+        return self.notes if self.cases or self.lacking else ()
+
+    @property
     def worse(self) -> list[str]:
         """Say which cases pass less often."""
         return [
@@ -99,8 +108,7 @@ class Comparison:
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     """Compare a cell with its baseline, on the cases that are the same in both."""
     if baseline is None:
-        cure = "no baseline: record one with --upskill-runs 10 --upskill-baseline-update"
-        return Comparison(then="baseline", notes=(cure,))
+        return Comparison(then="baseline", notes=(f"no baseline: {_RECORD}",), lacking=True)
     recorded = {case.id: case for case in baseline.cases}
     same = [
         (pair, recorded[pair[0].case])
@@ -111,19 +119,23 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         ComparedCase(id=case.id, now=tally(one), then=case.with_skill, missing_now=len(one.errors))
         for (one, _), case in same
     )
+    notes = tuple(_left_out(cell, recorded, {case.id for case in cases}))
+    if not cases:
+        notes = (f"no case in common with the baseline: {_RECORD}", *notes)
     return Comparison(
         then="baseline",
         cases=cases,
+        lacking=not cases,
         p=stats.regression_test([case.counts for case in cases]),
         drift=_drift(cell, baseline, same),
-        notes=tuple(_left_out(cell, recorded, {case.id for case in cases})),
+        notes=notes,
     )
 
 
 def against_ref(cell: Cell) -> Comparison:
     """Compare a cell with what the skill of its git ref came to in the same run."""
     if cell.history:
-        return Comparison(then=cell.ref, notes=(cell.history,))
+        return Comparison(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
     cases = tuple(
         ComparedCase(
             id=one.case,

@@ -100,6 +100,17 @@ def no_decision(cell: Cell, reason: str) -> Gate:
     )
 
 
+def compares_nothing(gates: Sequence[Gate]) -> str | None:
+    """Name what cells were to be compared with, if none was though one should have been.
+
+    A skill that did not change since a git ref, or is new since, needs no comparison.
+    """
+    comparisons = [gate.comparison for gate in gates if gate.comparison is not None]
+    if comparisons and all(comparison.lacking for comparison in comparisons):
+        return comparisons[0].then
+    return None
+
+
 def undecidable(cell: Cell) -> str | None:
     """Say why nothing can be decided about a cell, None where it can."""
     if len(cell.trials) != cell.planned:

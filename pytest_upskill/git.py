@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import os
+import shutil
 import subprocess
 import tarfile
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _SECONDS = 60
 _MAX_BYTES = 1 << 20
-_PLACES = ("toplevel", "prefix")
 _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 
 
@@ -18,11 +21,48 @@ class GitError(Exception):
     """Git cannot tell; the message says why and what to do."""
 
 
+def commit_then(folder: Path, ref: str, project: Path) -> str | None:
+    """Find the commit of a folder's repository that the branch started from.
+
+    It is the merge base of ``ref`` and HEAD. In a submodule of the project it is the commit that
+    the project held there at its own merge base, so that a bump counts as a change.
+
+    Args:
+        folder: Anywhere in a work tree.
+        ref: A branch, tag or commit of the project's repository.
+        project: The folder whose repository ``ref`` is of.
+
+    Returns:
+        The commit; None if the project did not hold the submodule then.
+
+    Raises:
+        GitError: There is no git, no repository, no such ref, or no common commit.
+    """
+    if not _git(folder, "rev-parse", "--show-superproject-working-tree"):
+        return merge_base(folder, ref)
+    outer, top = (
+        Path(_said(folder, "rev-parse", f"--show-{what}"))
+        for what in ("superproject-working-tree", "toplevel")
+    )
+    if project.resolve().is_relative_to(top):
+        return merge_base(folder, ref)
+    base = commit_then(outer, ref, project)
+    if base is None:
+        return None
+    held = _gitlink(outer, base, top.relative_to(outer).as_posix())
+    if held and _git(top, "cat-file", "-e", f"{held}^{{commit}}") is None:
+        raise GitError(
+            f"the submodule {top} lacks commit {held[:7]}, which it was at for {ref!r}: "
+            f"git -C {top} fetch origin {held}"
+        )
+    return held
+
+
 def merge_base(folder: Path, ref: str) -> str:
     """Find the commit where the branch that is checked out left ``ref``.
 
     Args:
-        folder: Anywhere in the repository's work tree; of a submodule, in that of its own.
+        folder: Anywhere in the repository's work tree.
         ref: A branch, tag or commit.
 
     Raises:
@@ -47,10 +87,10 @@ def merge_base(folder: Path, ref: str) -> str:
 
 
 def extract(commit: str, folder: Path, into: Path) -> bool:
-    """Write a skill's folder as it was at ``commit``, found by its ``SKILL.md`` if it was moved.
+    """Write a skill's folder as it was at ``commit``, found by its files if it was moved.
 
     Args:
-        commit: As ``merge_base`` gives it.
+        commit: As ``commit_then`` finds it.
         folder: The skill's folder as it is.
         into: An empty folder.
 
@@ -60,17 +100,25 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     Raises:
         GitError: It cannot be read.
     """
-    top, prefix = (_must(folder, "rev-parse", f"--show-{what}").decode() for what in _PLACES)
-    path = prefix.removesuffix("\n")
-    if _git(folder, "cat-file", "-e", f"{commit}:{path}SKILL.md") is None:
-        renamed = _old_name(commit, Path(top.removesuffix("\n")), f"{path}SKILL.md")
+    top = Path(_said(folder, "rev-parse", "--show-toplevel"))
+    path = _said(folder, "rev-parse", "--show-prefix")
+    if not _has_skill(top, commit, path):
+        renamed = _old_prefix(commit, top, path)
         if renamed is None:
             return False
-        path = renamed.removesuffix("SKILL.md")
-    archive = _must(Path(top.removesuffix("\n")), "archive", "--format=tar", f"{commit}:{path}")
+        path = renamed
+    archive = _must(top, "archive", "--format=tar", f"{commit}:{path}")
     with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
         tar.extractall(into, filter=_text_only)  # noqa: S202 - the filter keeps it inside
     return True
+
+
+def gone_skills(commit: str, folder: Path) -> list[str]:
+    """List the folders, from the top of the repository, that had a ``SKILL.md`` and have none."""
+    gone = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
+    names = _must(folder, *gone, "--", ":(top,glob)**/SKILL.md")
+    files = names.decode("utf-8", "surrogateescape").split("\0")
+    return sorted(file.rpartition("/")[0] or "." for file in files if file)
 
 
 def is_changed(commit: str, folder: Path) -> bool:
@@ -83,13 +131,69 @@ def is_changed(commit: str, folder: Path) -> bool:
     return bool(_must(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
 
 
-def _old_name(commit: str, top: Path, name: str) -> str | None:
-    """Find what a file was called at ``commit``; both names are from the top of the repository."""
-    renames = _must(top, "diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
+def _gitlink(outer: Path, commit: str, path: str) -> str | None:
+    """Read which commit a repository held in a submodule, also where that was at another path."""
+    names = {place: name for name, place in _submodules(outer, "--file", ".gitmodules")}
+    then = dict(_submodules(outer, "--blob", f"{commit}:.gitmodules"))
+    for place in dict.fromkeys((path, then.get(names.get(path, ""), path))):
+        mode, kind, rest = (_said(outer, "ls-tree", commit, "--", place) or "  ").split(" ", 2)
+        if (mode, kind) == ("160000", "commit"):
+            return rest.partition("\t")[0]
+    return None
+
+
+def _submodules(folder: Path, *where: str) -> Iterator[tuple[str, str]]:
+    """List the names of submodules with their paths."""
+    found = _git(folder, "config", *where, "-z", "--get-regexp", r"^submodule\..*\.path$") or b""
+    for entry in found.decode("utf-8", "surrogateescape").split("\0"):
+        key, newline, path = entry.partition("\n")
+        if newline:
+            yield key.removeprefix("submodule.").removesuffix(".path"), path
+
+
+def _has_skill(top: Path, commit: str, prefix: str) -> bool:
+    return _git(top, "cat-file", "-e", f"{commit}:{prefix}SKILL.md") is not None
+
+
+def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
+    """Find where a skill's folder was at ``commit``, by the renames that git sees in it.
+
+    Its ``SKILL.md`` decides; where that was rewritten, most of its other files do.
+    """
+    votes: Counter[str] = Counter()
+    for new, old in _renames(commit, top, prefix).items():
+        inside = new.removeprefix(prefix)
+        if new.startswith(prefix) and old.endswith(f"/{inside}"):
+            votes[old.removesuffix(inside)] += len(new) if inside == "SKILL.md" else 1
+    for place, _ in votes.most_common():
+        if _has_skill(top, commit, place) and not (top / place / "SKILL.md").exists():
+            return place
+    return None
+
+
+def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
+    """Read the old names of files by their new ones, both from the top of the repository.
+
+    Files that git does not track yet are looked at, too: they are added to a copy of its index.
+    """
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        index = top / _said(top, "rev-parse", "--git-path", "index")
+        objects = (top / _said(top, "rev-parse", "--git-path", "objects")).absolute()
+        copy = Path(temporary, "index")
+        if index.exists():
+            shutil.copyfile(index, copy)
+        apart = {
+            "GIT_INDEX_FILE": str(copy),
+            "GIT_OBJECT_DIRECTORY": str(copy.with_name("objects")),
+            "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{objects}"',
+        }
+        copy.with_name("objects").mkdir()
+        _run(top, "add", "--intent-to-add", "--", prefix or ".", **apart)
+        args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
+        renames = _checked(_run(top, *args, **apart), top, args)
     # A score, the old name, the new one.
     fields = iter(renames.decode("utf-8", "surrogateescape").split("\0"))
-    found = {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
-    return found.get(name)
+    return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
 
 
 def _text_only(member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:
@@ -98,9 +202,17 @@ def _text_only(member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:
     return tarfile.data_filter(member, into) if small else None
 
 
+def _said(folder: Path, *args: str) -> str:
+    """Run git for one line; names in it need not be UTF-8."""
+    return _must(folder, *args).decode("utf-8", "surrogateescape").removesuffix("\n")
+
+
 def _must(folder: Path, *args: str) -> bytes:
     """Run git where a no has no other cause than trouble."""
-    done = _run(folder, *args)
+    return _checked(_run(folder, *args), folder, args)
+
+
+def _checked(done: subprocess.CompletedProcess[bytes], folder: Path, args: Sequence[str]) -> bytes:
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise GitError(f"git {' '.join(args)} fails in {folder}: {said}")
@@ -113,8 +225,8 @@ def _git(folder: Path, *args: str) -> bytes | None:
     return None if done.returncode else done.stdout
 
 
-def _run(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder.
+def _run(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder, with more variables in its environment.
 
     Raises:
         GitError: It cannot be run.
@@ -127,6 +239,7 @@ def _run(folder: Path, *args: str) -> subprocess.CompletedProcess[bytes]:
             cwd=folder,
             env={
                 **environment,
+                **variables,
                 "LC_ALL": "C",
                 "GIT_OPTIONAL_LOCKS": "0",
                 "GIT_TERMINAL_PROMPT": "0",

@@ -170,6 +170,7 @@ class TrialItem(pytest.Item):
             gate=self.trial.skill.gate,
             ref=self.trial.skill.ref,
             history=self.trial.skill.history,
+            past_unknown=self.trial.skill.past_unknown,
             result=self.result,
         )
 
@@ -247,7 +248,7 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
         GitError: It cannot be told what the skill was.
     """
     return plan(
-        skill if settings.ref is None else with_history(skill, settings.ref),
+        skill if settings.ref is None else with_history(skill, settings.ref, settings.project),
         settings.models,
         runs=settings.runs,
         min_pass_rate=settings.min_pass_rate,

@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.fetching import RESOURCES, asks
-from pytest_upskill.gate import NOT_MEASURED, Gate, decide_all, no_decision
+from pytest_upskill.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import SkippedCase, TrialRecord, Unmeasured, skip_reasons
 from pytest_upskill.settings import Settings
@@ -95,6 +95,14 @@ class Ledger:
         skipped = "1 trial" if trials == 1 else f"{trials} trials"
         return f"{skipped} skipped: {skip_reasons(reasons.values())}"
 
+    @property
+    def compares_nothing(self) -> str | None:
+        """With what nothing was compared though it was asked for; None where something was.
+
+        A run that records baselines may have none yet.
+        """
+        return None if self._settings.baseline_update else compares_nothing(self.gates)
+
     # First: what comes later prints the status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
@@ -102,6 +110,7 @@ class Ledger:
         # A replay asks nobody: what is missing there was not recorded, and that is red.
         missing = self._settings.cache_mode != "replay" and self._misses_data()
         missing = missing or bool(self.nothing_measured)
+        missing = missing or self.compares_nothing is not None
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         if missing and ended and session.testsfailed == self._unmeasured:
             self.not_measured = True
@@ -161,6 +170,7 @@ class Ledger:
             planned=first.planned,
             ref=first.ref,
             history=first.history,
+            past_unknown=first.past_unknown,
             skipped=tuple(sorted(skipped)),
             trials=tuple(record.result for record in records),
         )

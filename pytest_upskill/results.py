@@ -186,4 +186,6 @@ class TrialRecord:
     """Git ref whose skill is compared with; empty for none."""
     history: str
     """Why that is not done; empty where it is."""
+    past_unknown: bool
+    """Whether it should have been done."""
     result: TrialResult

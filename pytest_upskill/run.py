@@ -67,7 +67,7 @@ def start(config: pytest.Config) -> None:
     if settings.changed_since is not None:
         from pytest_upskill.changed_since import ChangedSince
 
-        changed = ChangedSince(config, settings.changed_since)
+        changed = ChangedSince(config, settings.changed_since, settings.project)
         plugins.register(changed, "upskill-changed-since")
     if settings.shard is not None:
         from pytest_upskill.shard import Shard

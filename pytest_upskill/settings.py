@@ -128,8 +128,8 @@ class Settings:
                 min_lift=rate(config, "min_lift", low=-1.0),
                 fail_on=_fail_on(config),
             ),
-            compare=_ref(config, "compare", other="baseline"),
-            changed_since=_ref(config, "changed_since"),
+            compare=_ref(config, "compare", project, other="baseline"),
+            changed_since=_ref(config, "changed_since", project),
             project=project,
             rootdir=config.rootpath.relative_to(project).as_posix(),
             baseline_update=bool(config.getoption("upskill_baseline_update")),
@@ -210,12 +210,14 @@ def _aliases(config: pytest.Config) -> dict[str, str]:
     return aliases
 
 
-def _ref(config: pytest.Config, name: str, *, other: str | None = None) -> str | None:
+def _ref(
+    config: pytest.Config, name: str, project: Path, *, other: str | None = None
+) -> str | None:
     """Read a git ref, or a word that stands for something else."""
     ref = value_of(config, name) or None
     try:
         if ref not in {None, other}:
-            merge_base(config.rootpath, ref)
+            merge_base(project, ref)
     except GitError as error:
         raise pytest.UsageError(f"{option_of(name)}: {error}") from None
     return ref

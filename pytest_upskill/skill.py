@@ -69,5 +69,7 @@ class Skill:
     """What it was there."""
     history: str = ""
     """Why there is nothing to compare with; empty where there is."""
+    past_unknown: bool = False
+    """Whether there should be: it may have had another name, or cannot be read."""
     warnings: tuple[str, ...] = ()
     """Departures of ``SKILL.md`` from the specification, each ``path:line:column: …``."""

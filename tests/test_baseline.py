@@ -10,6 +10,7 @@ import pytest
 from pytest_upskill.baseline import baseline_file
 from pytest_upskill.baseline_update import baseline_of
 from pytest_upskill.comparison import against_baseline
+from pytest_upskill.gate import NOT_MEASURED
 from tests.conftest import Run
 from tests.reporting import counted
 from tests.scripted import Script
@@ -146,13 +147,33 @@ def test_a_regression_is_red_only_where_it_is_to_fail(script: Script, run_once: 
     result.stdout.fnmatch_lines(["csv on haiku: regression: 0/20 *"])
 
 
-def test_without_a_baseline_the_gate_passes_and_says_how_to_record_one(
+NO_BASELINE = "csv on haiku: no baseline: record one with --upskill-runs 10 *-update and commit it"
+
+
+@pytest.mark.parametrize("quiet", ["-v", "-q"])
+def test_a_comparison_without_any_baseline_is_not_green_and_says_how_to_record_one(
+    script: Script, run: Run, quiet: str
+) -> None:
+    result = run(*script(**GOOD), COMPARE, LENIENT, quiet, "--upskill-md=report.md")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        [f"nothing was compared with the baseline (exit code 75): {NO_BASELINE}"]
+    )
+    heading = Path("report.md").read_text("utf-8").splitlines()[1]
+    assert (
+        heading
+        == "### \u2754 `csv on haiku: helps, gate passed, nothing compared with the baseline`"
+    )
+
+
+def test_a_comparison_of_nothing_does_not_hide_that_a_case_failed(
     script: Script, run_once: Run
 ) -> None:
-    result = run_once(*script(**GOOD), COMPARE, LENIENT)
+    result = run_once(*script(one="- -"), COMPARE)
 
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["csv on haiku: no baseline: record one with *-baseline-update"])
+    assert result.ret == pytest.ExitCode.TESTS_FAILED
+    result.stdout.fnmatch_lines([f"nothing was compared with the baseline: {NO_BASELINE}"])
 
 
 def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
@@ -162,13 +183,26 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
     digest = json.loads(text)["cases"][0]["grader"]
     recorded.write_text(text.replace(digest, "another-grader", 1), "utf-8")
 
-    result = run_once(*script(one="--- ---", three="+++ ---"), COMPARE, LENIENT)
+    result = run_once(
+        *script(one="--- ---", two="+++ ---", three="+++ ---"), COMPARE, LENIENT, "-q"
+    )
+    nothing = run_once(*script(one="--- ---", four="+++ ---"), COMPARE, LENIENT)
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [
             f"csv on haiku: not compared, {word} since the baseline: {case}"
-            for word, case in [("changed", "one"), ("new", "three"), ("gone", "two")]
+            for word, case in [("changed", "one"), ("new", "three")]
+        ]
+    )
+    assert nothing.ret == NOT_MEASURED
+    nothing.stdout.fnmatch_lines(
+        [
+            "csv on haiku: no case in common with the baseline: record one with *",
+            "csv on haiku: not compared, changed since the baseline: one",
+            "csv on haiku: not compared, new since the baseline: four",
+            "csv on haiku: not compared, gone since the baseline: two",
+            "nothing was compared with the baseline (exit code 75): csv on haiku: no case *",
         ]
     )
 

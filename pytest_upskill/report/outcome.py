@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from pytest_upskill.gate import compares_nothing
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.results import TrialResult
 
@@ -18,8 +19,10 @@ def outcome(report: Report) -> Outcome:
     gates = {gate.outcome for gate in report.gates}
     if failed_trials(report) or "failed" in gates:
         return "failed"
-    open_ = unmeasured_trials(report) or missing_shares(report) or cut_short(report)
-    return "undecided" if open_ or gates != {"passed"} else "passed"
+    if unmeasured_trials(report) or missing_shares(report) or cut_short(report):
+        return "undecided"
+    open_ = gates != {"passed"} or compares_nothing(report.gates)
+    return "undecided" if open_ else "passed"
 
 
 def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:

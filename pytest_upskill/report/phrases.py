@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from statistics import fmean
 
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.gate import Gate
+from pytest_upskill.gate import Gate, compares_nothing
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     cut_short,
@@ -50,6 +50,8 @@ def headline(report: Report) -> str:
         parts.append(f"share{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
     if runs := cut_short(report):
         parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
+    if then := compares_nothing(report.gates):
+        parts.append(f"nothing compared with {'the baseline' if then == 'baseline' else then}")
     return ", ".join(parts)
 
 

@@ -51,6 +51,9 @@ class Terminal:
         self._figures(terminalreporter, config)
         if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
             self._not_measured(terminalreporter)
+            # Nobody is to take it for a comparison that found nothing.
+            for line in self._not_compared(quiet=config.get_verbosity() < 0):
+                write(terminalreporter, line, yellow=True)
         # Also with -q: nobody is to find a file changed without having been told.
         for update in self._ledger.baselines:
             write(terminalreporter, update.text, red=update.refused)
@@ -74,9 +77,29 @@ class Terminal:
         if nothing:
             code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
             write(terminalreporter, f"nothing was measured{code}: {nothing}", yellow=True)
-        elif self._ledger.not_measured and terminalreporter.config.get_verbosity() >= 0:
+        elif (
+            self._ledger.not_measured
+            and not self._ledger.compares_nothing
+            and terminalreporter.config.get_verbosity() >= 0
+        ):
             text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
             write(terminalreporter, text, yellow=True)
+
+    def _not_compared(self, *, quiet: bool) -> Iterator[str]:
+        """Write what lacks a comparison, where the notes do not, and whether everything does."""
+        gaps = [
+            f"{gate.cell.skill} on {gate.cell.model}: {gap}"
+            for gate in self._ledger.gates
+            if gate.comparison
+            for gap in gate.comparison.gaps
+        ]
+        if then := self._ledger.compares_nothing:
+            code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
+            more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
+            what = "the baseline" if then == "baseline" else then
+            yield f"nothing was compared with {what}{code}: {gaps[0]}{more}"
+        elif quiet:
+            yield from gaps
 
     def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         cells = self._ledger.cells
