@@ -19,15 +19,16 @@ from pytest_upskill.checks import (
 )
 from pytest_upskill.skill import Case, Skill
 
+MAX_LINES = 500
 MAX_TOKENS = 5000
-"""Length of a skill that its specification recommends not to exceed."""
+"""Length of a body of ``SKILL.md`` that https://agentskills.io/specification advises to stay under."""
 
 _CHARS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Finding:
-    """Something to mend in a case file."""
+    """Something to fix in a case file."""
 
     line: int
     """From 1."""
@@ -37,20 +38,26 @@ class Finding:
 
 def findings(skill: Skill) -> list[Finding]:
     """List what makes cases worth less than they look, in the order of the file."""
-    found = [*_length(skill), *_repeated(skill)]
+    found = list(_repeated(skill))
     for case in skill.cases:
         found += [Finding(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
     return sorted(found)
 
 
-def _length(skill: Skill) -> Iterator[Finding]:
-    tokens = len(skill.text) // _CHARS_PER_TOKEN
-    if tokens > MAX_TOKENS:
-        yield Finding(
-            line=1,
-            what=f"the skill is about {tokens:,} tokens long, which every request carries: "
-            f"over {MAX_TOKENS:,} the specification advises to move parts into files of their own",
-        )
+def too_long(body: str) -> str | None:
+    """Return what the specification advises about the length of a body, None if it is kept to.
+
+    Args:
+        body: The text of ``SKILL.md`` behind its frontmatter; without the files that it names,
+            which an agent reads only when it needs them.
+    """
+    lines, tokens = len(body.splitlines()), len(body) // _CHARS_PER_TOKEN
+    if lines <= MAX_LINES and tokens <= MAX_TOKENS:
+        return None
+    return (
+        f"the body has {lines:,} lines, about {tokens:,} tokens; the specification advises at most "
+        f"{MAX_LINES} lines and {MAX_TOKENS:,} tokens: move details into files under references/"
+    )
 
 
 def _repeated(skill: Skill) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.formats.places import has_cases, skill_folder
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.items import shown
-from pytest_upskill.lint import findings
+from pytest_upskill.lint import findings, too_long
 from pytest_upskill.options import value_of
 from pytest_upskill.settings import models_of
 from pytest_upskill.skill import Skill
@@ -62,7 +62,7 @@ class LintItem(pytest.Item):
             warnings.warn_explicit(pytest.PytestWarning(what), None, path, line)
         lines = [
             *skill.warnings,
-            *self._deeper_references(),
+            *self._about_text(skill_folder(self.path)),
             *(f"{path}:{each.line}: {each.what}" for each in findings(skill)),
         ]
         if lines:
@@ -79,10 +79,16 @@ class LintItem(pytest.Item):
                 if foreign := case.foreign(labels):
                     yield case.line, f"{case.id}: {foreign}"
 
-    def _deeper_references(self) -> Iterator[str]:
-        folder = skill_folder(self.path)
-        text = (folder / "SKILL.md").read_text("utf-8-sig")
-        for name, problem in deeper_references(folder, read_skill_text(text, folder=folder.name)):
+    def _about_text(self, folder: Path) -> Iterator[str]:
+        """List what is to be said of the ``SKILL.md`` alone, whatever the cases are."""
+        whole = (folder / "SKILL.md").read_text("utf-8-sig")
+        text = read_skill_text(whole, folder=folder.name)
+        # Before the body stands a line break, then the line that closes the frontmatter.
+        body = text.text[text.body_at + 1 :].partition("\n")[2]
+        if said := too_long(body):
+            line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
+            yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {said}"
+        for name, problem in deeper_references(folder, text):
             yield problem.at(shown(folder / name, self.config))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:

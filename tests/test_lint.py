@@ -91,18 +91,39 @@ def test_what_can_tell_is_left_alone(
     run_once(*LINT).assert_outcomes(passed=1)
 
 
-def test_a_long_skill_and_a_spec_violation_are_told_at_their_place(
-    run_once: Run, write_skill: WriteSkill
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ("Line.\n" * 500, "the body has 504 lines, about *"),
+        ("More of the same. " * 1200 + "\n", "the body has 5 lines, about 5,4*"),
+    ],
+)
+def test_a_long_body_and_a_spec_violation_are_told_at_their_place(
+    run_once: Run, write_skill: WriteSkill, more: str, said: str
 ) -> None:
-    folder = write_skill(body=FACT + "More of the same.\n" * 2000)
+    folder = write_skill(body=FACT + more)
     text = (folder / "SKILL.md").read_text("utf-8")
     (folder / "SKILL.md").write_text(text.replace("name: billing", "name: Billing"), "utf-8")
 
     result = run_once(*LINT)
 
-    first, second = findings(result)
-    assert first.startswith("skills/billing/SKILL.md:2:7: name: must be lower-case")
-    assert second.startswith("skills/billing/skill_meta.json:1: the skill is about 9,0")
+    assert len(findings(result)) == 2
+    result.stdout.fnmatch_lines(
+        [
+            "skills/billing/SKILL.md:2:7: name: must be lower-case*",
+            f"skills/billing/SKILL.md:5: {said} move details into files under references/",
+        ]
+    )
+
+
+def test_files_that_a_skill_names_make_its_own_text_no_longer(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    folder = write_skill(body=f"{FACT}See references/api.md.\n")
+    (folder / "references").mkdir()
+    (folder / "references" / "api.md").write_text("Line of text.\n" * 4000, "utf-8")
+
+    run_once(*LINT).assert_outcomes(passed=1)
 
 
 def test_files_that_only_a_reference_refers_to_are_told_once(
@@ -110,11 +131,12 @@ def test_files_that_only_a_reference_refers_to_are_told_once(
 ) -> None:
     folder = write_skill(body=f"{FACT}See [fees](references/fees.md) and references/api.md.\n")
     for name, text in {
-        "fees.md": "As in api.md and SKILL.md.\nSee [deep](deep.md), ![p](p.png), none.md.",
+        "fees.md": "As in api.md, SKILL.md.\nSee [deep](deep.md), ![p](p.png), none.md, run.py.",
         "api.md": "See references/deep.md; the cases are in skill_meta.json.",
         "deep.md": "See deeper.md.",
         "deeper.md": "No more.",
         "p.png": "\0",
+        "run.py": "print()",
     }.items():
         (folder / "references").mkdir(exist_ok=True)
         (folder / "references" / name).write_text(text, "utf-8")

@@ -78,7 +78,8 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
 def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Problem]]:
     """Find what the files that a ``SKILL.md`` names refer to in turn: no model is given that.
 
-    Only Markdown is looked at; a path counts from the skill's folder, or from the file's own.
+    Only Markdown is searched, and only for documents: a script is there to be executed. A path
+    counts from the skill's folder, or from the file's own.
 
     Args:
         folder: The skill's folder.
@@ -91,7 +92,8 @@ def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Pro
     seen = set(named)
     for name in named:
         text = _readable(folder, name) if name.endswith(".md") else ""
-        for path, at in _mentions(text, 0):
+        documents = (each for each in _mentions(text, 0) if PurePosixPath(each[0]).suffix in _TEXT)
+        for path, at in documents:
             paths = (path, (PurePosixPath(name).parent / path).as_posix())
             deeper = next((each for each in paths if _readable(folder, each)), None)
             if deeper and deeper not in seen:
