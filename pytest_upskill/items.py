@@ -20,6 +20,7 @@ from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError
 from pytest_upskill.grade import Answer, grade, sandboxed_of
+from pytest_upskill.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
@@ -62,10 +63,21 @@ class SkillFile(pytest.File):
             )
         except SkillError as error:
             raise self.CollectError(str(error)) from None
-        for warning in skill.warnings:
-            self.warn(pytest.PytestWarning(warning))
+        self._warn(skill.warnings)
         self.extra_keyword_matches.add(skill.name)
         yield from self._items(skill, settings)
+
+    def _warn(self, found: Iterable[str]) -> None:
+        """Note warnings; those that the user's filters make errors keep the file from running."""
+        errors = []
+        for warning in found:
+            place, _, text = warning.partition(": ")
+            try:
+                self.config.stash[GROUPED_WARNINGS].note(place, text)
+            except pytest.PytestWarning:
+                errors.append(warning)
+        if errors:
+            raise self.CollectError("\n".join(errors))
 
     def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
         compilers = self.config.stash[RESOURCES].compilers

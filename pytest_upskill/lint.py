@@ -21,7 +21,7 @@ from pytest_upskill.skill import Case, Skill
 
 MAX_LINES = 500
 MAX_TOKENS = 5000
-"""Length of a body of ``SKILL.md`` that https://agentskills.io/specification advises to stay under."""
+"""Length of a body that https://agentskills.io/specification advises to stay under."""
 
 _CHARS_PER_TOKEN = 4
 

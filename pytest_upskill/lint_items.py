@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,7 @@ from pytest_upskill.formats.bundle import deeper_references
 from pytest_upskill.formats.load import SkillError, load_skill
 from pytest_upskill.formats.places import has_cases, skill_folder
 from pytest_upskill.formats.skill_md import read_skill_text
+from pytest_upskill.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.items import shown
 from pytest_upskill.lint import findings, too_long
 from pytest_upskill.options import value_of
@@ -58,8 +58,8 @@ class LintItem(pytest.Item):
             skill = load_skill(self.path, shown=path, extensions=extensions)
         except SkillError as error:
             raise LintFailed(str(error)) from None
-        for line, what in self._unmeasured(skill):
-            warnings.warn_explicit(pytest.PytestWarning(what), None, path, line)
+        for line, case, what in self._unmeasured(skill):
+            self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
         lines = [
             *skill.warnings,
             *self._about_text(skill_folder(self.path)),
@@ -68,16 +68,16 @@ class LintItem(pytest.Item):
         if lines:
             raise LintFailed("\n".join(lines))
 
-    def _unmeasured(self, skill: Skill) -> Iterator[tuple[int, str]]:
-        """Say in which line what will not be measured, which may be as it is meant."""
+    def _unmeasured(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
+        """List what will not be measured, which may be intended: line, id of the case and why."""
         if self.path.name == "SKILL.md":
-            yield 1, f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
-        yield from ((case.line, f"{case.id}: {case.skip}") for case in skill.cases if case.skip)
+            yield 1, "", f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
+        yield from ((case.line, case.id, case.skip) for case in skill.cases if case.skip)
         if value_of(self.config, "models"):
             labels = [model.label for model in models_of(self.config)]
             for case in skill.cases:
                 if foreign := case.foreign(labels):
-                    yield case.line, f"{case.id}: {foreign}"
+                    yield case.line, case.id, foreign
 
     def _about_text(self, folder: Path) -> Iterator[str]:
         """List what is to be said of the ``SKILL.md`` alone, whatever the cases are."""

@@ -181,6 +181,10 @@ def pytest_configure(config: pytest.Config) -> None:
     else:
         _refuse_without_models(config)
         return
+    from pytest_upskill.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
+
+    grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
+    config.pluginmanager.register(grouped, "upskill-grouped-warnings")
     config.pluginmanager.register(NamedSkills(), "upskill-named-skills")
 
 

@@ -82,7 +82,7 @@ def start(config: pytest.Config) -> None:
     ledger = Ledger(config, settings)
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
-    plugins.register(Repeats(), "upskill-repeats")
+    plugins.register(Repeats(config), "upskill-repeats")
     plugins.register(JUnit(config, settings.junit_properties, ledger), "upskill-junit")
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)

@@ -127,6 +127,16 @@ def test_a_link_out_of_the_skill_is_not_followed(folder: Path) -> None:
     assert "leads out of the skill's folder" in bundle.warnings[0].what
 
 
+def test_a_link_to_another_skill_is_no_mistake(folder: Path) -> None:
+    other = folder.parent / "other" / "references"
+    other.mkdir(parents=True)
+    (other.parent / "SKILL.md").write_text("secret", "utf-8")
+    (other / "api.md").write_text("secret", "utf-8")
+    body = "See [other](../other/SKILL.md) and [its API](../other/references/api.md).\n"
+
+    assert bundled(folder, body) == Bundle(text=FRONT + body, warnings=())
+
+
 @pytest.mark.parametrize("link", ["[a](references/my%20file.md)", "[a](<references/my file.md>)"])
 def test_a_link_to_a_name_with_a_space_is_followed(folder: Path, link: str) -> None:
     (folder / "references" / "my file.md").write_text("Mine.\n", "utf-8")

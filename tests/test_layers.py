@@ -30,7 +30,7 @@ MAP = {
         "report.live_line report.progress report.repeats report.spending report.terminal "
         "worker_output"
     ),
-    "items and their results": "items ledger lint_items",
+    "items and their results": "items ledger lint_items grouped_warnings",
     "asking for a run": "extending fetching",
     "reports": "report report.*",
     "decisions": "gate baseline_update",

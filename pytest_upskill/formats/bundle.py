@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -60,7 +61,8 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
                 warnings.append(_left_out(skill.text, at, str(error)))
             continue
         except Unreadable as error:
-            warnings.append(_left_out(skill.text, at, str(error)))
+            if not _is_of_another_skill(folder, name):
+                warnings.append(_left_out(skill.text, at, str(error)))
             continue
         left -= len(content.encode())
         if left < 0:
@@ -100,6 +102,13 @@ def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Pro
                 seen.add(deeper)
                 what = f"refers to {deeper!r}, which is not in context: name it in SKILL.md"
                 yield name, Problem.in_text(text, at, what)
+
+
+def _is_of_another_skill(folder: Path, name: str) -> bool:
+    """Return whether a path is of another skill: a link between skills is no mistake."""
+    above = Path(os.path.normpath(folder.absolute() / name)).parents
+    others = (each for each in above if not folder.absolute().is_relative_to(each))
+    return any((other / "SKILL.md").exists() for other in others)
 
 
 def _readable(folder: Path, name: str) -> str:
