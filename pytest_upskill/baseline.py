@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from pytest_upskill.whole_file import write_whole
 
-FORMAT = 1
-"""Version of the file format; readers refuse a newer one."""
+FORMAT = 2
+"""Version of the file format; older ones are read, a newer one is refused.
+
+Format 1 named its file after the skill and the path of the case file inside, and the digests of its
+graders did not distinguish ``0``, ``false``, ``null`` and ``""``. Format 2 mirrors the path of the
+case file in its own.
+"""
 
 
 class BaselineError(Exception):
@@ -54,13 +58,14 @@ class BaselineCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What the cases of one skill came to on one model."""
+    """What the cases of one case file came to on one model."""
 
+    format: int = FORMAT
     skill: str
     model: str
     """Label of the model."""
-    path: str
-    """Path of the case file from the folder that holds ``.upskill``."""
+    case_file: str
+    """Path from the folder that holds ``.upskill``, with slashes."""
     resolved: str
     """What the label stood for."""
     served: tuple[str, ...]
@@ -75,17 +80,12 @@ class Baseline:
     """In the order of their ids."""
 
 
-Baselines = Mapping[tuple[str, str], Baseline]
-"""By skill and label of the model."""
-
-
-def baseline_file(folder: Path, skill: str, model: str) -> Path:
-    """Name the file of a skill and a model, both as one plain segment of a path."""
-    return folder / _segment(skill) / f"{_segment(model)}.json"
-
-
-def read_baseline(file: Path) -> Baseline | None:
+def read_baseline(file: Path, case_file: str) -> Baseline | None:
     """Read a baseline, None where there is none.
+
+    Args:
+        file: Where it is.
+        case_file: What the file belongs to by its place; one of format 1 says so itself.
 
     Raises:
         BaselineError: It cannot be read, is no baseline, or is of a newer format.
@@ -97,28 +97,18 @@ def read_baseline(file: Path) -> Baseline | None:
                 f"{file}: format {value['format']} is newer than this pytest-upskill reads "
                 f"({FORMAT}): pip install -U pytest-upskill"
             )
-        return _baseline(value)
+        return _baseline(value, case_file)
     except FileNotFoundError:
         return None
     except OSError as error:
-        raise BaselineError(f"{file}: cannot be read: {error.strerror}: mend or move it") from None
+        raise BaselineError(
+            f"{file}: cannot be read: {error.strerror}: repair or move it"
+        ) from None
     except (ValueError, LookupError, TypeError):
         raise BaselineError(
             f"{file}: not a baseline: restore it from git, or delete it and record one with "
             "--upskill-baseline-update"
         ) from None
-
-
-def read_baselines(folder: Path, models: Collection[str]) -> Baselines:
-    """Read the baselines of every skill on the models of these labels.
-
-    Raises:
-        BaselineError: One of them cannot be used.
-    """
-    names = {f"{_segment(model)}.json" for model in models}
-    files = (file for file in sorted(folder.glob("*/*.json")) if file.name in names)
-    found = [baseline for file in files if (baseline := read_baseline(file)) is not None]
-    return {(baseline.skill, baseline.model): baseline for baseline in found}
 
 
 def write_baseline(file: Path, baseline: Baseline) -> bool:
@@ -128,28 +118,25 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
         Whether there was anything to write.
 
     Raises:
-        BaselineError: What is there is not a baseline that this version reads: it is kept.
+        BaselineError: What is there belongs to another case file, or is not a baseline that this
+            version reads: it is kept.
         OSError: The disk refuses it.
     """
-    old = read_baseline(file)
+    old = read_baseline(file, baseline.case_file)
+    if old and old.case_file != baseline.case_file:
+        raise BaselineError(f"{file}: belongs to {old.case_file}: move or delete it")
     if old and replace(baseline, date=old.date, version=old.version) == old:
         return False
     write_whole(file, _text(baseline).encode(), mode=0o644)
     return True
 
 
-def _segment(name: str) -> str:
-    quoted = quote(name, safe=" ")
-    return f"%2E{quoted[1:]}" if quoted.startswith(".") else quoted
-
-
 def _text(baseline: Baseline) -> str:
     """Write one line for the head's every entry and for each case: small diffs, local conflicts."""
     head = {
-        "format": FORMAT,
+        "format": baseline.format,
         "skill": baseline.skill,
         "model": baseline.model,
-        "path": baseline.path,
         "resolved": baseline.resolved,
         "served": baseline.served,
         "date": baseline.date,
@@ -177,11 +164,13 @@ def _json(value: object) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _baseline(value: Mapping[str, Any]) -> Baseline:
+def _baseline(value: Mapping[str, Any], case_file: str) -> Baseline:
+    version = int(value["format"])
     return Baseline(
+        format=version,
         skill=str(value["skill"]),
         model=str(value["model"]),
-        path=str(value["path"]),
+        case_file=str(value["path"]) if version == 1 else case_file,
         resolved=str(value["resolved"]),
         served=tuple(map(str, value["served"])),
         date=str(value["date"]),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -13,9 +12,9 @@ from pytest_upskill.baseline import (
     Baseline,
     BaselineCase,
     BaselineError,
-    baseline_file,
     write_baseline,
 )
+from pytest_upskill.baseline_folder import baseline_file, key_of
 from pytest_upskill.cells import Cell
 from pytest_upskill.comparison import tally
 
@@ -40,15 +39,10 @@ def update_baselines(cells: Sequence[Cell], folder: Path, *, runs: int) -> list[
     """
     if not cells:
         return [Update(text="no baseline written: nothing was measured")]
-    named = Counter((cell.skill, cell.model) for cell in cells)
-    updates = []
-    for cell in cells:
-        if named[cell.skill, cell.model] > 1:
-            reason = f"two skills are called {cell.skill}: rename one"
-        else:
-            reason = _not_whole(cell, runs)
-        updates.append(_kept(cell, reason) if reason else _write(cell, folder))
-    return updates
+    return [
+        _kept(cell, reason) if (reason := _not_whole(cell, runs)) else _write(cell, folder)
+        for cell in cells
+    ]
 
 
 def baseline_of(cell: Cell) -> Baseline:
@@ -66,7 +60,7 @@ def baseline_of(cell: Cell) -> Baseline:
     return Baseline(
         skill=cell.skill,
         model=cell.model,
-        path=cell.path,
+        case_file=key_of(cell).case_file,
         resolved=cell.resolved,
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),
@@ -88,9 +82,10 @@ def _not_whole(cell: Cell, runs: int) -> str:
 
 
 def _write(cell: Cell, folder: Path) -> Update:
-    file = baseline_file(folder, cell.skill, cell.model)
+    baseline = baseline_of(cell)
+    file = baseline_file(folder, baseline.case_file, baseline.model)
     try:
-        written = write_baseline(file, baseline_of(cell))
+        written = write_baseline(file, baseline)
     except BaselineError as error:
         return replace(_kept(cell, str(error)), refused=True)
     except OSError as error:

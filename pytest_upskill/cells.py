@@ -48,6 +48,8 @@ class Cell:
 
     path: str
     """Node id of the case file."""
+    case_file: str = ""
+    """Path of the case file from the folder that holds ``.upskill``; empty where it is ``path``."""
     skill: str
     model: str
     """Label of the model."""

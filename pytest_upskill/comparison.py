@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_upskill import stats
-from pytest_upskill.baseline import Baseline, BaselineCase, Tally
+from pytest_upskill.baseline import FORMAT, Baseline, BaselineCase, Tally
 from pytest_upskill.cells import Cell, Pair
 from pytest_upskill.results import TrialResult
 
@@ -119,7 +119,7 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         ComparedCase(id=case.id, now=tally(one), then=case.with_skill, missing_now=len(one.errors))
         for (one, _), case in same
     )
-    notes = tuple(_left_out(cell, recorded, {case.id for case in cases}))
+    notes = tuple(_left_out(cell, baseline, {case.id for case in cases}))
     if not cases:
         notes = (f"no case in common with the baseline: {_RECORD}", *notes)
     return Comparison(
@@ -170,20 +170,25 @@ def _is_same(pair: Pair, case: BaselineCase) -> bool:
     return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
 
 
-def _left_out(
-    cell: Cell, recorded: Mapping[str, BaselineCase], same: Collection[str]
-) -> Iterator[str]:
+def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """List the cases that are in one of both only, not the same in both, or not measured now."""
+    recorded = {case.id for case in baseline.cases}
     here = {one.case for one, _ in cell.pairs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
+    changed = (here & recorded) - set(same)
     for why, ids in (
-        ("changed since the baseline", (here & recorded.keys()) - set(same)),
-        ("new since the baseline", here - recorded.keys()),
-        ("gone since the baseline", recorded.keys() - known),
-        ("without a run in both arms now", (recorded.keys() & known) - here),
+        ("changed since the baseline", changed),
+        ("new since the baseline", here - recorded),
+        ("gone since the baseline", recorded - known),
+        ("without a run in both arms now", (recorded & known) - here),
     ):
         if ids:
             yield f"not compared, {why}: {', '.join(sorted(ids))}"
+    if changed and baseline.format < FORMAT:
+        yield (
+            f"the baseline has format {baseline.format}, in which 0, false, null and "
+            f'"" in checks look the same: cases with them count as changed: record it again'
+        )
 
 
 def _drift(cell: Cell, baseline: Baseline, same: Sequence[tuple[Pair, BaselineCase]]) -> str:

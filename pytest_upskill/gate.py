@@ -11,7 +11,8 @@ from pytest_upskill.report.text import cell_sentence, runs
 from pytest_upskill.thresholds import Thresholds
 
 if TYPE_CHECKING:
-    from pytest_upskill.baseline import Baselines
+    from pytest_upskill.baseline import Baseline
+    from pytest_upskill.baseline_folder import Baselines
     from pytest_upskill.comparison import Comparison
 
 _SAID: Mapping[CellVerdict, str] = {
@@ -127,18 +128,19 @@ def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Compari
     if baselines is None and not any(cell.ref for cell in cells):
         return [None] * len(cells)
     # Only here: most runs compare nothing.
+    from pytest_upskill.baseline_folder import key_of
     from pytest_upskill.comparison import adjust, against_baseline, against_ref
 
-    def compared(cell: Cell) -> Comparison | None:
+    stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
+
+    def compared(cell: Cell, baseline: Baseline | None) -> Comparison | None:
         if undecidable(cell):
             return None
         if cell.ref:
             return against_ref(cell)
-        if baselines is not None:
-            return against_baseline(cell, baselines.get((cell.skill, cell.model)))
-        return None
+        return None if baselines is None else against_baseline(cell, baseline)
 
-    return adjust([compared(cell) for cell in cells])
+    return adjust([compared(*each) for each in zip(cells, stored, strict=True)])
 
 
 def _problems(

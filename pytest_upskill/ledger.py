@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Generator, Iterator
-from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
@@ -18,7 +17,7 @@ from pytest_upskill.results import SkippedCase, TrialRecord, Unmeasured, skip_re
 from pytest_upskill.settings import Settings
 
 if TYPE_CHECKING:
-    from pytest_upskill.baseline import Baselines
+    from pytest_upskill.baseline_folder import Baselines
     from pytest_upskill.baseline_update import Update
 
 _When = Literal["setup", "call", "teardown"]
@@ -140,12 +139,7 @@ class Ledger:
                 from pytest_upskill.baseline_update import update_baselines
 
                 self.baselines = update_baselines(
-                    [
-                        replace(each, path=self._settings.in_project(each.path))
-                        for each in self.cells
-                    ],
-                    self._settings.baselines,
-                    runs=self._settings.runs,
+                    self.cells, self._settings.baselines, runs=self._settings.runs
                 )
 
     def _sum_up(self) -> list[Cell]:
@@ -163,6 +157,7 @@ class Ledger:
         skipped = self._skipped.get((first.path, first.result.skill, first.result.model), ())
         return Cell(
             path=first.path,
+            case_file=self._settings.in_project(first.path),
             skill=first.result.skill,
             model=first.result.model,
             resolved=first.result.resolved,
@@ -182,18 +177,14 @@ class Ledger:
         return decide_all(self.cells, self._settings.thresholds, compared)
 
     def _orphans(self) -> Iterator[str]:
-        """Name the baselines of skills that are gone; what did not run now may well be there."""
-        if not self._baselines:
+        """Name the baselines to delete; what did not run now may well be there."""
+        if self._baselines is None:
             return
-        from pytest_upskill.baseline import baseline_file
+        from pytest_upskill.baseline_folder import key_of
 
-        skills = {self._settings.in_project(cell.path): cell.skill for cell in self.cells}
-        for key, baseline in self._baselines.items():
-            gone = not (self._settings.project / baseline.path).exists()
-            if baseline.skill not in skills.values() and (gone or baseline.path in skills):
-                what = "is gone" if gone else f"is of {skills[baseline.path]} now"
-                file = baseline_file(self._settings.baselines, *key)
-                yield f"{' on '.join(key)}: {baseline.path} {what}: delete the baseline, {file}"
+        for each, reason in self._baselines.needless([key_of(cell) for cell in self.cells]):
+            key, file = each.key, each.file
+            yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
 
     def _emit(self, gate: Gate) -> None:
         """Report a gate as pytest reports an item, so that every consumer of reports sees it."""
@@ -230,14 +221,16 @@ def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int,
     yield "teardown", "passed", None
 
 
-def _baselines(settings: Settings) -> Baselines:
+def _baselines(settings: Settings) -> Baselines | None:
     """Read the baselines of the chosen models before anything is paid for."""
     if settings.compare != "baseline" and not settings.baseline_update:
-        return {}
+        return None
     # Only here: most runs have none.
-    from pytest_upskill.baseline import BaselineError, read_baselines
+    from pytest_upskill.baseline import BaselineError
+    from pytest_upskill.baseline_folder import read_baselines
 
     try:
-        return read_baselines(settings.baselines, [model.label for model in settings.models])
+        models = [model.label for model in settings.models]
+        return read_baselines(settings.baselines, models, settings.project)
     except BaselineError as error:
         raise pytest.UsageError(str(error)) from None

@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields
 from typing import Literal
 
-from pytest_upskill.checks import Judge
+from pytest_upskill.checks import AnyCheck, Judge
 from pytest_upskill.completion import Request
 from pytest_upskill.models import Model
 from pytest_upskill.skill import Case, Skill, SkillVersion
@@ -124,9 +124,18 @@ def grader_digest(trial: Trial) -> str:
         said.append({"judge": f"{trial.judge.provider}:{trial.judge.name}"})
     for check in trial.case.checks:
         named = fields(check)  # type: ignore[arg-type]  # every check is a dataclass
-        values = {field.name: getattr(check, field.name) for field in named}
-        said.append({"name": check.name} | {key: value for key, value in values.items() if value})
+        values = {
+            field.name: getattr(check, field.name) for field in named if _is_set(check, field)
+        }
+        said.append({"name": check.name} | values)
     return _digest(json.dumps(said, sort_keys=True, default=asdict))
+
+
+def _is_set(check: AnyCheck, field: Field[object]) -> bool:
+    """Return whether a value is not the field's default; ``0`` where the default is None is not."""
+    made = field.default if field.default_factory is MISSING else field.default_factory()
+    value = getattr(check, field.name)
+    return type(value) is not type(made) or value != made
 
 
 def _digest(text: str) -> str:

@@ -7,22 +7,26 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.baseline import baseline_file
+from pytest_upskill.baseline_folder import baseline_file
 from pytest_upskill.baseline_update import baseline_of
 from pytest_upskill.comparison import against_baseline
+from pytest_upskill.formats.load import load_skill
 from pytest_upskill.gate import NOT_MEASURED
-from tests.conftest import Run
+from pytest_upskill.models import parse_model
+from pytest_upskill.plan import grader_digest, plan
+from tests.conftest import QUESTION, Run, WriteSkill
 from tests.reporting import counted
 from tests.scripted import Script
 
 UPDATE, COMPARE = "--upskill-baseline-update", "--upskill-compare=baseline"
+BASELINES = ".upskill/baselines"
 LENIENT = "--upskill-min-pass-rate=0"
 GOOD = {"one": "++++++++++ ----------", "two": "+++++++++- ----------"}
 
 
 @pytest.fixture
 def file(pytester: pytest.Pytester) -> Path:
-    return pytester.path / ".upskill" / "baselines" / "csv" / "haiku.json"
+    return pytester.path.joinpath(BASELINES, "skills", "csv", "skill_meta.json", "haiku.json")
 
 
 @pytest.fixture
@@ -39,7 +43,7 @@ def test_an_update_writes_the_counts_of_every_case_one_a_line(
     result.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
     lines = file.read_text("utf-8").split("\n")
     assert lines[1:5] == [
-        ' "format": 1,',
+        ' "format": 2,',
         ' "skill": "csv",',
         ' "model": "haiku",',
         lines[4],
@@ -84,8 +88,9 @@ def test_a_folder_that_takes_no_baseline_makes_the_session_red_as_a_report_would
     script: Script, run: Run, file: Path, quiet: str
 ) -> None:
     args = script(**GOOD)
-    file.parent.parent.parent.mkdir()
-    file.parent.parent.touch()
+    folder = file.parents[3]
+    folder.parent.mkdir()
+    folder.touch()
 
     result = run(*args, UPDATE, LENIENT, quiet)
 
@@ -207,6 +212,21 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
     )
 
 
+def test_checks_that_expect_different_values_are_different_graders(write_skill: WriteSkill) -> None:
+    values: tuple[object, ...] = (0, False, None, "", [], {}, 1, True, "1")
+    expected: list[object] = [{"json": {"a": value}} for value in values]
+    expected += [{"contains": "one"}, {"contains": "two"}, {"not_contains": "two"}]
+    folder = write_skill(
+        *({"id": str(n), "input": "?", "expected": e} for n, e in enumerate(expected))
+    )
+    skill = load_skill(folder / "skill_meta.json")
+    trials = plan(skill, [parse_model("offline")], runs=1, min_pass_rate=1, max_tokens=1)
+
+    digests = {grader_digest(trial) for trial in trials}
+
+    assert len(digests) == len(expected)
+
+
 def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
     baseline = baseline_of(counted([(5, 0), (5, 0), (5, 0)]))
     errors = tuple(
@@ -223,38 +243,41 @@ def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
 
 @pytest.mark.parametrize("option", [COMPARE, UPDATE])
 def test_a_baseline_whose_cases_are_gone_is_named_and_one_that_did_not_run_is_not(
-    script: Script, run_once: Run, recorded: Path, option: str
+    script: Script, run_once: Run, recorded: Path, pytester: pytest.Pytester, option: str
 ) -> None:
-    for name, path in (("sql", "skills/sql/skill_meta.json"), ("xml", "skills/csv/SKILL.md")):
-        text = recorded.read_text("utf-8").replace('"csv"', f'"{name}"')
-        file = recorded.parent.parent / name / recorded.name
-        file.parent.mkdir()
-        file.write_text(text.replace("skills/csv/skill_meta.json", path), "utf-8")
+    args = script(**GOOD)
+    shutil.copytree("skills/csv", "skills/xml")
+    for name in ("sql", "xml"):
+        copy_baseline(recorded, name, '"skill": "csv"', f'"skill": "{name}"')
 
-    result = run_once(*script(**GOOD), option, LENIENT)
+    result = run_once("skills/csv", *args[1:], option, LENIENT)
 
     assert result.ret == pytest.ExitCode.OK
     gone = [line for line in result.outlines if "is gone" in line]
-    orphan = recorded.parent.parent / "sql" / recorded.name
+    orphan = pytester.path.joinpath(BASELINES, "skills", "sql", "skill_meta.json", "haiku.json")
     assert gone == [
         f"sql on haiku: skills/sql/skill_meta.json is gone: delete the baseline, {orphan}"
     ]
 
 
-def test_a_baseline_under_the_former_name_of_a_skill_is_named(
-    script: Script, run_once: Run, recorded: Path
+def copy_baseline(recorded: Path, name: str, old: str, new: str) -> None:
+    """Write a baseline again, with one change, as that of the skill in another folder."""
+    file = recorded.parents[2] / name / "skill_meta.json" / recorded.name
+    file.parent.mkdir(parents=True)
+    file.write_text(recorded.read_text("utf-8").replace(old, new), "utf-8")
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_skill_with_another_name_in_the_same_place_has_its_baseline_still(
+    script: Script, run_once: Run, pytester: pytest.Pytester
 ) -> None:
     args = script(**GOOD)
-    file = recorded.parent.parent / "sheets" / recorded.name
-    file.parent.mkdir()
-    file.write_text(recorded.read_text("utf-8").replace('"csv"', '"sheets"'), "utf-8")
+    text = pytester.path / "skills" / "csv" / "SKILL.md"
+    text.write_text(text.read_text("utf-8").replace("name: csv", "name: sheets"), "utf-8")
 
-    result = run_once(*args, COMPARE, LENIENT)
+    result = run_once(*args, COMPARE, LENIENT, "-W", "ignore")
 
-    path = "skills/csv/skill_meta.json"
-    result.stdout.fnmatch_lines(
-        [f"sheets on haiku: {path} is of csv now: delete the baseline, {file}"]
-    )
+    result.stdout.fnmatch_lines(["sheets on haiku: 19/20 with the skill, baseline 19/20, p = *"])
 
 
 @pytest.mark.usefixtures("recorded")
@@ -269,6 +292,121 @@ def test_a_skill_that_moved_has_its_baseline_still(
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["csv on haiku: 19/20 with the skill, baseline 19/20, p = *"])
     result.stdout.no_fnmatch_line("*is gone*")
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_baseline_is_nobodys_where_two_skills_could_have_been_moved(
+    script: Script, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    args = script(one="---------- ----------", two="---------- ----------")
+    twice = (*args, COMPARE, LENIENT, "-W", "ignore", "--upskill-runs=5")
+    shutil.copytree("skills/csv", "skills/b/csv")
+    (pytester.path / "skills" / "csv").rename(pytester.path / "skills" / "a")
+
+    result = run_once(*twice)
+
+    assert result.stdout.str().count("csv on haiku: no baseline: ") == 2
+
+
+@pytest.mark.usefixtures("recorded")
+def test_a_skill_of_the_same_name_elsewhere_neither_uses_nor_overwrites_a_baseline(
+    script: Script, run_once: Run, recorded: Path, pytester: pytest.Pytester
+) -> None:
+    before = recorded.read_text("utf-8")
+    args = script(one="---------- ----------", two="---------- ----------")
+    shutil.copytree("skills", "others")
+
+    compared = run_once("others", *args[1:], COMPARE, LENIENT)
+    script(one="---------- ----------", two="---------- ----------")
+    updated = run_once("others", *args[1:], UPDATE, LENIENT)
+
+    assert compared.ret == NOT_MEASURED
+    compared.stdout.fnmatch_lines(["csv on haiku: no baseline: *"])
+    own = pytester.path.joinpath(BASELINES, "others", "csv", "skill_meta.json", "haiku.json")
+    updated.stdout.fnmatch_lines([f"baseline of csv on haiku: {own} written, commit it"])
+    assert recorded.read_text("utf-8") == before
+
+
+def test_each_case_file_of_a_skill_has_a_baseline_of_its_own(
+    write_skill: WriteSkill, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    evals = write_skill() / "evals" / "evals.json"
+    evals.parent.mkdir()
+    case = {"prompt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}
+    evals.write_text(json.dumps([case]), "utf-8")
+    args = ("skills", "--upskill-models=offline")
+
+    updated = run_once(*args, UPDATE)
+    compared = run_once(*args, COMPARE)
+
+    written = pytester.path.joinpath(BASELINES, "skills", "billing")
+    assert {str(file.relative_to(written)) for file in written.rglob("offline.json")} == {
+        "evals/evals.json/offline.json",
+        "skill_meta.json/offline.json",
+    }
+    assert updated.ret == compared.ret == pytest.ExitCode.OK
+    assert compared.stdout.str().count("1/1 with the skill, baseline 1/1") == 2
+
+
+@pytest.fixture
+def former(recorded: Path, pytester: pytest.Pytester) -> Path:
+    """Write a baseline as format 1 did, named after the skill."""
+    file = pytester.path.joinpath(BASELINES, "csv", "haiku.json")
+    file.parent.mkdir()
+    head = '"format": 1,\n "path": "skills/csv/skill_meta.json",'
+    file.write_text(recorded.read_text("utf-8").replace('"format": 2,', head), "utf-8")
+    recorded.unlink()
+    return file
+
+
+def test_a_file_of_the_former_format_is_used_by_its_case_file_until_it_is_replaced(
+    script: Script, run_once: Run, former: Path, file: Path
+) -> None:
+    text = former.read_text("utf-8")
+    args = script(**GOOD)
+
+    used = run_once(*args, COMPARE, LENIENT)
+    script(**GOOD)
+    updated = run_once(*args, UPDATE, LENIENT)
+    script(**GOOD)
+    replaced = run_once(*args, COMPARE, LENIENT)
+
+    used.stdout.fnmatch_lines(["csv on haiku: 19/20 with the skill, baseline 19/20, p = *"])
+    updated.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
+    replaced.stdout.fnmatch_lines(
+        [f"csv on haiku: {file} replaces it: delete the baseline, {former}"]
+    )
+    assert former.read_text("utf-8") == text
+
+
+def test_a_file_of_the_former_format_of_another_case_file_is_left_alone(
+    script: Script, run_once: Run, former: Path
+) -> None:
+    shutil.copytree("skills", "others")
+    args = script(one="---------- ----------", two="---------- ----------")
+    former.write_text(former.read_text("utf-8").replace("skills/csv", "others/csv"), "utf-8")
+
+    result = run_once(*args, COMPARE, LENIENT)
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["csv on haiku: no baseline: *"])
+
+
+def test_a_case_that_the_former_format_cannot_tell_from_another_is_explained(
+    script: Script, run_once: Run, former: Path
+) -> None:
+    digest = json.loads(former.read_text("utf-8"))["cases"][0]["grader"]
+    text = former.read_text("utf-8").replace(digest, "another-grader", 1)
+    former.write_text(text, "utf-8")
+
+    result = run_once(*script(**GOOD), COMPARE, LENIENT)
+
+    result.stdout.fnmatch_lines(
+        [
+            "csv on haiku: not compared, changed since the baseline: one",
+            "csv on haiku: the baseline has format 1, in which 0, false, null and*",
+        ]
+    )
 
 
 @pytest.mark.usefixtures("recorded")
@@ -307,7 +445,7 @@ def test_an_api_that_names_another_model_makes_a_regression_a_warning(
     [
         ("<<<<<<< HEAD\n", "not a baseline: restore it from git, or delete it and record one *"),
         ('{"format": 1}', "not a baseline: restore it from git, or delete it and record one *"),
-        ('{"format": 2}', "format 2 is newer than this pytest-upskill reads (1): pip install *"),
+        ('{"format": 3}', "format 3 is newer than this pytest-upskill reads (2): pip install *"),
     ],
 )
 def test_a_file_that_cannot_be_read_is_one_line_and_stays(
@@ -323,22 +461,11 @@ def test_a_file_that_cannot_be_read_is_one_line_and_stays(
     assert file.read_text("utf-8") == text
 
 
-def test_two_skills_of_one_name_have_no_baseline(
-    script: Script, run_once: Run, file: Path, pytester: pytest.Pytester
-) -> None:
-    args = script(**GOOD)
-    shutil.copytree(pytester.path / "skills", pytester.path / "others")
-
-    result = run_once(*args, "others", "--upskill-runs=1", UPDATE)
-
-    assert result.stdout.str().count("csv on haiku: two skills are called csv: rename one") == 2
-    assert not file.exists()
-
-
 def test_no_name_leads_out_of_the_folder(tmp_path: Path) -> None:
-    names = ["../../etc", "..", ".hidden", "/etc", "a\\b", "a b", "données"]
+    paths = ["../../etc/a.json", "/etc/a.json", "a/%2E%2E/a.json", "a b/a.json", "données/a.json"]
+    models = ["..", ".hidden", "/etc", "a\\b", "a b", "../../etc"]
 
-    files = {baseline_file(tmp_path, skill, model) for skill in names for model in names}
+    files = {baseline_file(tmp_path, path, model) for path in paths for model in models}
 
-    assert len(files) == len(names) ** 2
-    assert {file.parent.parent for file in files} == {tmp_path}
+    assert len(files) == len(paths) * len(models)
+    assert all(file.is_relative_to(tmp_path) and ".." not in file.parts for file in files)

@@ -49,7 +49,7 @@ MAP = {
     ),
     # 0: pure
     "words": "report.text",
-    "figures": "cells comparison baseline rounds stats stats.* thresholds",
+    "figures": "cells comparison baseline baseline_folder rounds stats stats.* thresholds",
     "trials": "plan grade results completion models",
     "skills": "skill extensions lint",
     "checks": "checks checks.* blocks languages paths compile_options sandbox_levels cores "

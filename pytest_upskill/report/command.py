@@ -10,9 +10,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_upskill.baseline import BaselineError, Baselines, read_baselines
+from pytest_upskill.baseline import BaselineError
+from pytest_upskill.baseline_folder import Baselines, read_baselines
 from pytest_upskill.gate import NOT_MEASURED
 from pytest_upskill.options import fraction
+from pytest_upskill.project import STATE
 from pytest_upskill.report.actions import tell_actions
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.formats import write
@@ -168,7 +170,9 @@ def _baselines(
     if not folder.is_dir():
         raise ReportError(f"--baselines: {folder} is not a folder: name that of the baseline files")
     models = {cell.model for report in reports.values() for cell in report.cells}
-    return read_baselines(folder, models)
+    here = folder.resolve()
+    project = here.parents[1] if here.parent.name == STATE else None
+    return read_baselines(folder, models, project)
 
 
 def _lines(report: Report) -> Iterator[str]:

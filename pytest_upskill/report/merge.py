@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 
-from pytest_upskill.baseline import Baselines
+from pytest_upskill.baseline_folder import Baselines
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import decide_all
 from pytest_upskill.plan import ARMS
