@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks import Compile
-from pytest_upskill.compile import Compilers
+from pytest_upskill.compile import Compilers, provenance
 from pytest_upskill.sandbox import Limits
 from tests.compiling import SLOW, build
 from tests.confined import LEVELS
@@ -50,6 +50,63 @@ def test_files_of_the_machine_do_not_reach_the_result(
 
     assert not result.passed or compilers.level == "limits"
     assert SECRET not in result.message + result.detail
+
+
+@pytest.mark.parametrize(
+    ("content", "language", "code"),
+    [
+        (SECRET, "c", 'typedef struct\n#include "{file}"\n T;\nint f(T *p) {{ return p; }}'),
+        (SECRET, "cpp", 'struct\n#include "{file}"\n;\nint f() {{ return sk_planted_kez; }}'),
+        (f'"{SECRET}"', "c", '_Static_assert(0,\n#include "{file}"\n);'),
+        (f'"{SECRET}"', "cpp", 'static_assert(0,\n#include "{file}"\n);'),
+        ("777888", "c", 'char a[\n#include "{file}"\n];\nint (*p)[3] = &a;'),
+        (
+            "pin = 777888",
+            "c",
+            r'asm(".include \"{file}\"\n.altmacro\n.macro show v\n.error \"\\v\"\n.endm\nshow %pin");',
+        ),
+        (SECRET, "c", 'char s[] = {{\n#em\\\nbed "{file}"\n}};\n#error {content}'),
+        pytest.param(
+            *(SECRET, "cuda", '__global__ void\n#include "{file}"\n() {{ x; }}'), marks=NVCC
+        ),
+    ],
+    ids=["type", "suggestion", "message", "C++", "number", "assembler", "embed", "kernel"],
+)
+def test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine(
+    content: str, language: str, code: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "credentials"
+    file.write_text(content)
+
+    result = build(Compilers("limits"), language, code.format(file=file, content=content))
+
+    assert not result.passed
+    assert content.strip('"').removeprefix("pin = ") not in result.message + result.detail
+
+
+def test_a_path_is_public_only_where_it_leads(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "public").mkdir()
+    (tmp_path / "private" / "deep").mkdir(parents=True)
+    (tmp_path / "public" / "link").symlink_to(tmp_path / "private" / "deep")
+    (tmp_path / "private" / "credentials").write_text(f"{SECRET};")
+    (tmp_path / "public" / "header.h").write_text("header_text;")
+    monkeypatch.setattr(provenance, "PUBLIC", (*provenance.PUBLIC, f"{tmp_path}/public/"))
+    compilers = Compilers("limits")
+
+    private = build(compilers, "c", f'#include "{tmp_path}/public/link/../credentials"')
+    public = build(compilers, "c", f'#include "{tmp_path}/public/header.h"')
+
+    assert SECRET not in private.message + private.detail
+    assert "header_text" in public.detail
+
+
+def test_diagnostics_of_the_answer_itself_are_whole_where_files_are_not_hidden() -> None:
+    result = build(Compilers("limits"), "c", "#include <stdio.h>\nlong f(void) { return y; }")
+
+    assert "answer line 5: error: 'y' undeclared" in result.message
+    assert "long f(void) { return y; }" in result.detail
 
 
 @pytest.mark.needs("nvcc")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_upskill.blocks import Block
-from pytest_upskill.compile import diagnostics
+from pytest_upskill.compile import diagnostics, provenance
 from pytest_upskill.compile.memo import Memo
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox import Limits, Outcome, Sandbox
@@ -37,6 +37,8 @@ class Command:
     """Pattern of the names of headers that come with the compiler."""
     keep: tuple[str, ...] = ()
     """Suffixes of the files that the caller wants to look at, of those it leaves in ``tmp``."""
+    listing: tuple[str, ...] = ()
+    """Options that make it list the files it includes, as GCC's ``-H`` does."""
     path: tuple[Path, ...] = ()
     """Folders in which it looks for other programs, besides its own."""
 
@@ -102,14 +104,28 @@ class Command:
     def _compile_once(
         self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
     ) -> tuple[Outcome, list[str]]:
+        left_s = max(0.0, deadline - time.monotonic())
+        hides = sandbox.level in {"bwrap", "landlock"}
+        most = LIMITS.output_bytes
         outcome = sandbox.run(
-            [str(self.program), *self.options, unit],
+            [str(self.program), *self.options, *(() if hides else self.listing), unit],
             home,
             readable=self.homes,
             path=(self.program.parent, *self.path),
-            limits=replace(LIMITS, wall_s=max(0.0, deadline - time.monotonic())),
+            limits=replace(
+                LIMITS,
+                wall_s=left_s,
+                output_bytes=most if hides else most + provenance.LISTING_BYTES,
+            ),
         )
-        return outcome, diagnostics.read(outcome, home, self._known_folders(sandbox))
+        if not hides:
+            outcome = provenance.without_secrets(
+                outcome,
+                home,
+                (*provenance.PUBLIC, *(f"{folder}/" for folder in self.homes)),
+                most=most,
+            )
+        return outcome, diagnostics.read(outcome, home)
 
     def _kept(self, home: Workspace) -> Iterator[bytes]:
         """Take the files to keep out of the way of the next unit."""
@@ -117,12 +133,6 @@ class Command:
             if file.suffix in self.keep:
                 yield file.read_bytes()
                 file.unlink()
-
-    def _known_folders(self, sandbox: Sandbox) -> tuple[str, ...] | None:
-        """Tell where the only headers are that diagnostics may quote; None where all are public."""
-        if sandbox.level in {"bwrap", "landlock"}:
-            return None
-        return (*diagnostics.PUBLIC, *(f"{home}/" for home in self.homes))
 
 
 class Probes:

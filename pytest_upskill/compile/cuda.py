@@ -124,6 +124,7 @@ class Cuda:
             homes=(self._toolkit, *homes_of([self._host])),
             headers=r"cuda.*|cooperative_groups.*|mma\.h",
             keep=(".ptx", ".cubin") if looks_inside else (),
+            listing=("-Xcompiler", "-H"),
             path=(self._host.parent,),
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -10,9 +9,6 @@ from pathlib import Path
 from pytest_upskill.compile.toolchain import CannotCompile, Sources
 from pytest_upskill.sandbox import Limits, Outcome
 from pytest_upskill.workspace import Workspace
-
-PUBLIC = ("../src/", "../include/", "/usr/", "<built-in>", "<command-line>", "<inline asm>")
-"""Folders and names of files without secrets, as a compiler tells them."""
 
 _LONGEST_LINE = 300
 _SIGNALS = range(129, 160)  # how a shell, and so the sandbox, reports one
@@ -29,8 +25,6 @@ _TROUBLE = re.compile(
     r"due to signal|signal terminated|: Killed\b|out of memory|memory exhausted"
     r"|[Cc]annot allocate memory|bad_alloc|Resource temporarily unavailable|No space left on device"
 )
-_LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
-_LEFT_OUT = "error: in a file outside the answer; its text is left out"
 _NO_HEADER = re.compile(
     r"fatal error: (?:'([^']+)' file not found|(\S+): No such file)"
     r"|cannot open source file \"([^\"]+)\""
@@ -42,18 +36,14 @@ _LIBRARIES = re.compile(
 )
 
 
-def read(outcome: Outcome, home: Workspace, known: tuple[str, ...] | None) -> list[str]:
-    """Tell a compiler's diagnostics in the answer's own lines.
+def read(outcome: Outcome, home: Workspace) -> list[str]:
+    """Return a compiler's diagnostics with the answer's own line numbers.
 
     Args:
         outcome: What it printed.
         home: Where it worked.
-        known: Where the sandbox cannot hide files, the folders of the only files whose lines are
-            kept: an ``#include`` could have brought a secret into any other. Else None.
     """
     lines = [line for line in outcome.output.splitlines() if line.strip()]
-    if known is not None:
-        lines = _of_files_in(known, lines)
     return [_in_answer(line) for line in _in_source(lines, home)]
 
 
@@ -151,17 +141,3 @@ def _in_answer(line: str) -> str:
 
     line = _ASSEMBLY.sub("assembly: ", _ANSWERS_LINE.sub(place, line))
     return line.replace("../src/", "").replace("../include/", "")
-
-
-def _of_files_in(known: tuple[str, ...], lines: Sequence[str]) -> list[str]:
-    """Keep what is about files in known folders; lines without a place belong to the one above."""
-    kept: list[str] = []
-    keeping = True
-    for line in lines:
-        if line.startswith("ptxas "):
-            keeping = True
-        elif match := _LOCATION.match(line):
-            keeping = posixpath.normpath(match[1]).startswith(known)
-        if keeping or kept[-1:] != [_LEFT_OUT]:
-            kept.append(line if keeping else _LEFT_OUT)
-    return kept

@@ -93,6 +93,7 @@ class Gnu:
             suffix=f".{self._language}",
             smallest=_EMPTY_PROGRAM,
             homes=homes_of([self._program]),
+            listing=("-H",),
         )
 
     @cached_property
