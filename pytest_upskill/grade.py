@@ -10,6 +10,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.plan import Trial, arm_digests, grader_digest, request
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.skill import Case
+from pytest_upskill.statements import suspects
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +89,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         question=trial.case.input,
         line=trial.case.line,
         ungraded=len(statements_of(trial.case)) if ungraded else 0,
+        agent_statements=0 if ungraded else len(suspects(trial.case)),
     )
 
 

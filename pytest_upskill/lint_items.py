@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.checks.result import cut
 from pytest_upskill.extending import extensions_of, languages_of
 from pytest_upskill.formats.bundle import deeper_references
 from pytest_upskill.formats.load import SkillError, load_skill
@@ -21,6 +23,7 @@ from pytest_upskill.lint import findings, too_long
 from pytest_upskill.options import value_of
 from pytest_upskill.settings import models_of
 from pytest_upskill.skill import Skill
+from pytest_upskill.statements import MARK_KEY, suspects
 
 
 class LintFailed(Exception):  # noqa: N818  a verdict about a file, not an error of the code
@@ -60,6 +63,8 @@ class LintItem(pytest.Item):
             raise LintFailed(str(error)) from None
         for line, case, what in self._unmeasured(skill):
             self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
+        if said := _about_agents(skill):
+            warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
         lines = [
             *skill.warnings,
             *self._about_text(skill_folder(self.path)),
@@ -101,3 +106,18 @@ class LintItem(pytest.Item):
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
         """Name the file; its findings have their own lines."""
         return self.path, 0, f"lint {shown(self.path, self.config)}"
+
+
+def _about_agents(skill: Skill) -> str:
+    """Return the statements that look as if they need an agent, with the key that excludes each."""
+    lines = [
+        f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{number}": "agent"}} for {cut(what, 90)!r}'
+        for case in skill.cases
+        if case.skip is None
+        for number, what in suspects(case)
+    ]
+    head = (
+        "statements that look as if only an agent's work could satisfy them; where that is so, "
+        "this key in the case excludes them from every arm:"
+    )
+    return "\n  ".join([head, *lines]) if lines else ""

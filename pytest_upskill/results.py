@@ -80,6 +80,8 @@ class TrialResult:
     """Line of the case in its file, from 1."""
     ungraded: int = 0
     """Statements of the case that no judge looked at: neither held nor failed."""
+    agent_statements: int = 0
+    """Statements that were judged though they look as if only an agent could satisfy them."""
 
     @property
     def spared(self) -> int:

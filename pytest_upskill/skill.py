@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_upskill.checks import AnyCheck
+from pytest_upskill.checks import AnyCheck, Judge
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +29,14 @@ class Case:
     """Line of the case in its file, from 1."""
     skip: str | None = None
     """Why nobody is asked: what the case needs and one answer to one question has not."""
+
+    statement_numbers: tuple[int, ...] = ()
+    """Number in the file, from 1, of each statement for a judge among the checks."""
+
+    def __post_init__(self) -> None:
+        if not self.statement_numbers:
+            count = sum(isinstance(check, Judge) for check in self.checks)
+            object.__setattr__(self, "statement_numbers", tuple(range(1, count + 1)))
 
     def foreign(self, labels: Iterable[str]) -> str | None:
         """Say that the case is for none of the models of these labels, None where it is."""

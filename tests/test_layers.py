@@ -51,7 +51,7 @@ MAP = {
     "words": "report.text",
     "figures": "cells comparison baseline baseline_folder rounds stats stats.* thresholds",
     "trials": "plan grade results completion models",
-    "skills": "skill extensions lint",
+    "skills": "skill statements extensions lint",
     "checks": "checks checks.* blocks languages paths compile_options sandbox_levels cores "
     "cpu_limit as_written longlived whole_file",
 }

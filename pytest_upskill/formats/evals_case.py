@@ -20,6 +20,7 @@ from pytest_upskill.formats.positions import Document, JsonPath
 from pytest_upskill.formats.problems import BadFile, Problem, shown
 from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, OutsideError, Unreadable
 from pytest_upskill.skill import Case
+from pytest_upskill.statements import MARK_KEY, marked, read_marks
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
 """Keys of what a model is asked; the first that is there counts."""
@@ -66,7 +67,7 @@ _SOUGHT: Mapping[str, str] = {
 
 READ = {
     *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS),
-    *(*SKILL_LISTS, "ground_truth", "files", "context", "tags"),
+    *(*SKILL_LISTS, MARK_KEY, "ground_truth", "files", "context", "tags"),
     *FEATURES,
 }
 """Keys that count for something."""
@@ -109,7 +110,7 @@ def read_case(
     if reader.problems:
         raise BadFile(reader.problems)
     tags = value.get("tags")
-    return Case(
+    case = Case(
         id=name,
         input=question,
         checks=tuple(checks),
@@ -118,6 +119,13 @@ def read_case(
         skip=next(iter(reader.reasons), None),
         line=document.line(path),
     )
+    marks = value.get(MARK_KEY)
+    if not isinstance(marks, dict):
+        return case
+    try:
+        return marked(case, read_marks(marks))
+    except ValueError as error:
+        raise BadFile([document.problem((*path, MARK_KEY), str(error))]) from None
 
 
 def _unfolded(value: Mapping[str, Any]) -> Mapping[str, Any]:

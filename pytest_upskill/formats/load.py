@@ -20,6 +20,7 @@ from pytest_upskill.formats.skill_files import read_files
 from pytest_upskill.formats.skill_md import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.skill import Case, GateRule, Skill
+from pytest_upskill.statements import without_triggers
 
 MAX_BYTES = 1 << 20
 """Size of a file beyond which it is refused."""
@@ -100,7 +101,8 @@ def _cases(
 
     read = partial(read_files, folder, beside=case_file.absolute().parent)
     evals = read_evals(text, suffix=case_file.suffix, skills=skills, read_files=read)
-    return evals.cases, GateRule(), evals.warnings
+    cases = tuple(without_triggers(case, skills) for case in evals.cases)
+    return cases, GateRule(), evals.warnings
 
 
 @contextmanager

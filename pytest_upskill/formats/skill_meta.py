@@ -16,6 +16,7 @@ from pytest_upskill.formats.positions import Document, JsonPath, read_json
 from pytest_upskill.formats.problems import BadFile, Problem, shown
 from pytest_upskill.formats.skill_meta_values import ReadSchema, suggestion
 from pytest_upskill.skill import Case, GateRule
+from pytest_upskill.statements import MARK_KEY, marked, read_marks
 
 _VALIDATOR = "validator: upskill's code looks at files, and a single answer leaves none"
 _TYPES = {
@@ -69,11 +70,20 @@ def read_cases(
         raise BadFile(problems) from None
     if problems:
         raise BadFile(problems)
-    cases = tuple(
-        _case(entry, name=case_id, line=document.line(path), file=file, order=raw["expected"])
-        for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True)
+    cases = []
+    for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
+        case = _case(
+            entry, name=case_id, line=document.line(path), file=file, order=raw["expected"]
+        )
+        try:
+            cases.append(marked(case, read_marks(entry.statements or {})))
+        except ValueError as error:
+            problems.append(document.problem((*path, MARK_KEY), str(error)))
+    if problems:
+        raise BadFile(problems)
+    return tuple(cases), GateRule(
+        min_lift=file.gate.min_lift, min_pass_rate=file.gate.min_pass_rate
     )
-    return cases, GateRule(min_lift=file.gate.min_lift, min_pass_rate=file.gate.min_pass_rate)
 
 
 def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:

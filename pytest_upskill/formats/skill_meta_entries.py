@@ -25,6 +25,7 @@ from pytest_upskill.formats.skill_meta_values import (
     Values,
     wrong,
 )
+from pytest_upskill.statements import Mark
 
 
 def _check_expected(value: object) -> object:
@@ -170,6 +171,8 @@ class CaseEntry(Entry):
     """The checks of the answer."""
     context: Context | None = None
     """What is sent along with the input."""
+    statements: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], Mark] | None = None
+    """Statements of `judge` to exclude from every arm: number, from 1, to `agent` or `vacuous`."""
     min_pass_rate: Rate | None = None
     """Share of the runs that must pass."""
     models: Texts | None = None

@@ -12,7 +12,7 @@ from pytest_upskill.cells import ArmFigures, Cell
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.notes import notes
+from pytest_upskill.report.notes import agent_statements, notes
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.report.phrases import (
     ICONS,
@@ -82,7 +82,11 @@ def _overview(report: Report) -> Iterator[_Section]:
     )
     if red:
         yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
-    told = [*map(str, report.unmeasured), *notes(report.gates, verbose=False)]
+    told = [
+        *map(str, report.unmeasured),
+        *notes(report.gates, verbose=False),
+        *agent_statements(report.cells),
+    ]
     said = tuple(f"- {code(note)}\n" for note in told)
     if said:
         yield _Section(head="#### Notes\n\n", rows=said, tail="\n")

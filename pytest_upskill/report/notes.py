@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
 from pytest_upskill.cells import Cell
@@ -25,6 +26,24 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {span} would probably tell"
+
+
+def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
+    """Count by skill the statements that were judged and look as if they need an agent."""
+    counts: Counter[str] = Counter()
+    for key, count in {
+        (cell.path, trial.skill, trial.case): trial.agent_statements
+        for cell in cells
+        for trial in cell.trials
+    }.items():
+        counts[key[1]] += count
+    if total := counts.total():
+        listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common() if count)
+        look = "1 statement looks" if total == 1 else f"{total} statements look"
+        yield (
+            f"judge: {look} as if about an agent's work, which no single answer can show "
+            f"({listed}): --upskill-lint lists them and how to exclude them"
+        )
 
 
 def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:

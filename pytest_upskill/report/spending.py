@@ -11,6 +11,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.fetching import RESOURCES
 from pytest_upskill.forecast import Forecast, Share
 from pytest_upskill.ledger import Ledger
+from pytest_upskill.report.notes import agent_statements
 from pytest_upskill.report.terminal import lines_of, write
 from pytest_upskill.report.text import money
 from pytest_upskill.settings import Settings
@@ -76,6 +77,8 @@ class Spending:
         if spent := _spent(bill.judgements, [run.judgement for run in runs if run.judgement]):
             write(terminalreporter, f"judge: {spent}")
         for line in _ungraded(self._ledger.cells):
+            write(terminalreporter, line, yellow=True)
+        for line in agent_statements(self._ledger.cells):
             write(terminalreporter, line, yellow=True)
         spared = sum(cell.spared for cell in self._ledger.cells)
         if spared:

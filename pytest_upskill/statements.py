@@ -1,0 +1,196 @@
+"""Statements for a judge that are about something else than an answer: what an agent did.
+
+Simple rules find a part of them, and some of what they find is about the answer all the same. So
+they only point at statements; the author excludes one with a mark in the case file. Only prose that
+can mean nothing else than the choice of the skill is decided here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Literal, get_args
+
+from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.skill import Case
+
+Mark = Literal["agent", "vacuous"]
+"""Why an author excludes a statement: an agent's work is needed, or every answer satisfies it."""
+
+MARKS: tuple[Mark, ...] = get_args(Mark)
+
+MARK_KEY = "statements"
+"""Key of a case that holds the marks: number of a statement, from 1, to mark."""
+
+_MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
+_CHOSEN = "the skill is always in context, nobody chooses it"
+
+_FILE = r"(?:\S+\.(?:csv|docx|html|ipynb|js|json|md|pdf|png|pptx|py|sh|sql|ts|txt|xlsx|ya?ml)\b)"
+_THING = rf"(?:{_FILE}|(?:files?|folders?|director(?:y|ies)|branch(?:es)?|commits?|workbook)\b)"
+_DONE = r"(?:is|are|was|were|has been|have been|gets?)"
+_AGENT = re.compile(
+    "|".join(
+        (
+            # Tests and programs that ran
+            r"\b(?:all|unit|integration|existing|the) (?:\w+ )?tests? (?:now )?(?:pass|succeed)",
+            rf"\btests? {_DONE} (?:run|executed|green|passing)",
+            r"\bexit(?:s|ed)? (?:with )?(?:code|status|zero|non-?zero|0|1)\b",
+            (
+                r"^(?:the agent |claude |it )?(?:runs|ran|executes|executed|invokes|invoked|calls) "
+                r"(?:the |a |both |all )?(?:`|\S+\.(?:py|sh|js|ts)\b|\w+ (?:script|command|tool)\b|"
+                r"(?:script|command|tests?|linter|build)\b)"
+            ),
+            (
+                rf"\b(?:script|command|program|build|server) (?:{_DONE} )?(?:successfully )?"
+                r"(?:runs?|ran|executed|completes?|starts?|succeeds?)\b"
+            ),
+            (
+                r"^the agent (?:also |actually |then |first )?(?:did not |does not |never )?"
+                r"(?:runs?|ran|executes?d?|invokes?d?|calls?|called|reads?|opens?|opened|searche[sd]|"
+                r"queries|queried|fetche[sd]|installs?|installed|downloads?|downloaded|modify|"
+                r"modifies|modified|edits?|edited|creates?d?|writes?|wrote|saves?d?|deletes?d?) "
+            ),
+            # Subagents and tools
+            r"\b(?:spawns?|spawned|launche[sd]|dispatche[sd]|delegates? to) .*agents?\b",
+            r"\bsub-?agents? (?:is|are|was|were|runs?|launched|spawned|dispatched)\b",
+            r"^(?:uses|used|calls|called|invokes|invoked) (?:the )?[\w.`-]+ (?:mcp )?tool\b",
+            r"\btool calls? (?:is|are|was|were)\b",
+            # Files that were made, changed or staged
+            (
+                rf"^(?:the agent |claude |it )?(?:creates?|created|writes|wrote|saves?|saved|"
+                rf"edits|edited|modifies|modified|deletes?d?|updates?d?) (?:\S+ ){{,4}}{_THING}"
+            ),
+            (
+                rf"\b{_THING}`? {_DONE} (?:actually |successfully )?(?:staged|committed|created|"
+                r"saved|written|modified|deleted|updated|generated|moved|unchanged|not \w+)"
+            ),
+            rf"\b{_THING}`? exists?\b",
+            r"\b(?:is|are|was|were|being|stays?) (?:un)?staged\b",
+            (
+                r"^(?:opens|opened|commits|committed|pushes|pushed|merges|merged) (?:a |the |all )?"
+                r"(?:pull request|pr\b|branch|changes|commit)"
+            ),
+        )
+    ),
+    re.IGNORECASE,
+)
+_SAYS = re.compile(
+    r"\b(?:advis|answer|explain|describ|display|instruct|mention|plan|propos|quot|recommend|say|"
+    r"show|state|suggest|tell|warn|includ|example|would|asks?\b|reports? (?:back )?that)",
+    re.IGNORECASE,
+)
+"""Words of statements about what an answer says."""
+
+_NAMED = r"(?:(?:the|this) )?(?:(?P<{0}>[\w-]+) )?skill"
+_CHOICE = (
+    r"(?:triggers?|triggered|activates?|activated|fires?|"
+    r"(?:is |gets )?(?:invoked|loaded|used|selected|chosen))"
+)
+_TAIL = (
+    r"(?: (?:here|automatically|correctly|at all|"
+    r"(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
+)
+_TRIGGERS = tuple(
+    re.compile(pattern + _TAIL, re.IGNORECASE)
+    for pattern in (
+        _NAMED.format("name")
+        + r" (?:(?:should|must|shall|will|does|is|was|did) )?(?P<no>(?:not|never) )?(?:be )?"
+        + _CHOICE,
+        r"(?:(?:should|must|do|does) )?(?P<no>not )?(?:trigger|activate|invoke|load|use)s? "
+        + _NAMED.format("name"),
+    )
+)
+"""Statements that are about nothing but whether a skill is chosen."""
+
+
+def needs_agent(statement: str) -> bool:
+    """Return whether a statement looks as if only an agent's work could satisfy it."""
+    found = _AGENT.search(statement)
+    return found is not None and not _SAYS.search(statement, 0, found.start())
+
+
+def suspects(case: Case) -> list[tuple[int, str]]:
+    """Return the statements of a case that look as if they need an agent, with their numbers."""
+    judged = [check.statement for check in case.checks if isinstance(check, Judge)]
+    numbered = zip(case.statement_numbers, judged, strict=True)
+    return [(number, statement) for number, statement in numbered if needs_agent(statement)]
+
+
+def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
+    """Exclude the statements of a case that its author marked, from every arm.
+
+    Args:
+        case: With all of its statements.
+        marks: Number of a statement, from 1 in the order of the case's checks, to its mark.
+
+    Raises:
+        ValueError: There is no statement of such a number; one line says how many there are.
+    """
+    judged = [check for check in case.checks if isinstance(check, Judge)]
+    if wrong := next((number for number in marks if not 1 <= number <= len(judged)), None):
+        count = f"{len(judged)} statement{'s' * (len(judged) != 1)}"
+        raise ValueError(f"there is no statement {wrong}: the case has {count} for a judge")
+    numbers = iter(range(1, len(judged) + 1))
+    kept = tuple(
+        check for check in case.checks if not isinstance(check, Judge) or next(numbers) not in marks
+    )
+    skip = case.skip or (_MARKED if marks and not kept else None)
+    left = tuple(number for number in range(1, len(judged) + 1) if number not in marks)
+    return replace(case, checks=kept, skip=skip, statement_numbers=left)
+
+
+def read_marks(value: object) -> Mapping[int, Mark]:
+    """Read the marks of a case, ``{"2": "agent"}``.
+
+    Raises:
+        ValueError: One is none; one line says how to write it.
+    """
+    if not isinstance(value, dict):
+        raise ValueError('must map the numbers of statements to marks, such as {"2": "agent"}')  # noqa: TRY004  a mistake in a file
+    marks: dict[int, Mark] = {}
+    for number, mark in value.items():
+        if mark not in MARKS or not str(number).isdecimal():
+            raise ValueError(
+                f"{number}: {mark!r} is no mark: write a number and {' or '.join(map(repr, MARKS))}"
+            )
+        marks[int(number)] = mark
+    return marks
+
+
+def without_triggers(case: Case, skills: Collection[str]) -> Case:
+    """Leave out the statements about nothing but which skill is chosen, as here nobody chooses.
+
+    Where this skill is not to be chosen, or another is, the whole case is skipped: nothing about
+    the question can be learnt with the skill in context.
+
+    Args:
+        case: Any case.
+        skills: Names of the skill that the case belongs to.
+    """
+    kept: list[AnyCheck] = []
+    left: list[int] = []
+    skip = None
+    numbers = iter(case.statement_numbers)
+    for check in case.checks:
+        number = next(numbers) if isinstance(check, Judge) else 0
+        chosen = _chosen(check.statement, skills) if isinstance(check, Judge) else None
+        if chosen is None:
+            kept.append(check)
+            left += [number] * isinstance(check, Judge)
+        elif not chosen and isinstance(check, Judge):
+            skip = f"{check.statement!r}: {_CHOSEN}"
+    if len(kept) == len(case.checks):
+        return case
+    if not kept:
+        skip = skip or f"every statement is about triggering: {_CHOSEN}"
+    return replace(case, checks=tuple(kept), skip=case.skip or skip, statement_numbers=tuple(left))
+
+
+def _chosen(statement: str, skills: Collection[str]) -> bool | None:
+    """Return whether this skill is to be chosen, None if the statement is about anything else."""
+    found = next(filter(None, (each.fullmatch(statement.strip()) for each in _TRIGGERS)), None)
+    if found is None:
+        return None
+    other = found["name"] is not None and found["name"] not in skills
+    return bool(found["no"]) == other

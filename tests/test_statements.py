@@ -1,0 +1,189 @@
+"""Statements about an agent's work or the choice of the skill are not graded in silence."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.statements import needs_agent
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback, Received, Reply
+
+KIND = "Is kind."
+TESTS = "All unit tests pass."
+STAGED = "The changed files are staged."
+
+
+@pytest.fixture
+def judged(loopback: Loopback) -> tuple[str, ...]:
+    """Answer every question, and hold every statement; return the arguments that do so."""
+
+    def reply(received: Received) -> Reply:
+        if received.body["model"] != "judge":
+            return Reply(text="It is 37 attempts.")
+        count = received.user.partition("Check these statements")[2].count("\n")
+        verdict = {"holds": True, "quote": "37 attempts", "reason": "r"}
+        verdicts = [{"statement": number, **verdict} for number in range(1, count + 1)]
+        return Reply(text=json.dumps({"verdicts": verdicts}))
+
+    loopback.answer = reply
+    url = loopback.openai_url
+    return ("skills", f"--upskill-models=m=model@{url}", f"--upskill-judge=judge@{url}")
+
+
+@pytest.fixture(params=["skill_meta.json", "evals.json"])
+def write(request: pytest.FixtureRequest, write_skill: WriteSkill) -> Any:
+    """Write a skill with one case of statements, in our format and in that of others."""
+
+    def write(*statements: str, **more: Any) -> Path:
+        folder = write_skill({"id": "a", "input": QUESTION, "expected": {"judge": list(statements)},
+                              **more})  # fmt: skip
+        if request.param == "evals.json":
+            (folder / "skill_meta.json").unlink()
+            case = {"id": "a", "prompt": QUESTION, "expectations": list(statements), **more}
+            (folder / "evals.json").write_text(json.dumps({"evals": [case]}), "utf-8")
+        file: Path = folder / request.param
+        return file
+
+    return write
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        TESTS,
+        STAGED,
+        "Running build.sh exits zero",
+        "Spawns five parallel subagents",
+        "The agent ran scripts/audit.sh on the host",
+        "Runs `git diff` to determine the scope",
+        "Creates a report.md file with the findings",
+        "out/summary.csv exists",
+        "Uses the Read tool",
+        "Opens a pull request",
+    ],
+)
+def test_what_an_agent_did_is_recognised(statement: str) -> None:
+    assert needs_agent(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        KIND,
+        "The answer explains that all tests pass only with pytest 9.",
+        "Recommends that the changed files are staged first.",
+        "Mentions which file is created by the build.",
+        "The function returns 0 for an empty list.",
+        "Uses the active voice.",
+    ],
+)
+def test_what_an_answer_says_is_left_alone(statement: str) -> None:
+    assert not needs_agent(statement)
+
+
+def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
+    run: Run, write_skill: WriteSkill, judged: tuple[str, ...]
+) -> None:
+    write_skill({"id": "a", "input": QUESTION, "expected": {"judge": [KIND, TESTS, STAGED]}})
+    write_skill({"id": "a", "input": QUESTION, "expected": {"judge": [TESTS]}}, name="shipping")
+
+    result = run(*judged)
+
+    line = (
+        "judge: 3 statements look as if about an agent's work, which no single answer can show "
+        "(billing 2, shipping 1): --upskill-lint lists them and how to exclude them"
+    )
+    assert line in result.outlines
+
+
+def test_lint_lists_them_with_the_key_that_excludes_them(run_once: Run, write: Any) -> None:
+    file = write(KIND, TESTS, STAGED, statements={"2": "agent"})
+
+    result = run_once("--upskill-lint", "skills", "-W", "default")
+
+    result.assert_outcomes(passed=1, warnings=1)
+    told = [line.strip() for line in result.outlines if line.strip().startswith("line 1, a: ")]
+    assert told == [f'line 1, a: "statements": {{"3": "agent"}} for \'{STAGED}\'']
+    result.stdout.fnmatch_lines([f"*skills/billing/{file.name}:1: *where that is so, this key *"])
+
+
+def test_a_marked_statement_is_put_to_nobody(
+    run_once: Run, write: Any, judged: tuple[str, ...], loopback: Loopback
+) -> None:
+    write(TESTS, KIND, statements={"1": "agent"})
+
+    result = run_once(*judged)
+
+    result.assert_outcomes(passed=3)
+    asked = [received.user for received in loopback.requests if received.body["model"] == "judge"]
+    assert asked
+    assert not any(TESTS in user for user in asked)
+    result.stdout.no_fnmatch_line("judge: *look*")
+
+
+def test_a_case_without_other_checks_than_marked_ones_is_skipped(
+    run_once: Run, write: Any, judged: tuple[str, ...], loopback: Loopback
+) -> None:
+    write(TESTS, KIND, statements={"1": "agent", "2": "vacuous"})
+
+    result = run_once(*judged)
+
+    result.assert_outcomes(skipped=2)
+    assert loopback.requests == []
+    result.stdout.fnmatch_lines(["*statements: every check is marked as agent or vacuous"])
+
+
+@pytest.mark.parametrize("marks", [{"3": "agent"}, {"1": "agnt"}, {"one": "agent"}])
+def test_a_mark_that_means_nothing_is_refused_at_its_place(
+    write: Any, marks: dict[str, str]
+) -> None:
+    file = write(KIND, TESTS, statements=marks)
+
+    with pytest.raises(SkillError, match=r":1:\d+: (cases|evals)\[0\]\.statements"):
+        load_skill(file)
+
+
+def eval_case(write_skill: WriteSkill, *statements: str) -> Any:
+    folder = write_skill()
+    case = {"prompt": QUESTION, "expectations": list(statements)}
+    (folder / "evals.json").write_text(json.dumps([case]), "utf-8")
+    return load_skill(folder / "evals.json").cases[0]
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "The skill should trigger",
+        "Skill is activated automatically.",
+        "The billing skill should be used for this query",
+        "The shipping skill is NOT loaded",
+    ],
+)
+def test_prose_that_this_skill_is_chosen_is_no_statement_about_the_answer(
+    write_skill: WriteSkill, statement: str
+) -> None:
+    case = eval_case(write_skill, KIND, statement, TESTS)
+
+    assert [check.statement for check in case.checks] == [KIND, TESTS]
+    assert case.statement_numbers == (1, 3)
+    assert case.skip is None
+    assert eval_case(write_skill, statement).skip == (
+        "every statement is about triggering: the skill is always in context, nobody chooses it"
+    )
+
+
+@pytest.mark.parametrize(
+    "statement",
+    ["The skill should not be used", "Does not trigger the skill", "The shipping skill is loaded"],
+)
+def test_a_case_in_which_this_skill_is_not_to_be_chosen_is_skipped(
+    write_skill: WriteSkill, statement: str
+) -> None:
+    case = eval_case(write_skill, KIND, statement)
+
+    assert case.skip == f"'{statement}': the skill is always in context, nobody chooses it"
