@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_upskill import stats
 from pytest_upskill.baseline import FORMAT, Baseline, BaselineCase, Tally
-from pytest_upskill.cells import Cell, Pair
+from pytest_upskill.cells import Cell
 from pytest_upskill.results import TrialResult
 
 _DRIFT_ALPHA = 0.01
@@ -20,15 +20,23 @@ class ComparedCase:
     """One case with the skill, as it is and as it was."""
 
     id: str
-    now: Tally
-    then: Tally
+    now: Tally | None
+    """None where all runs are missing, as in ``then``."""
+    then: Tally | None
     missing_now: int = 0
     missing_then: int = 0
 
     @property
     def counts(self) -> stats.CaseCounts:
         """The skill as it is in the place of *with*, as it was in that of *without*."""
-        return stats.CaseCounts(self.now.passes, self.now.runs, self.then.passes, self.then.runs)
+        now, then = ((each.passes, each.runs) if each else (0, 0) for each in (self.now, self.then))
+        return stats.CaseCounts(*now, *then)
+
+    def filled(self, *, worse: bool) -> stats.CaseCounts:
+        """Return the counts, had all missing runs been against the skill as it is, or for it."""
+        return self.counts.with_missing(
+            self.missing_now, self.missing_then, skill_is_lucky=not worse
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +47,11 @@ class Comparison:
     """What it is compared with, as a reader would say."""
     cases: tuple[ComparedCase, ...] = ()
     p: float = 1.0
-    """Of ``stats.regression_test``; adjusted for the number of cells by ``adjust``."""
+    """Of ``stats.regression_test``, adjusted for the number of cells; ``adjust`` sets it."""
+    p_if_worse: float = 1.0
+    """The same, had all missing runs of all cells been against the skills as they are."""
+    p_if_better: float = 1.0
+    """The same, had they all been for them."""
     alpha: float = 0.05
     """Error rate of the test."""
     drift: str = ""
@@ -48,6 +60,11 @@ class Comparison:
     """What else to know of it, a line each."""
     lacking: bool = False
     """Whether no case is compared although some should be."""
+
+    @property
+    def measured(self) -> tuple[ComparedCase, ...]:
+        """The cases with valid runs on both sides."""
+        return tuple(case for case in self.cases if case.counts.usable)
 
     @property
     def dropped(self) -> bool:
@@ -60,26 +77,22 @@ class Comparison:
         return self.dropped and not self.drift
 
     def would_regress(self, *, worse: bool) -> bool:
-        """Tell whether it has, had the missing runs all been for the worse, or the better."""
-        if not any(case.missing_now or case.missing_then for case in self.cases):
-            return self.regressed
-        counts = [
-            case.counts.with_missing(case.missing_now, case.missing_then, skill_is_lucky=not worse)
-            for case in self.cases
-        ]
-        return self._drops(counts, stats.regression_test(counts)) and not self.drift
+        """Return whether it has, had the missing runs all been for the worse, or the better."""
+        counts = [case.filled(worse=worse) for case in self.cases]
+        p = self.p_if_worse if worse else self.p_if_better
+        return self._drops(counts, p) and not self.drift
 
     @property
     def sentence(self) -> str:
         """What was compared: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        now = _total(case.now for case in self.cases)
-        then = _total(case.then for case in self.cases)
+        now = _total(case.now for case in self.measured)
+        then = _total(case.then for case in self.measured)
         return f"{now} with the skill, {self.then} {then}, p {_p(self.p)}"
 
     @property
     def remarks(self) -> Iterator[str]:
         """What to say of it below the table."""
-        if self.cases:
+        if self.measured:
             yield f"regression: {self.sentence}" if self.regressed else self.sentence
         if self.drift:
             what = "no regression is called" if self.dropped else "compare with care"
@@ -96,7 +109,7 @@ class Comparison:
         """Say which cases pass less often."""
         return [
             f"worse: {case.id}: {case.then} -> {case.now}"
-            for case in self.cases
+            for case in self.measured
             if case.counts.difference < 0
         ]
 
@@ -111,23 +124,29 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         return Comparison(then="baseline", notes=(f"no baseline: {_RECORD}",), lacking=True)
     recorded = {case.id: case for case in baseline.cases}
     same = [
-        (pair, recorded[pair[0].case])
-        for pair in cell.pairs
-        if pair[0].case in recorded and _is_same(pair, recorded[pair[0].case])
+        (trial, recorded[trial.case])
+        for trial in cell.trials
+        if trial.arm == "with_skill" and trial.case in recorded
+        if _is_same(trial, recorded[trial.case])
     ]
     cases = tuple(
-        ComparedCase(id=case.id, now=tally(one), then=case.with_skill, missing_now=len(one.errors))
-        for (one, _), case in same
+        ComparedCase(
+            id=case.id,
+            now=_tally(trial),
+            then=case.with_skill,
+            missing_now=len(trial.errors),
+        )
+        for trial, case in same
     )
     notes = tuple(_left_out(cell, baseline, {case.id for case in cases}))
-    if not cases:
+    lacking = not any(case.counts.usable for case in cases)
+    if lacking:
         notes = (f"no case in common with the baseline: {_RECORD}", *notes)
     return Comparison(
         then="baseline",
         cases=cases,
-        lacking=not cases,
-        p=stats.regression_test([case.counts for case in cases]),
-        drift=_drift(cell, baseline, same),
+        lacking=lacking,
+        drift=_drift(cell, baseline, {case.id for case in cases}),
         notes=notes,
     )
 
@@ -136,28 +155,47 @@ def against_ref(cell: Cell) -> Comparison:
     """Compare a cell with what the skill of its git ref came to in the same run."""
     if cell.history:
         return Comparison(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
+    old = {trial.case: trial for trial in cell.trials if trial.arm == "old_skill"}
     cases = tuple(
         ComparedCase(
             id=one.case,
-            now=tally(one),
-            then=tally(other),
+            now=_tally(one),
+            then=_tally(old[one.case]),
             missing_now=len(one.errors),
-            missing_then=len(other.errors),
+            missing_then=len(old[one.case].errors),
         )
-        for one, other in cell.old_pairs
+        for one in cell.trials
+        if one.arm == "with_skill" and one.case in old
     )
     return Comparison(
         then=cell.ref,
         cases=cases,
-        p=stats.regression_test([case.counts for case in cases]),
         alpha=cell.alpha,
     )
 
 
 def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
-    """Adjust the p-values for the number of cells that were compared (Holm)."""
-    ps = iter(stats.holm([each.p for each in comparisons if each and each.cases]))
-    return [replace(each, p=next(ps)) if each and each.cases else each for each in comparisons]
+    """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
+
+    Where runs are missing, that is also done with all of them counted against the skills as they
+    are, and with all counted for them. Holm's p-values grow with each p-value of the family, so
+    these are the bounds of what the missing runs, of whichever cells, could have brought.
+    """
+    compared = [each for each in comparisons if each and each.cases]
+    observed = _holm([[case.counts for case in each.cases] for each in compared])
+    worse, better = (
+        _holm([[case.filled(worse=worse) for case in each.cases] for each in compared])
+        for worse in (True, False)
+    )
+    tested = iter(
+        replace(each, p=p, p_if_worse=low, p_if_better=high)
+        for each, p, low, high in zip(compared, observed, worse, better, strict=True)
+    )
+    return [next(tested) if each and each.cases else each for each in comparisons]
+
+
+def _holm(cells: Sequence[Sequence[stats.CaseCounts]]) -> list[float]:
+    return stats.holm([stats.regression_test(counts) for counts in cells])
 
 
 def tally(trial: TrialResult) -> Tally:
@@ -165,22 +203,25 @@ def tally(trial: TrialResult) -> Tally:
     return Tally(trial.passes, len(trial.runs))
 
 
-def _is_same(pair: Pair, case: BaselineCase) -> bool:
-    trial, _ = pair
+def _tally(trial: TrialResult) -> Tally | None:
+    return tally(trial) if trial.runs else None
+
+
+def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
     return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
 
 
 def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """List the cases that are in one of both only, not the same in both, or not measured now."""
     recorded = {case.id for case in baseline.cases}
-    here = {one.case for one, _ in cell.pairs}
+    here = {trial.case for trial in cell.trials if trial.arm == "with_skill" and trial.runs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
     changed = (here & recorded) - set(same)
     for why, ids in (
         ("changed since the baseline", changed),
         ("new since the baseline", here - recorded),
         ("gone since the baseline", recorded - known),
-        ("without a run in both arms now", (recorded & known) - here),
+        ("without a run with the skill now", (recorded & known) - here),
     ):
         if ids:
             yield f"not compared, {why}: {', '.join(sorted(ids))}"
@@ -191,13 +232,18 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
         )
 
 
-def _drift(cell: Cell, baseline: Baseline, same: Sequence[tuple[Pair, BaselineCase]]) -> str:
-    """Tell whether the model answers another way, by what it calls itself and the arm without."""
+def _drift(cell: Cell, baseline: Baseline, same: Collection[str]) -> str:
+    """Return how the model answers another way, by what it calls itself and the arm without."""
     served = set(cell.served)
     if served and baseline.served and served.isdisjoint(baseline.served):
         return f"the model is {_listed(served)} now, {_listed(baseline.served)} in the baseline"
-    now = [tally(without) for (_, without), _ in same]
-    then = [case.without_skill for _, case in same]
+    recorded = {case.id: case.without_skill for case in baseline.cases}
+    compared = [
+        (tally(trial), recorded[trial.case])
+        for trial in cell.trials
+        if trial.arm == "without_skill" and trial.case in same and trial.runs
+    ]
+    now, then = zip(*compared, strict=True) if compared else ((), ())
     p = stats.lift_test(
         [
             stats.CaseCounts(one.passes, one.runs, other.passes, other.runs)
@@ -209,9 +255,9 @@ def _drift(cell: Cell, baseline: Baseline, same: Sequence[tuple[Pair, BaselineCa
     return ""
 
 
-def _total(tallies: Iterable[Tally]) -> str:
-    tallies = list(tallies)
-    return f"{sum(each.passes for each in tallies)}/{sum(each.runs for each in tallies)}"
+def _total(tallies: Iterable[Tally | None]) -> str:
+    counted = [each for each in tallies if each is not None]
+    return f"{sum(each.passes for each in counted)}/{sum(each.runs for each in counted)}"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal
 
 from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.report.text import cell_sentence, runs
+from pytest_upskill.report.text import cell_sentence
 from pytest_upskill.thresholds import Thresholds
 
 if TYPE_CHECKING:
@@ -78,9 +78,9 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
     found = dict(_problems(cell, thresholds, comparison))
     problems = "; ".join(problem for problem, sure in found.items() if sure)
     if found and not problems:
-        whether = ", and whether ".join(found)
-        reason = f"missing data: on {runs(cell.missing)} that came to nothing depends whether"
-        open_ = no_decision(cell, f"{reason} {whether}")
+        open_ = no_decision(
+            cell, f"missing data: {_missing(cell)} could decide: {'; '.join(found)}"
+        )
         return replace(open_, comparison=comparison, misses_data=True)
     text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
     return Gate(
@@ -166,6 +166,13 @@ def _problems(
             yield f"lift is under {100 * least:+g} points", high < least
     if cell.verdict.replace(" ", "-") in thresholds.fail_on:
         yield _SAID[cell.verdict], True
+
+
+def _missing(cell: Cell) -> str:
+    """Write which runs are missing; those of other cells matter through Holm's correction."""
+    if not cell.missing:
+        return "missing runs of other cells"
+    return "1 missing run" if cell.missing == 1 else f"{cell.missing} missing runs"
 
 
 def _either(of_file: float | None, of_options: float | None) -> float | None:

@@ -238,7 +238,7 @@ def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
 
     comparison = against_baseline(now, baseline)
 
-    assert comparison.notes == ("not compared, without a run in both arms now: case-2, case-3",)
+    assert comparison.notes == ("not compared, without a run with the skill now: case-2, case-3",)
 
 
 @pytest.mark.parametrize("option", [COMPARE, UPDATE])

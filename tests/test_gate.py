@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
 
+from pytest_upskill import stats
+from pytest_upskill.cells import Cell
 from pytest_upskill.gate import NOT_MEASURED, decide, decide_all
 from pytest_upskill.thresholds import Thresholds
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted
+from tests.scripted import Script
 
 META = "skills/billing/skill_meta.json"
 LIFTED = {"id": "lifted", "input": QUESTION, "expected": {"contains": "37"}}
@@ -102,14 +106,78 @@ def test_a_regression_that_missing_runs_could_have_been_is_not_decided() -> None
         for trial in then.trials
     )
     cell = replace(then, trials=now + old, planned=15, ref="main")
-    limits = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"regression"}))
 
-    (gate,) = decide_all([cell], limits, None)
-    (whole,) = decide_all([replace(cell, trials=then.trials + old)], limits, None)
+    (gate,) = decide_all([cell], REGRESSION, None)
+    (whole,) = decide_all([replace(cell, trials=then.trials + old)], REGRESSION, None)
 
     assert (gate.outcome, gate.misses_data) == ("skipped", True)
-    assert "on 5 runs that came to nothing depends whether regression: " in gate.text
+    assert "missing data: 5 missing runs could decide: regression: " in gate.text
     assert whole.outcome == "passed"
+
+
+def compared(passes: Sequence[int], *, lost: int, model: str) -> Cell:
+    """Make a cell of five runs a case that passed whole at its ref, the first of its runs lost."""
+    then = counted([(5, 0)] * len(passes), model=model)
+    now = counted([(each, 0) for each in passes], model=model)
+    old = (replace(t, arm="old_skill") for t in then.trials if t.arm == "with_skill")
+    first, *others = now.trials
+    first = replace(first, runs=first.runs[lost:], errors=("no reply",) * lost)
+    return replace(now, trials=(first, *others, *old), planned=3 * len(passes), ref="main")
+
+
+REGRESSION = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"regression"}))
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_missing_run_does_not_make_a_chance_drop_of_one_of_many_models_red(lost: int) -> None:
+    drop = compared([5, 4, 4, 4, 4], lost=lost, model="m0")
+    others = [compared([5] * 5, lost=0, model=f"m{n}") for n in range(1, 8)]
+
+    gates = decide_all([drop, *others], REGRESSION, None)
+
+    assert stats.regression_test(drop_counts(drop)) < 0.05
+    assert [gate.outcome for gate in gates] == ["passed"] * 8
+
+
+def drop_counts(cell: Cell) -> list[stats.CaseCounts]:
+    """Count the runs with the skill as it is and as it was."""
+    return [
+        stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
+        for one, other in cell.old_pairs
+    ]
+
+
+@pytest.mark.parametrize(("others", "outcome"), [(0, "failed"), (12, "skipped")])
+def test_a_regression_that_stands_only_without_the_other_models_is_left_open_by_missing_runs(
+    others: int, outcome: str
+) -> None:
+    drop = compared([5, 3, 3, 4, 4], lost=1, model="m0")
+    cells = [drop, *(compared([5] * 5, lost=0, model=f"m{n}") for n in range(others))]
+
+    gate, *_ = decide_all(cells, REGRESSION, None)
+
+    assert gate.outcome == outcome
+
+
+def test_runs_that_a_case_lost_all_of_count_both_ways() -> None:
+    whole = compared([5, 4, 4, 4, 5, 5], lost=0, model="m")
+    lost = compared([5, 4, 4, 4, 5, 5], lost=5, model="m")
+
+    (whole_gate,), (gate,) = (decide_all([each], REGRESSION, None) for each in (whole, lost))
+
+    assert (whole_gate.outcome, gate.outcome) == ("passed", "skipped")
+
+
+def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
+    drop = compared([5, 4, 4, 4, 4], lost=0, model="m0")
+    unsure = compared([5, 4, 4, 4, 4], lost=1, model="m1")
+
+    gate, _ = decide_all([drop, unsure], REGRESSION, None)
+
+    assert gate.text == (
+        "no decision: missing data: missing runs of other cells could decide: "
+        "regression: 21/25 with the skill, main 25/25, p = .062"
+    )
 
 
 def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
@@ -117,11 +185,12 @@ def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
 ) -> None:
     write_skill(LIFTED | {"min_pass_rate": 0})
 
+    first = iter([Reply(status=400)])
+
     def lose_one_in_six(received: Received) -> Reply:
-        if not received.system:
+        if "37" not in received.system:
             return Reply(text="no idea")
-        lost = sum("37" in each.system for each in loopback.requests) == 1
-        return Reply(status=400) if lost else Reply(text="37")
+        return next(first, Reply(text="37"))
 
     loopback.answer = lose_one_in_six
     model = f"--upskill-models=m@{loopback.openai_url}"
@@ -130,7 +199,7 @@ def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["billing on m: no decision: missing data: on 1 run that came to nothing depends whether *"]
+        ["billing on m: no decision: missing data: 1 missing run could decide: *"]
     )
 
 
@@ -194,6 +263,18 @@ def test_a_run_that_was_stopped_makes_no_decision(run: Run, write_skill: WriteSk
 
     assert result.parseoutcomes()["skipped"] == 1
     result.stdout.fnmatch_lines(["SKIPPED * no decision: * of 18 trials ran"])
+
+
+def test_a_missing_run_without_the_skill_leaves_a_decided_gate_and_its_trial_as_they_are(
+    run: Run, script: Script
+) -> None:
+    args = script(one="+++++ --+!-", two="+++++ -----")
+
+    result = run(*args, "--upskill-min-pass-rate=0.25")
+
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=5)
+    result.stdout.fnmatch_lines(["  haiku * helps *"])
 
 
 def test_missing_answers_leave_the_gate_undecided_and_the_run_not_measured(

@@ -82,9 +82,9 @@ def cell_figures(cell: Cell) -> Iterator[tuple[str, str]]:
 
 
 def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
-    if comparison is not None and comparison.cases:
+    if comparison is not None and comparison.measured:
         yield "compared_with", comparison.then
-        yield "compared_cases", str(len(comparison.cases))
+        yield "compared_cases", str(len(comparison.measured))
         yield "regressed", str(comparison.regressed).lower()
         yield "regression.p", f"{comparison.p:.4g}"
 
