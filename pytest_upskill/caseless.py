@@ -9,6 +9,7 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.places import has_cases
+from pytest_upskill.report.terminal import write
 from pytest_upskill.worker_output import tell, told
 
 _KEY = "upskill_caseless"
@@ -52,4 +53,4 @@ class Caseless:
         if names:
             have = "has" if len(names) == 1 else "have"
             text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"
-            terminalreporter.line(f"upskill: {text}", yellow=True)
+            write(terminalreporter, f"upskill: {text}", yellow=True)

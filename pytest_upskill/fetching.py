@@ -25,13 +25,13 @@ from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.given import GivenClient
 from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
+from pytest_upskill.redaction import Redactor, without_userinfo
 from pytest_upskill.settings import SETTINGS, Settings
 from pytest_upskill.stats import CaseCounts, early_gate, early_verdict, lift
 
 RESOURCES = pytest.StashKey[Resources]()
 """What this process answers trials with."""
 
-_USERINFO = re.compile(r"(?<=://)[^/@\s]*@")
 _REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
 _BUILT_IN = ("anthropic", "openai", "offline")
 
@@ -90,7 +90,9 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         concurrency=concurrency,
         # A run that may stop early must not pay for much that it will not look at.
         lookahead=2 * concurrency if early else None,
-        recording=_recording(config.invocation_params.args),
+        recording=config.stash[RESOURCES].redactor.redact(
+            _recording(config.invocation_params.args)
+        ),
         judge=config.stash[SETTINGS].judge,
         clear=_is_clear if settings.early_stop else None,
     )
@@ -123,6 +125,7 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     Raises:
         pytest.UsageError: Keys cannot be told apart, or a plugin's hook is broken.
     """
+    settings, redactor = config.stash[SETTINGS], config.stash[RESOURCES].redactor
     found: dict[Model, Host] = {}
     own: list[Model] = []
     for model in models:
@@ -133,12 +136,12 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             found[model] = Host(
                 name=model.resolved,
                 url="",
-                open=_given(client, model, config.stash[SETTINGS].timeout),
+                open=_given(client, model, settings.timeout, redactor),
                 # Under the name of a vendor's model its answers could pass for the vendor's.
                 recorded=model.provider not in _BUILT_IN,
                 given=True,
             )
-    return found | _own_hosts(own, config.stash[SETTINGS])
+    return found | _own_hosts(own, settings, redactor)
 
 
 def _client(model: Model, config: pytest.Config) -> Client | None:
@@ -159,13 +162,15 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
     return client
 
 
-def _own_hosts(models: Iterable[Model], settings: Settings) -> dict[Model, Host]:
+def _own_hosts(
+    models: Iterable[Model], settings: Settings, redactor: Redactor
+) -> dict[Model, Host]:
     environ: Mapping[str, str] = os.environ
     if settings.dry_run or settings.prune or settings.cache_mode == "replay":
         # Nothing is sent: no key is needed, and none can be in the way.
         environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
     try:
-        found = endpoints(models, environ)
+        found = endpoints(models, environ, redactor)
     except KeyProblem as error:
         raise pytest.UsageError(str(error)) from None
     shared: dict[Endpoint, Host] = {}
@@ -191,8 +196,10 @@ def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Cl
     return open_client
 
 
-def _given(client: Client, model: Model, timeout: float) -> Callable[[], Client]:
-    return lambda: GivenClient(client, model.resolved, timeout=timeout)
+def _given(
+    client: Client, model: Model, timeout: float, redactor: Redactor
+) -> Callable[[], Client]:
+    return lambda: GivenClient(client, model.resolved, timeout=timeout, redactor=redactor)
 
 
 def _problems(
@@ -232,6 +239,6 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
 
 def _recording(args: Sequence[str]) -> str:
     """Write the command that was given as the one that records."""
-    command = _USERINFO.sub("", shlex.join(["pytest", *args]))
+    command = shlex.join(["pytest", *map(without_userinfo, args)])
     command, replaced = _REPLAY.subn(r"\1auto", command)
     return command if replaced else f"{command} --upskill-cache auto"

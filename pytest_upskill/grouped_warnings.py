@@ -9,6 +9,8 @@ from dataclasses import dataclass
 
 import pytest
 
+from pytest_upskill.safe_text import safe_line
+
 _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
 """What may differ between warnings that have the same cause: names, and places in a list."""
 
@@ -63,7 +65,7 @@ class GroupedWarnings:
         """
         if not self._config.pluginmanager.has_plugin("warnings"):
             return
-        warning = _Warning(place=place, text=text, case=case)
+        warning = _Warning(place=safe_line(place), text=safe_line(text), case=case)
         with warnings.catch_warnings(record=True) as recorded:
             message = pytest.PytestWarning(warning.message)
             warnings.warn_explicit(message, None, warning.path, warning.line)

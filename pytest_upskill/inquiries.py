@@ -19,6 +19,7 @@ from pytest_upskill.first_calls import FirstCalls
 from pytest_upskill.grade import Answer
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client
+from pytest_upskill.redaction import Redactor
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers, Language
@@ -87,6 +88,7 @@ class Resources:
     budget: Budget
     activity: Activity
     bill: Bill
+    redactor: Redactor
 
 
 class Inquiries:

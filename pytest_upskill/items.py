@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, Self
 
 import pytest
 from pydantic import TypeAdapter
@@ -24,8 +24,9 @@ from pytest_upskill.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.history import with_history
 from pytest_upskill.plan import Trial, plan
 from pytest_upskill.report.properties import trial_properties
-from pytest_upskill.report.text import ANSWER, failure, quoted_lines, safe
+from pytest_upskill.report.text import ANSWER, failure, quoted_lines
 from pytest_upskill.results import NO_JUDGE, TrialRecord, TrialResult
+from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings
 from pytest_upskill.skill import Case, Skill
 
@@ -106,10 +107,28 @@ class SkillFile(pytest.File):
                 blocked=blocked[trial.case.id],
             )
             if reason := unasked[trial.case.id]:
-                item.add_marker(pytest.mark.skip(reason=reason))
+                item.add_marker(pytest.mark.skip(reason=safe_line(reason)))
             elif item.blocked and not settings.require_compilers:
-                item.add_marker(pytest.mark.skip(reason=item.blocked))
+                item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
             yield item
+
+
+class UnsafeFolder(pytest.Directory):
+    """A folder whose name would steer a terminal or a CI runner wherever pytest printed it."""
+
+    @classmethod
+    def of(cls, parent: pytest.Collector, path: Path) -> Self:
+        """Make it, under a name that is safe."""
+        name = safe_line(path.name)
+        nodeid = f"{parent.nodeid}/{name}" if parent.nodeid not in {"", "."} else name
+        return cls.from_parent(parent, path=path, name=name, nodeid=nodeid)
+
+    def collect(self) -> Iterator[pytest.Item]:
+        """Refuse it: names of tests and reports would hold its name."""
+        raise self.CollectError(
+            f"{self.nodeid}: the folder's name holds what steers a terminal or a CI runner, or "
+            "'::', which pytest's node ids give a meaning: rename it"
+        )
 
 
 class NamedSkill(pytest.File):
@@ -147,13 +166,13 @@ class TrialItem(pytest.Item):
         answers = self.config.stash[ANSWERS].of(self)
         for answer in answers:
             if answer.unasked:
-                raise pytest.skip.Exception(answer.unasked, _use_item_location=True)
+                raise pytest.skip.Exception(safe_line(answer.unasked), _use_item_location=True)
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         self.user_properties[:] = trial_properties(self.result)
         # Whatever it would have brought: a replay vouches for every run.
         replay = self.config.stash[SETTINGS].cache_mode == "replay"
         if not self.result.settled or (replay and self.result.errors):
-            pytest.fail(safe("\n".join(dict.fromkeys(self.result.errors))), pytrace=False)
+            pytest.fail("\n".join(dict.fromkeys(map(safe_line, self.result.errors))), pytrace=False)
 
     def runtest(self) -> None:
         """Fail where the skill was in context and too few runs passed."""
@@ -162,8 +181,9 @@ class TrialItem(pytest.Item):
             raise CaseFailed(failure(self.result))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Print a failed case as its own report, without a traceback."""
-        if isinstance(excinfo.value, CaseFailed):
+        """Print a failed case as its own report, without a traceback, even with --full-trace."""
+        failed = isinstance(excinfo.value, pytest.fail.Exception) and not excinfo.value.pytrace
+        if failed or isinstance(excinfo.value, CaseFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

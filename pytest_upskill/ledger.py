@@ -14,6 +14,7 @@ from pytest_upskill.fetching import RESOURCES, asks
 from pytest_upskill.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
 from pytest_upskill.report.properties import cell_properties
 from pytest_upskill.results import SkippedCase, TrialRecord, Unmeasured, skip_reasons
+from pytest_upskill.safe_text import safe, safe_line
 from pytest_upskill.settings import Settings
 
 if TYPE_CHECKING:
@@ -214,10 +215,10 @@ def _reason(report: pytest.TestReport) -> str:
 def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
     """Play a gate through the phases of an item; a skipped one has no call."""
     if gate.outcome == "skipped":
-        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {gate.text}")
+        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
     else:
         yield "setup", "passed", None
-        yield "call", gate.outcome, gate.report if gate.outcome == "failed" else None
+        yield "call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None
     yield "teardown", "passed", None
 
 

@@ -21,6 +21,7 @@ from pytest_upskill.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.items import shown
 from pytest_upskill.lint import findings, too_long
 from pytest_upskill.options import value_of
+from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import models_of
 from pytest_upskill.skill import Skill
 from pytest_upskill.statements import MARK_KEY, suspects
@@ -68,7 +69,7 @@ class LintItem(pytest.Item):
         lines = [
             *skill.warnings,
             *self._about_text(skill_folder(self.path)),
-            *(f"{path}:{each.line}: {each.what}" for each in findings(skill)),
+            *(safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)),
         ]
         if lines:
             raise LintFailed("\n".join(lines))

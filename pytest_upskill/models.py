@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from itertools import pairwise
 from types import MappingProxyType
 from urllib.parse import urlsplit
+
+from pytest_upskill.redaction import split_userinfo, without_credentials
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -20,6 +23,8 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "generic": "openai"}
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
+_OPEN_USERINFO = re.compile(r"://[^/@]*$")
+"""The end of a URL that has no path, or that a comma in its user name or password has cut."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-|chatgpt-|o\d")
@@ -40,14 +45,16 @@ class Model:
     name: str
     """The id that is sent to the API, verbatim."""
     base_url: str | None = None
-    """Where to send it instead of the provider's own host."""
+    """Where to send it instead of the provider's own host; without user name and password."""
+    userinfo: str = field(default="", repr=False)
+    """``user:password`` as they stand in the base URL; empty without."""
 
     @property
     def resolved(self) -> str:
         """``provider:name@host``, without credentials, for reports."""
         if self.base_url is None:
             return f"{self.provider}:{self.name}"
-        return f"{self.provider}:{self.name}@{urlsplit(self.base_url).netloc.rpartition('@')[2]}"
+        return f"{self.provider}:{self.name}@{urlsplit(self.base_url).netloc}"
 
 
 def parse_models(
@@ -66,7 +73,7 @@ def parse_models(
     Raises:
         ModelError: A spec cannot be read, or two models would share a label.
     """
-    parts = [part.strip() for spec in specs for part in spec.split(",") if part.strip()]
+    parts = [part for spec in specs for part in _parts(spec)]
     models: dict[str, Model] = {}
     for part in parts:
         model = parse_model(part, aliases=aliases, default_base_url=default_base_url)
@@ -74,7 +81,8 @@ def parse_models(
         if other is not model and other != model:
             raise ModelError(
                 f"models {other.resolved!r} and {model.resolved!r} would both be called "
-                f"{model.label!r}: name one of them, as in 'other={_split_label(part)[1]}'"
+                f"{model.label!r}: name one of them, as in "
+                f"'other={without_credentials(_split_label(part)[1])}'"
             )
     return tuple(models.values())
 
@@ -92,26 +100,30 @@ def parse_model(
     """
     spec = text.strip()
     if not spec or any(char.isspace() for char in spec):
-        raise ModelError(f"bad model {text!r}: write [label=][provider:]model[@base_url]")
+        raise ModelError(
+            f"bad model {without_credentials(text)!r}: write [label=][provider:]model[@base_url]"
+        )
     label, spec = _split_label(spec)
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
     try:
         base_url = server(urls[0]) if urls else None
     except ValueError as error:
-        raise ModelError(f"bad model {spec!r}: the base URL {error}") from None
+        shown = without_credentials(spec)
+        raise ModelError(f"bad model {shown!r}: the base URL {error}") from None
     if not name:
-        raise ModelError(f"bad model {spec!r}: no model name before the '@'")
+        shown = without_credentials(spec)
+        raise ModelError(f"bad model {shown!r}: no model name before the '@'")
     if base_url is None and name.lower() in aliases:
         target = parse_model(aliases[name.lower()], aliases={}, default_base_url=default_base_url)
-        return Model(
-            label=label or name.lower(),
-            provider=target.provider,
-            name=target.name,
-            base_url=target.base_url,
-        )
+        return replace(target, label=label or name.lower())
     provider, model_name, base_url = _resolve(name, base_url, aliases, default_base_url)
+    bare_url, userinfo = (None, "") if base_url is None else split_userinfo(base_url)
     return Model(
-        label=label or _label_of(model_name), provider=provider, name=model_name, base_url=base_url
+        label=label or _label_of(model_name),
+        provider=provider,
+        name=model_name,
+        base_url=bare_url,
+        userinfo=userinfo,
     )
 
 
@@ -135,6 +147,19 @@ def server(url: str) -> str:
     if parts.query or parts.fragment:
         raise ValueError("has a query or a fragment where the path goes on")
     return url.rstrip("/")
+
+
+def _parts(spec: str) -> list[str]:
+    """Split a comma list; a comma in a password would split that too."""
+    parts = [part.strip() for part in spec.split(",") if part.strip()]
+    for part, following in pairwise(parts):
+        if _OPEN_USERINFO.search(part) and "@" in following and "://" not in following:
+            shown = without_credentials(f"{part}@")
+            raise ModelError(
+                f"bad model {shown!r}: write %2C for a comma in a password, "
+                "and http:// or https:// before the host of a base URL"
+            )
+    return parts
 
 
 def _split_label(spec: str) -> tuple[str | None, str]:

@@ -220,6 +220,19 @@ def pytest_testnodedown(node: Any) -> None:
         passed_over(node.config).files = files
 
 
+def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
+    """Refuse a folder whose name must not be printed, in runs that are about skills."""
+    if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
+        return None
+    from pytest_upskill.safe_text import safe_line
+
+    if safe_line(path.name) == path.name and "::" not in path.name:
+        return None
+    from pytest_upskill.items import UnsafeFolder
+
+    return UnsafeFolder.of(parent, path)
+
+
 class NamedSkills:
     """Takes a ``SKILL.md`` that was named, if nobody else does, to say what to name instead."""
 

@@ -11,6 +11,7 @@ from pytest_upskill.asking import JUDGEMENT
 from pytest_upskill.fetching import RESOURCES, hosts
 from pytest_upskill.items import TrialItem
 from pytest_upskill.plan import request
+from pytest_upskill.report.terminal import write
 
 
 class Prune:
@@ -70,4 +71,4 @@ class Prune:
     def _say(self, line: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
-            reporter.write_line(line)
+            write(reporter, line)

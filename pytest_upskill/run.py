@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Generator, Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -30,7 +31,10 @@ from pytest_upskill.grade import Answer
 from pytest_upskill.inquiries import Bill, Resources
 from pytest_upskill.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.ledger import Ledger
+from pytest_upskill.outgoing import Outgoing, redacted_logs
 from pytest_upskill.prices import Prices
+from pytest_upskill.providers.keys import secrets
+from pytest_upskill.redaction import Redactor
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
 from pytest_upskill.report.progress import Progress
@@ -60,9 +64,11 @@ def start(config: pytest.Config) -> None:
         budget=Budget(settings.max_cost),
         activity=Activity(),
         bill=Bill(),
+        redactor=Redactor(secrets(settings.asked, os.environ)),
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
+    _keep_in(config)
     plugins.register(Caseless(config), "upskill-caseless")
     if settings.changed_since is not None:
         from pytest_upskill.changed_since import ChangedSince
@@ -98,6 +104,15 @@ def start(config: pytest.Config) -> None:
         from pytest_upskill.xdist import Controller
 
         plugins.register(Controller(config, spending), "upskill-controller")
+
+
+def _keep_in(config: pytest.Config) -> None:
+    """Keep keys out of reports and logs until the session ends."""
+    redactor = config.stash[RESOURCES].redactor
+    config.pluginmanager.register(Outgoing(redactor), "upskill-outgoing")
+    logs = ExitStack()
+    logs.enter_context(redacted_logs(redactor))
+    config.add_cleanup(logs.close)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:

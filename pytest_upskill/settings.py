@@ -17,6 +17,7 @@ from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.project import STATE, project_folder
+from pytest_upskill.redaction import without_credentials
 from pytest_upskill.sandbox_levels import LEVELS, Level
 from pytest_upskill.thresholds import FAIL_ON, FailOn, Thresholds
 
@@ -94,6 +95,11 @@ class Settings:
     """Dashboards for which JUnit properties are repeated."""
     shard: tuple[int, int] | None
     """Which share of the trials to run, from 1, and of how many; None for all."""
+
+    @property
+    def asked(self) -> tuple[Model, ...]:
+        """Every model that may be asked: those of the trials, and the judge."""
+        return self.models if self.judge is None else (*self.models, self.judge)
 
     @property
     def baselines(self) -> Path:
@@ -195,8 +201,9 @@ def _base_url(config: pytest.Config) -> str | None:
     try:
         return url and server(url)
     except ValueError:
+        shown = without_credentials(url or "")
         raise pytest.UsageError(
-            f"--upskill-base-url: {url!r} is no URL of a server: write http://127.0.0.1:8080/v1"
+            f"--upskill-base-url: {shown!r} is no URL of a server: write http://127.0.0.1:8080/v1"
         ) from None
 
 
@@ -205,7 +212,9 @@ def _aliases(config: pytest.Config) -> dict[str, str]:
     for line in config.getini("upskill_aliases"):
         name, equals, target = (part.strip() for part in line.partition("="))
         if not (name and equals and target):
-            raise pytest.UsageError(f"upskill_aliases: bad line {line!r}: write 'name = model'")
+            raise pytest.UsageError(
+                f"upskill_aliases: bad line {without_credentials(line)!r}: write 'name = model'"
+            )
         aliases[name.lower()] = target
     return aliases
 

@@ -26,7 +26,7 @@ MAP = {
     # 3: know pytest, or what a run has come to
     "a run": "run",
     "hooks of a run": (
-        "xdist caseless changed_since shard prune passed_over report.files report.junit "
+        "xdist caseless changed_since outgoing shard prune passed_over report.files report.junit "
         "report.live_line report.progress report.repeats report.spending report.terminal "
         "worker_output"
     ),
@@ -53,7 +53,7 @@ MAP = {
     "trials": "plan grade results completion models",
     "skills": "skill statements extensions lint",
     "checks": "checks checks.* blocks languages paths compile_options sandbox_levels cores "
-    "cpu_limit as_written longlived whole_file",
+    "cpu_limit as_written longlived redaction safe_text whole_file",
 }
 KNOW_PYTEST = {
     "entry points",

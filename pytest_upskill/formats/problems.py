@@ -6,6 +6,8 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from pytest_upskill.safe_text import safe_line
+
 MAX_SHOWN = 40
 """Characters of a wrong value that a message shows."""
 
@@ -29,9 +31,9 @@ class Problem:
         return cls(line=line, column=offset - text.rfind("\n", 0, offset), what=what)
 
     def at(self, path: str) -> str:
-        """Write the problem as ``path:line:column: where: what``."""
+        """Write the problem as ``path:line:column: where: what``, one safe line."""
         place = f"{path}:{self.line}:{self.column}" if self.line else path
-        return ": ".join(part for part in (place, self.where, self.what) if part)
+        return safe_line(": ".join(part for part in (place, self.where, self.what) if part))
 
 
 class BadFile(Exception):  # noqa: N818  as in "bad file": what is wrong is in the problems

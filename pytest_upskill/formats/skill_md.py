@@ -17,6 +17,7 @@ import yaml
 
 from pytest_upskill.formats.problems import BadFile, Problem
 from pytest_upskill.formats.yaml_positions import compose
+from pytest_upskill.safe_text import safe_line
 
 MAX_NAME = 64
 MAX_DESCRIPTION = 1024
@@ -146,8 +147,19 @@ def _unfit(field: tuple[yaml.Node, yaml.Node] | None, key: str) -> Problem | Non
         return _problem(value.start_mark, key, "must be text")
     if value.tag == "tag:yaml.org,2002:null" or not value.value.strip():
         return _problem(value.start_mark, key, "must not be empty")
-    if key == "name" and not value.value.strip().isprintable():
-        return _problem(value.start_mark, key, "must be one line of printable characters")
+    if key == "name":
+        return _unfit_name(value)
+    return None
+
+
+def _unfit_name(value: yaml.ScalarNode) -> Problem | None:
+    """Say why a name cannot stand in a report or a log."""
+    name = value.value.strip()
+    if not name.isprintable():
+        return _problem(value.start_mark, "name", "must be one line of printable characters")
+    if safe_line(name) != name:
+        what = "must not hold what a CI runner takes for a command, such as '##['"
+        return _problem(value.start_mark, "name", what)
     return None
 
 

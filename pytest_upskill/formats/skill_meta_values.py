@@ -15,6 +15,7 @@ from pytest_upskill.checks.paths import parse_path
 from pytest_upskill.extensions import Extensions
 from pytest_upskill.formats.ids import MAX_ID
 from pytest_upskill.formats.problems import shown
+from pytest_upskill.safe_text import safe_line
 
 ReadSchema = Callable[[str], Any]
 """Reads the JSON file that a ``json_schema`` names; raises ValueError with one line."""
@@ -36,6 +37,9 @@ def _check_id(value: str) -> str:
         raise ValueError("must not hold '::', '[' or ']': pytest's node ids give them a meaning")
     if not value.isprintable() or value != value.strip():
         raise ValueError("must be one line of printable characters, without blanks around it")
+    # pytest writes "[model-arm]" behind it, and "##[" is a command to a CI runner.
+    if safe_line(f"{value}[") != f"{value}[":
+        raise ValueError("must not be what a CI runner takes for a command, such as '##'")
     if value == "gate":
         raise ValueError("'gate' is the name of the skill's own gate: choose another")
     return value

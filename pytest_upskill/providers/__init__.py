@@ -8,6 +8,7 @@ from typing import Protocol
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.models import Model
 from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.redaction import without_userinfo
 
 _SDKS = frozenset({"anthropic", "openai"})
 
@@ -58,7 +59,8 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
     try:
         return _sdk_client(endpoint, timeout)
     except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
-        said = endpoint.redact(f"{type(error).__name__}: {' '.join(str(error).split())}")
+        words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
+        said = f"{type(error).__name__}: {words}"
         raise ProviderError(
             f"no client for {endpoint.host} ({said}): look at what the environment says of "
             f"proxies, certificates (SSL_CERT_FILE) and {endpoint.provider.upper()}_*",

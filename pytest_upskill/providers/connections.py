@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -29,6 +30,7 @@ _WIRE_HEADERS = frozenset(
         "host",
     }
 )
+_SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 
 
 class _Closing(Protocol):
@@ -69,7 +71,7 @@ class Connections(Generic[Sdk]):
             limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
             # A prompt and a key are for the host that was named, not for where it points.
             follow_redirects=False,
-            event_hooks={"request": [] if endpoint.own else [_keeper(endpoint)]},
+            event_hooks={"request": [_learner(endpoint)] if endpoint.own else [_keeper(endpoint)]},
         )
         # The first at once: what the environment says may be nothing to make a client with.
         self._idle = [self._new()]
@@ -90,6 +92,17 @@ class Connections(Generic[Sdk]):
         """Close all that have been given back."""
         for client in self._idle:
             await client.close()
+
+
+def _learner(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:
+    """Make what notes the keys that only the SDK knows of: from profiles, files, other services."""
+
+    async def learn(request: httpx2.Request) -> None:
+        sent = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
+        # A scheme, such as Bearer, goes before the key.
+        endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in sent))
+
+    return learn
 
 
 def _keeper(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:

@@ -10,6 +10,7 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.extensions import raised
 from pytest_upskill.providers import Client
+from pytest_upskill.redaction import Redactor
 
 
 class GivenClient:
@@ -19,9 +20,11 @@ class GivenClient:
         client: The plugin's.
         name: What to call it.
         timeout: Seconds one request may take.
+        redactor: Blanks known keys out of what it says.
     """
 
-    def __init__(self, client: Client, name: str, *, timeout: float) -> None:
+    def __init__(self, client: Client, name: str, *, timeout: float, redactor: Redactor) -> None:
+        self._redactor = redactor
         self._client = client
         self._name = name
         self._timeout = timeout
@@ -38,15 +41,15 @@ class GivenClient:
             async with limit:
                 completion: object = await self._client.complete(request)
         except ProviderError as error:
-            error.args = (clean(str(error)),)
+            error.args = (self._clean(str(error)),)
             raise
-        except Exception as error:  # whatever a plugin's code raises
+        except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
             if limit.expired():
                 silent = f"no reply within {self._timeout:g} s (--upskill-timeout)"
                 raise ProviderError(f"{self._name}: {silent}", retryable=True) from None
             raise ProviderError(
-                f"{self._name}: complete() of its client raised {raised(error)}"
-            ) from error
+                f"{self._name}: complete() of its client raised {self._clean(raised(error))}"
+            ) from None
         if not isinstance(completion, Completion):
             what = type(completion).__name__
             raise ProviderError(
@@ -55,14 +58,20 @@ class GivenClient:
         told = asdict(completion).items()
         try:
             return self._valid.validate_python(
-                {name: clean(value) if isinstance(value, str) else value for name, value in told}
+                {
+                    name: self._clean(value) if isinstance(value, str) else value
+                    for name, value in told
+                }
             )
         except ValidationError as error:
             wrong = error.errors()[0]
             raise ProviderError(
                 f"{self._name}: complete() of its client gave a Completion with "
                 f"{wrong['loc'][0]}={wrong['input']!r}: {wrong['msg']}"
-            ) from error
+            ) from None
+
+    def _clean(self, text: str) -> str:
+        return self._redactor.redact(clean(text))
 
     async def aclose(self) -> None:
         """Close the connections.
@@ -72,7 +81,8 @@ class GivenClient:
         """
         try:
             await self._client.aclose()
-        except Exception as error:  # whatever a plugin's code raises
+        except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
             raise ProviderError(
-                f"{self._name}: aclose() of its client raised {raised(error)}: no answer is lost"
-            ) from error
+                f"{self._name}: aclose() of its client raised {self._clean(raised(error))}: "
+                "no answer is lost"
+            ) from None

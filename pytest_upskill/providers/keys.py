@@ -2,23 +2,21 @@
 
 from __future__ import annotations
 
-import base64
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
-from urllib.parse import unquote, urlsplit
+from urllib.parse import urlsplit
 
 from pytest_upskill.models import Model, server
+from pytest_upskill.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
 """What a server without a key gets: the SDKs refuse to send no key at all."""
-
-_LEAST_SECRET = 8
-"""Characters of a key; what is shorter is a placeholder, such as EMPTY, and a word of answers."""
 
 _ANY_HOST = "UPSKILL_API_KEY"
 _OWN_URL: Mapping[str, str] = MappingProxyType(
@@ -30,6 +28,7 @@ _KEYS_OF_HOST: Mapping[str, tuple[str, ...]] = MappingProxyType(
         "api.openai.com": ("OPENAI_API_KEY",),
     }
 )
+_KEY_VARIABLES = frozenset(chain.from_iterable(_KEYS_OF_HOST.values()))
 
 
 class KeyProblem(ValueError):  # noqa: N818  a cure to print, not a failure of this program
@@ -50,8 +49,8 @@ class Endpoint:
     scheme: Literal["Bearer", "Basic"] = "Bearer"
     key: str | None = field(default=None, repr=False)
     """What follows the scheme; None leaves it to the SDK's own discovery."""
-    password: str = field(default="", repr=False)
-    """What is in the key, where that is encoded."""
+    redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
+    """Knows the keys of all endpoints; learns what else is sent."""
 
     @property
     def host(self) -> str:
@@ -59,15 +58,19 @@ class Endpoint:
         return urlsplit(self.url).netloc
 
     def redact(self, text: str) -> str:
-        """Blank the key out of ``text``, which the host may have echoed."""
-        for secret in (self.key or "", self.password):
-            if len(secret) >= _LEAST_SECRET:
-                text = text.replace(secret, "***")
-        return text
+        """Blank every known key out of ``text``, which the host may have echoed."""
+        return self.redactor.redact(text)
 
 
-def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model, Endpoint]:
+def endpoints(
+    models: Iterable[Model], environ: Mapping[str, str], redactor: Redactor | None = None
+) -> dict[Model, Endpoint]:
     """Pair every model with its host and key; equal endpoints can share one client.
+
+    Args:
+        models: Those of a run.
+        environ: Where keys are looked for.
+        redactor: What blanks keys out of replies; one that knows their keys if None.
 
     Raises:
         KeyProblem: A key would be ambiguous or cannot be sent.
@@ -77,8 +80,22 @@ def endpoints(models: Iterable[Model], environ: Mapping[str, str]) -> dict[Model
     for model in chosen:
         if model.base_url and model.provider in _OWN_URL and not _vendor(model):
             for variable in (_ANY_HOST, _variable_of(model.label)):
-                takers[variable].add(_bare_host(model.base_url))
-    return {model: _endpoint(model, environ, takers) for model in chosen}
+                takers[variable].add(urlsplit(model.base_url).netloc)
+    redactor = redactor or Redactor(secrets(chosen, environ))
+    return {
+        model: replace(_endpoint(model, environ, takers), redactor=redactor) for model in chosen
+    }
+
+
+def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str]:
+    """List the keys that requests may carry, and the credentials of the URLs they go to."""
+    for model in models:
+        yield from secrets_of_userinfo(model.userinfo)
+    for name, value in environ.items():
+        if name.upper().endswith(("_PROXY", "_BASE_URL")):
+            yield from secrets_of_userinfo(value.partition("://")[2].rpartition("@")[0])
+        elif name in _KEY_VARIABLES or name.startswith(_ANY_HOST):
+            yield value.strip()
 
 
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
@@ -97,11 +114,11 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
     names = _KEYS_OF_HOST.get(_vendor(model) or "")
     if names is None:
         return _custom_endpoint(model, environ, takers)
-    own_url = _own_url(model.provider, environ)
+    url, _ = split_userinfo(model.base_url or _own_url(model.provider, environ))
     variable = next((name for name in names if environ.get(name, "").strip()), names[0])
     return Endpoint(
         provider=model.provider,
-        url=_without_userinfo(model.base_url or own_url),
+        url=url,
         own=model.base_url is None,
         key_variable=variable,
         key=_usable(variable, environ) or None,
@@ -123,17 +140,13 @@ def _custom_endpoint(
 ) -> Endpoint:
     """Give a custom host the credentials in its URL, else the key that was set for it."""
     assert model.base_url is not None
-    url = urlsplit(model.base_url)
-    if url.username or url.password:
-        password = unquote(url.password or "")
-        userinfo = f"{unquote(url.username or '')}:{password}"
+    if model.userinfo.strip(":"):
         return Endpoint(
             provider=model.provider,
-            url=_without_userinfo(model.base_url),
+            url=model.base_url,
             key_variable="the user and password in its URL",
             scheme="Basic",
-            key=base64.b64encode(userinfo.encode()).decode(),
-            password=password,
+            key=basic(model.userinfo),
         )
     variable = _variable_of(model.label)
     cure = "give one of them another label"
@@ -171,15 +184,8 @@ def _vendor(model: Model) -> str | None:
     url = urlsplit(model.base_url or _OWN_URL.get(model.provider, ""))
     host = url.netloc.lower()
     # Plain HTTP, userinfo or another port: not how the vendor is reached, so not its key.
-    return host if url.scheme == "https" and host in _KEYS_OF_HOST else None
-
-
-def _bare_host(url: str) -> str:
-    return urlsplit(url).netloc.rpartition("@")[2]
-
-
-def _without_userinfo(url: str) -> str:
-    return urlsplit(url)._replace(netloc=_bare_host(url)).geturl()
+    plain = url.scheme == "https" and not model.userinfo
+    return host if plain and host in _KEYS_OF_HOST else None
 
 
 def _finds_credentials(environ: Mapping[str, str]) -> bool:

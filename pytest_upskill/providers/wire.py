@@ -18,6 +18,7 @@ from pytest_upskill.completion import Completion, ProviderError, clean
 from pytest_upskill.models import Model
 from pytest_upskill.providers.connections import NOT_SENT
 from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.redaction import without_userinfo
 
 _DETAIL_CHARS = 200
 _FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
@@ -52,7 +53,9 @@ class Reply:
     """What came back with status 200: a JSON object, of which nothing more is known."""
 
     body: Mapping[str, Any]
+    """Without keys."""
     headers: Mapping[str, str]
+    """Without keys; names in lower case."""
     latency_s: float
 
     @property
@@ -93,18 +96,21 @@ class Call:
             return read(reply, self.endpoint)
         except InsteadOfAnswer as error:
             raise self._unusable(error.body) from None
-        except (AttributeError, LookupError, TypeError) as error:
-            raise self._unusable(reply.body) from error
+        except (AttributeError, LookupError, TypeError):
+            raise self._unusable(reply.body) from None
 
     async def _reply(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Reply:
         started = time.perf_counter()
+        # Redacted before anything is read, as a key that is cut in two is none that is found.
         # `from None`: what an SDK says is not redacted.
+        redactor = self.endpoint.redactor
         try:
             async with asyncio.timeout(self.timeout):
                 response = await sent
-            body = _read(response)
+            body = redactor.redact_json(_read(response))
         except sdk.APIStatusError as error:
-            raise self._refused(error.status_code, error.body, error.response.headers) from None
+            body, headers = redactor.redact_json(error.body), self._headers(error.response)
+            raise self._refused(error.status_code, body, headers) from None
         except sdk.APIConnectionError as error:
             raise self._unreachable(error) from None
         except TimeoutError:
@@ -112,12 +118,17 @@ class Call:
         except (JSONDecodeError, UnicodeDecodeError) as error:
             why = f"{self.endpoint.host} sent broken JSON ({error})"
             raise self._error(why, status=200, retryable=True) from None
-        except Exception as error:  # whatever an SDK raises, the run is missing data
-            raise self._error(f"{type(error).__name__}: {_detail(str(error))}") from error
+        except Exception as error:  # noqa: BLE001  an SDK's: the run is missing data
+            said = _detail(self.endpoint.redact(str(error)))
+            raise self._error(f"{type(error).__name__}: {said}") from None
         if not isinstance(body, Mapping):
             raise self._unusable(body)
         latency_s = time.perf_counter() - started
-        return Reply(body=body, headers=response.headers, latency_s=latency_s)
+        return Reply(body=body, headers=self._headers(response), latency_s=latency_s)
+
+    def _headers(self, response: httpx2.Response) -> Mapping[str, str]:
+        redact = self.endpoint.redact
+        return {name.lower(): redact(value) for name, value in response.headers.items()}
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
         """Make the error of an HTTP status.
@@ -162,7 +173,7 @@ class Call:
     def _cure(self, status: int, headers: Mapping[str, str]) -> str:
         match status:
             case 301 | 302 | 303 | 307 | 308:
-                return f"{self.endpoint.host} redirects to {headers.get('location', 'nowhere')}"
+                return f"{self.endpoint.host} redirects to {_place(headers.get('location', ''))}"
             case 401 | 403:
                 return f"check {self.endpoint.key_variable}"
             case 402:
@@ -193,6 +204,11 @@ class Call:
     def _error(self, message: str, **details: Any) -> ProviderError:
         line = self.endpoint.redact(_one_line(message))
         return ProviderError(f"{self.model.label}: {line}", **details)
+
+
+def _place(location: str) -> str:
+    """Name where a redirect leads, without what a server may have put a key into."""
+    return re.split(r"[?#]", without_userinfo(location), maxsplit=1)[0] or "nowhere"
 
 
 def _read(response: httpx2.Response) -> object:

@@ -31,7 +31,7 @@ from pytest_upskill.report.outcome import (
 )
 from pytest_upskill.report.phrases import headline
 from pytest_upskill.report.table import table
-from pytest_upskill.report.text import safe
+from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import REPORTS
 from pytest_upskill.thresholds import FAIL_ON, FailOn, Thresholds
 
@@ -56,7 +56,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except OSError as error:
         return _refuse(f"{error.filename}: {error.strerror}")
     problems = tell_actions(merged, os.environ)
-    sys.stdout.writelines(f"{safe(line)}\n" for line in (*_lines(merged), *problems))
+    sys.stdout.writelines(f"{safe_line(line)}\n" for line in (*_lines(merged), *problems))
     return _EXIT_CODES[outcome(merged)]
 
 

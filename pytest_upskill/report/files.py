@@ -12,6 +12,7 @@ from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.actions import listening, tell_actions
 from pytest_upskill.report.document import Report, report_of
 from pytest_upskill.report.formats import write
+from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import Settings
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -52,10 +53,10 @@ class Files:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Name the files."""
         for problem in self._problems:
-            terminalreporter.line(problem, red=True)
+            terminalreporter.line(safe_line(problem), red=True)
         if self._config.get_verbosity() >= 0:
             for file in self._written:
-                terminalreporter.line(f"upskill report: {file}")
+                terminalreporter.line(safe_line(f"upskill report: {file}"))
 
     def _report(self, *, complete: bool) -> Report:
         return report_of(

@@ -27,7 +27,8 @@ from pytest_upskill.report.phrases import (
     matrix_parts,
     scope,
 )
-from pytest_upskill.report.text import money, points, safe
+from pytest_upskill.report.text import money, points
+from pytest_upskill.safe_text import safe
 
 MOST_BYTES = 5_000_000
 

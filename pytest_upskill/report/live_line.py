@@ -11,7 +11,8 @@ from typing import Protocol
 
 import pytest
 
-from pytest_upskill.report.text import columns, safe
+from pytest_upskill.report.text import columns
+from pytest_upskill.safe_text import safe
 
 FIRST_S = 10.0
 """Seconds of silence before a line off a terminal."""

@@ -22,8 +22,9 @@ from pytest_upskill.report.phrases import (
     matrix_parts,
     scope,
 )
-from pytest_upskill.report.text import points, safe
+from pytest_upskill.report.text import points
 from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.safe_text import safe
 
 MARKER = "<!-- pytest-upskill -->"
 """First line, by which a bot finds the comment to write anew."""
@@ -170,7 +171,7 @@ def _evidence(run: RunResult) -> Iterator[str]:
     for check in run.checks:
         yield f"{'ok  ' if check.passed else 'MISS'} {check.message}"
         if not check.passed:
-            yield from (f"     {line}" for line in check.detail.splitlines()[:20])
+            yield from (f"     {line}" for line in safe(check.detail).splitlines()[:20])
 
 
 def _shown(run: RunResult) -> str:

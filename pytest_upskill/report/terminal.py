@@ -14,6 +14,7 @@ from pytest_upskill.project import CONFTEST, unused_settings
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.table import table
 from pytest_upskill.report.text import broken
+from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import Settings
 
 
@@ -113,7 +114,7 @@ class Terminal:
             red = cell is not None and f"{cell.path}::gate[{cell.model}]" in failed
             verdict = None if cell is None or red else cell.verdict
             terminalreporter.line(
-                line, red=red, green=verdict == "helps", yellow=verdict == "missing data"
+                safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )
 
 
@@ -142,7 +143,8 @@ def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
 
 
 def lines_of(text: str, config: pytest.Config) -> list[str]:
-    """Break a long line for a terminal; a log keeps it whole, for whoever searches it."""
+    """Make a line safe, and break it for a terminal; a log keeps it whole, to be searched."""
+    text = safe_line(text)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
         return [text]

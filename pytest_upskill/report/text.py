@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import math
-import re
 import textwrap
 import unicodedata
 
 from pytest_upskill.cells import ArmFigures, Cell
 from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.safe_text import safe
 
 ANSWER = "answer"
 """Name of the report section that quotes the answers of a trial that missed."""
 
 _SHOWN = 8192
 """Characters of an answer that a report shows."""
-
-_UNSAFE = re.compile(
-    "[\0-\x08\x0b-\x1f\x7f-\xa0\ud800-\udfff\ufffe\uffff"
-    "\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff]"
-)
-
-
-def safe(text: str) -> str:
-    """Make terminal escapes, bidirectional overrides and other control characters visible.
-
-    ``[[ATTACHMENT|`` is broken up: some JUnit readers upload the file that follows it.
-    """
-    text = text.replace("\r\n", "\n").replace("[[ATTACHMENT|", "[[ATTACHMENT\\|")
-    return _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
 def quoted_lines(text: str) -> str:
