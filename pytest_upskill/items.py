@@ -181,9 +181,8 @@ class TrialItem(pytest.Item):
             raise CaseFailed(failure(self.result))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Print a failed case as its own report, without a traceback, even with --full-trace."""
-        failed = isinstance(excinfo.value, pytest.fail.Exception) and not excinfo.value.pytrace
-        if failed or isinstance(excinfo.value, CaseFailed):
+        """Print a failed case as its own report, without a traceback."""
+        if isinstance(excinfo.value, CaseFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 

@@ -110,4 +110,6 @@ def _character(character: str) -> str:
         f"\\u{ord(character):04x}",
         html.escape(character),
     }
-    return f"(?:{'|'.join(map(re.escape, sorted(escaped, key=len, reverse=True)))}|(?i:{encoded}))"
+    forms = "|".join(map(re.escape, sorted(escaped, key=len, reverse=True)))
+    # A line may have been broken at a space, in the place of it.
+    return f"(?:{forms}|(?i:{encoded}){'|' * character.isspace()})"

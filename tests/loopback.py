@@ -60,6 +60,10 @@ class Reply:
     body: str | Mapping[str, Any] | None = None
     """Sent as it is; a mapping as JSON."""
     content_type: str = "application/json"
+    model: str | None = None
+    """Who says to have answered; whoever was asked if None."""
+    chunked: bool = False
+    """Whether the body comes in chunks of a few bytes."""
 
 
 Answer = Callable[[Received], Reply | str]
@@ -178,16 +182,20 @@ class _Handler(BaseHTTPRequestHandler):
 
     def _send(self, reply: Reply, body: bytes) -> None:
         self.send_response(reply.status)
+        size = str(len(body))
         headers = {
             "content-type": reply.content_type,
             "request-id": "req_1",
             "x-request-id": "req_1",
             **reply.headers,
-            "content-length": str(len(body)),
+            **({"transfer-encoding": "chunked"} if reply.chunked else {"content-length": size}),
         }
         for name, value in headers.items():
             self.send_header(name, value)
         self.end_headers()
+        if reply.chunked:
+            chunks = [body[at : at + 5] for at in range(0, len(body), 5)]
+            body = b"".join(b"%x\r\n%b\r\n" % (len(each), each) for each in [*chunks, b""])
         self.wfile.write(body)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as in the base class
@@ -215,7 +223,7 @@ def _anthropic(received: Received, reply: Reply) -> dict[str, Any]:
         "id": "msg_1",
         "type": "message",
         "role": "assistant",
-        "model": received.body["model"],
+        "model": reply.model or received.body["model"],
         "content": text if reply.content is None else reply.content,
         "stop_reason": _STOP_ANTHROPIC.get(reply.stop, reply.stop),
         "stop_sequence": None,
@@ -232,7 +240,7 @@ def _openai(received: Received, reply: Reply) -> dict[str, Any]:
         "id": "chatcmpl-1",
         "object": "chat.completion",
         "created": 0,
-        "model": received.body["model"],
+        "model": reply.model or received.body["model"],
         "choices": [{"index": 0, "finish_reason": finish_reason, "message": message}],
         "usage": _USAGE_OPENAI if reply.usage == "some" else reply.usage,
     }
