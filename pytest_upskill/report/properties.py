@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.cells import Cell
 from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.safe_text import safe_line
 
 if TYPE_CHECKING:
     from pytest_upskill.comparison import Comparison
@@ -24,7 +25,7 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.model", result.model),
         ("upskill.arm", result.arm),
         ("upskill.model.resolved", result.resolved),
-        ("upskill.model.served", ", ".join(result.served) or "n/a"),
+        ("upskill.model.served", safe_line(", ".join(result.served)) or "n/a"),
         ("upskill.runs", str(len(runs))),
         ("upskill.runs.missing", str(len(result.errors))),
         ("upskill.runs.spared", str(result.spared)),
