@@ -166,3 +166,18 @@ def test_a_flag_this_compiler_does_not_know_leaves_the_check_undecided(
 ) -> None:
     with pytest.raises(CannotCompile, match=r"cannot build even an empty program here: .*c\+\+99"):
         build(compilers, "cpp", "int x;", flags=("-std=c++99",))
+
+
+def test_a_path_that_the_answer_names_is_shown_as_it_is(compilers: Compilers) -> None:
+    result = build(compilers, "c", "#error see /tmp/cc1.s:1: and src/tmp/cc1.s:2: there\nint x;")
+
+    assert "see /tmp/cc1.s:1: and src/tmp/cc1.s:2: there" in result.message
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\x0b", "\x0c", "\x1e"])
+def test_a_line_of_diagnostics_stays_one_line(compilers: Compilers, separator: str) -> None:
+    result = build(compilers, "c", f"#error first{separator}::error::second\nint x;")
+
+    assert not [line for line in result.detail.splitlines() if line.startswith("::")]
+    assert "first" in result.message
+    assert "second" in result.message
