@@ -158,7 +158,7 @@ def test_hostile_answers_are_inert(
     answer = cases_of(xml)["red[m-with_skill]"].findtext("system-out") or ""
     assert answer == (
         "| \\x00\\x07\\x1b[31mred\\x1b[0m ? \\x202eevil \\xfffe\n"
-        "| ::error file=app.py::gotcha\n"
+        "| : :error file=app.py::gotcha\n"
         "| [[ATTACHMENT\\|/etc/passwd]]\n"
         "| ]]></system-out><failure/>\n"
     )

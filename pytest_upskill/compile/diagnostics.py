@@ -18,7 +18,9 @@ _IN_PTX = re.compile(r"ptxas \.\./tmp/([\w.+-]+\.ptx), line (\d{1,9}); (\w+) *: 
 _LOC = re.compile(r"[ \t]*\.loc[ \t]+(\d+) (\d+)")
 _FILE = re.compile(r"^[ \t]*\.file[ \t]+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
 # Names of temporary files differ from run to run, and the lines of other assembly tell nothing.
-_ASSEMBLY = re.compile(r"(?<![\w./-])(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?")
+_ASSEMBLY = re.compile(
+    r"(?<![\w./-])(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?"
+)
 _ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:(?:#[\w-]+|\[\w+\])\s*)?:", re.IGNORECASE)
 # Of a part of the compiler that was ended, or of what the machine had no more of.
 _TROUBLE = re.compile(
