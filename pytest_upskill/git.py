@@ -121,6 +121,28 @@ def gone_skills(commit: str, folder: Path) -> list[str]:
     return sorted(file.rpartition("/")[0] or "." for file in files if file)
 
 
+def has_remote(folder: Path) -> bool:
+    """Tell whether the repository of a folder knows another one."""
+    return bool(_git(folder, "remote"))
+
+
+def changed_files(commit: str, folder: Path) -> dict[str, str]:
+    """List what differs in ``folder`` from ``commit``, untracked files included, ignored ones not.
+
+    Returns:
+        Path from the folder to git's letter: ``A`` added, ``M`` modified, ``D`` deleted, and so on.
+
+    Raises:
+        GitError: Git cannot tell.
+    """
+    shown = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
+    fields = iter(_must(folder, *shown).decode("utf-8", "surrogateescape").split("\0"))
+    found = {name: letter for letter, name in zip(fields, fields, strict=False)}
+    new = _must(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
+    names = new.decode("utf-8", "surrogateescape").split("\0")
+    return found | {name: "A" for name in names if name}
+
+
 def is_changed(commit: str, folder: Path) -> bool:
     """Tell whether anything in ``folder`` is not as it was at ``commit``.
 

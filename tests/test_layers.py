@@ -45,7 +45,7 @@ MAP = {
     "the outer world": (
         "providers providers.* cache budget prices compile compile.* sandbox confinement launcher "
         "landlock privileges seccomp syscalls workspace "
-        "formats formats.* git history project"
+        "formats formats.* git history changed_recordings project"
     ),
     # 0: pure
     "words": "report.text",

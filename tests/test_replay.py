@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
+from tests.repository import commit_all, git
 
 
 def test_replay_needs_no_key_and_sends_nothing(
@@ -166,3 +167,85 @@ def test_replay_imports_no_sdk_and_needs_none(
 
         assert "3 passed" in result.stdout
         assert result.returncode == pytest.ExitCode.OK
+
+
+@pytest.fixture
+def recorded(
+    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+) -> tuple[str, ...]:
+    """Commit recordings, and return the arguments that replay them."""
+    write_skill()
+    args = ("--upskill-models", model, "--upskill-cache-dir", "recordings", "skills")
+    run_once(*args)
+    (pytester.path / ".gitignore").write_text(".pytest_cache\n__pycache__\n")
+    commit_all(pytester.path)
+    git(pytester.path, "remote", "add", "origin", "elsewhere")
+    git(pytester.path, "update-ref", "refs/remotes/origin/main", "HEAD")
+    return (*args, "--upskill-cache", "replay")
+
+
+def test_a_replay_of_what_the_branch_did_not_change_says_nothing_of_it(
+    run_once: Run, recorded: tuple[str, ...]
+) -> None:
+    result = run_once(*recorded)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.no_fnmatch_line("*recordings*changed*")
+
+
+@pytest.mark.parametrize("committed", [True, False])
+def test_a_replay_names_the_recordings_that_the_branch_changed(
+    run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester, committed: bool
+) -> None:
+    first, second = sorted(pytester.path.glob("recordings/*/*.json"))
+    first.write_text(
+        first.read_text("utf-8").replace('"text": [', '"text": ["It is 37.",'), "utf-8"
+    )
+    second.rename(second.with_name("other.json"))
+    if committed:
+        commit_all(pytester.path)
+
+    result = run_once(*recorded, "-q", *(f"--upskill-{name}=r.{name}" for name in ("md", "html")))
+
+    edited = f"edited: {first.parent.name}/{first.name} (billing::budget[[]*] run 1)"
+    expected = [
+        "recordings changed since origin/main (*): 1 edited, 1 added, 1 deleted; review them *",
+        edited,
+        f"added: {second.parent.name}/other.json (billing::budget[[]*] run 1)",
+        f"deleted: {second.parent.name}/{second.name}",
+    ]
+    result.stdout.fnmatch_lines(expected)
+    for name in ("md", "html"):
+        page = pytester.path.joinpath(f"r.{name}").read_text("utf-8")
+        assert f"edited: {first.parent.name}/{first.name} (billing::budget[" in page
+
+
+def test_a_replay_says_where_nobody_can_tell_what_changed(
+    run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester
+) -> None:
+    git(pytester.path, "update-ref", "-d", "refs/remotes/origin/main")
+
+    result = run_once(*recorded)
+
+    assert result.ret == pytest.ExitCode.OK
+    result.stdout.fnmatch_lines(
+        ["recordings: nobody can tell which of them this branch changed: no commit is called *"]
+    )
+
+
+def test_the_target_of_a_pull_request_is_what_recordings_are_compared_with(
+    run_once: Run,
+    recorded: tuple[str, ...],
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first, _ = sorted(pytester.path.glob("recordings/*/*.json"))
+    first.write_text(first.read_text("utf-8") + "\n", "utf-8")
+    git(pytester.path, "update-ref", "refs/remotes/origin/release", "HEAD")
+    commit_all(pytester.path)
+    git(pytester.path, "update-ref", "refs/remotes/origin/main", "HEAD")
+    monkeypatch.setenv("GITHUB_BASE_REF", "release")
+
+    result = run_once(*recorded)
+
+    result.stdout.fnmatch_lines(["recordings changed since origin/release (*): 1 edited; *"])

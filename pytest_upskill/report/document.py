@@ -44,6 +44,8 @@ class Session:
     """Whether it got to everything: it was not stopped, and every file could be read."""
     unmeasured: tuple[Unmeasured, ...] = ()
     """Of which every trial was skipped."""
+    recordings: tuple[str, ...] = ()
+    """Of a replay: what the branch changed in its recordings, a line with the sum, then each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +82,7 @@ def report_of(
     root: str,
     *,
     unmeasured: Iterable[Unmeasured],
+    recordings: Iterable[str],
     complete: bool,
 ) -> Report:
     """Sum up the session that ends.
@@ -90,6 +93,7 @@ def report_of(
         compilers: Give what built the answers' code.
         root: Absolute path of the rootdir, which no report shows.
         unmeasured: Of which every trial was skipped.
+        recordings: What the branch changed in the recordings of a replay.
         complete: Whether it got to everything: it was not stopped, and every file could be read.
     """
     gates = tuple(_presentable(gate, root) for gate in gates)
@@ -118,6 +122,7 @@ def report_of(
         sandbox=compilers().level if built else None,
         complete=complete,
         unmeasured=tuple(unmeasured),
+        recordings=tuple(recordings),
     )
     return Report(sessions=(session,), gates=gates)
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.changed_recordings import changed_recordings
 from pytest_upskill.fetching import RESOURCES, asks
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.actions import listening, tell_actions
@@ -16,6 +17,8 @@ from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import Settings
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+_SHOWN_RECORDINGS = 11
+"""Lines about changed recordings without -v: the sum, and ten of them."""
 
 
 class Files:
@@ -28,6 +31,8 @@ class Files:
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._unread = False
+        self._recordings: list[str] = []
+        """What the branch changed in the recordings of a replay."""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
         """Note that something could not be read."""
@@ -36,6 +41,10 @@ class Files:
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write what was asked for; a file that cannot be written makes the session red."""
         idle = self._settings.dry_run or not asks(self._config)
+        if not idle and self._settings.cache_mode == "replay":
+            refs = (self._settings.ref, self._settings.changed_since)
+            cache = self._config.stash[RESOURCES].cache
+            self._recordings = changed_recordings(cache, os.environ, refs)
         unwanted = not self._settings.reports and not listening(os.environ)
         if idle or unwanted or exitstatus in _NOTHING_RAN:
             return
@@ -54,6 +63,12 @@ class Files:
         """Name the files."""
         for problem in self._problems:
             terminalreporter.line(safe_line(problem), red=True)
+        # Also with -q: a recording that was edited can make anything green.
+        most = None if self._config.get_verbosity() > 0 else _SHOWN_RECORDINGS
+        for line in self._recordings[:most]:
+            terminalreporter.line(safe_line(line), yellow=True)
+        if more := len(self._recordings[most:]) if most else 0:
+            terminalreporter.line(f"and {more} more recordings: -v lists them", yellow=True)
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 terminalreporter.line(safe_line(f"upskill report: {file}"))
@@ -65,5 +80,6 @@ class Files:
             self._config.stash[RESOURCES].compilers,
             str(self._config.rootpath),
             unmeasured=self._ledger.unmeasured,
+            recordings=self._recordings,
             complete=complete,
         )

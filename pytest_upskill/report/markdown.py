@@ -91,6 +91,10 @@ def _overview(report: Report) -> Iterator[_Section]:
     said = tuple(f"- {code(note)}\n" for note in told)
     if said:
         yield _Section(head="#### Notes\n\n", rows=said, tail="\n")
+    changed = [line for session in report.sessions for line in session.recordings]
+    if changed:
+        rows = tuple(f"- {code(line)}\n" for line in changed)
+        yield _Section(head="#### Recordings that this branch changed\n\n", rows=rows, tail="\n")
     worse = tuple(_worse(report.cells))
     if worse:
         head = "#### Cases that got worse with the skill\n\n"
