@@ -123,7 +123,7 @@ MODELS = "--upskill-models=offline"
         ("a\n::error::b", (MODELS,)),
         ("a\n::error::b", (MODELS, "--co")),
         ("a\n::error::b", ("--upskill-lint",)),
-        ("##[error]b", (MODELS, "-n2")),
+        ("##[error]b", (MODELS,)),
         ("\x1b[2Jb", (MODELS, "-q")),
         ("b\u202egpj", (MODELS,)),
         ("::error::b", (MODELS,)),
