@@ -3,8 +3,21 @@
 CASE_FILE = "skill_meta.json"
 """Name of the file that holds a skill's cases, beside its ``SKILL.md``."""
 
-EVALS_FILES = frozenset({"evals.json", "evals.jsonl", "evals.yaml", "evals.yml"})
+EVALS_FILES = frozenset(
+    f"{name}.{suffix}"
+    for name in (
+        "evals",
+        "evals-full",
+        "trigger-eval",
+        "trigger-evals",
+        "trigger-queries",
+        "trigger_eval",
+        "trigger_evals",
+        "trigger_queries",
+    )
+    for suffix in ("json", "jsonl", "yaml", "yml")
+)
 """Names of files with cases in the shapes of others, beside a ``SKILL.md`` or near it."""
 
 CASE_FILES = EVALS_FILES | {CASE_FILE}
-"""Every name that a file of cases may have."""
+"""Every name that only files of cases have."""

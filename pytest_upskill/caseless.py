@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.formats.places import has_cases
+from pytest_upskill.formats.places import KnownCases
 from pytest_upskill.report.terminal import write
+from pytest_upskill.settings import places_of
 from pytest_upskill.worker_output import tell, told
 
 _KEY = "upskill_caseless"
@@ -49,7 +50,8 @@ class Caseless:
         """Say what is missing, and where it goes."""
         if exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or self._deselected:
             return
-        names = sorted(folder.name for folder in map(Path, self._met) if not has_cases(folder))
+        known = KnownCases(places_of(self._config))
+        names = sorted(folder.name for folder in map(Path, self._met) if not known.has(folder))
         if names:
             have = "has" if len(names) == 1 else "have"
             text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"

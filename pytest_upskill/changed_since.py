@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.git import GitError, commit_then, is_changed
 from pytest_upskill.items import TrialItem
+from pytest_upskill.skill import Skill
 from pytest_upskill.worker_output import tell, told
 
 _KEY = "upskill_changed_since"
@@ -41,10 +41,12 @@ class ChangedSince:
         kept: list[pytest.Item] = []
         unchanged: list[pytest.Item] = []
         for item in items:
-            keep = not isinstance(item, TrialItem) or changed(item.trial.skill.case_file)
+            keep = not isinstance(item, TrialItem) or changed(*_folders(item.trial.skill))
             (kept if keep else unchanged).append(item)
         if unchanged:
-            self._left_out = {str(skill_folder(item.path)) for item in unchanged}
+            self._left_out = {
+                str(item.trial.skill.folder) for item in unchanged if isinstance(item, TrialItem)
+            }
             self._nothing_left = not kept
             self._config.hook.pytest_deselected(items=unchanged)
             items[:] = kept
@@ -72,12 +74,17 @@ class ChangedSince:
             nothing = ", so there is nothing to run" if self._nothing_left else ""
             terminalreporter.line(f"left out {skills} unchanged since {self._ref}{nothing}")
 
-    def _changed(self, case_file: Path) -> bool:
+    def _changed(self, *folders: Path) -> bool:
         try:
-            return any(map(self._is_changed, {skill_folder(case_file), case_file.parent}))
+            return any(map(self._is_changed, folders))
         except GitError as error:
             raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
 
     def _is_changed(self, folder: Path) -> bool:
         commit = commit_then(folder, self._ref, self._project)
         return commit is None or is_changed(commit, folder)
+
+
+def _folders(skill: Skill) -> tuple[Path, ...]:
+    """List what a skill's trials depend on: its folder, and that of its cases."""
+    return tuple(dict.fromkeys((skill.folder, skill.case_file.parent)))

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TypedDict
 
 from pytest_upskill.formats.bundle import read_bundle
-from pytest_upskill.formats.places import skill_folder
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.git import commit_then, extract, gone_skills, is_changed
@@ -34,7 +33,7 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
     Raises:
         GitError: Git cannot tell.
     """
-    folder = skill_folder(skill.case_file).absolute()
+    folder = skill.folder.absolute()
     commit = commit_then(folder, ref, project)
     if commit is None:
         return replace(skill, ref=ref, history=f"new since {ref}: not compared")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self
@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING, Any, Protocol, Self
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.extending import decider, extensions_of
 from pytest_upskill.fetching import RESOURCES, asks
-from pytest_upskill.formats.load import SkillError, load_skill
-from pytest_upskill.formats.places import skill_folder
+from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.git import GitError
 from pytest_upskill.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grouped_warnings import GROUPED_WARNINGS
@@ -43,6 +41,7 @@ class Answers(Protocol):
 
 
 ANSWERS = pytest.StashKey[Answers]()
+_CASES = pytest.StashKey[int]()
 
 
 class CaseFailed(Exception):  # noqa: N818  a verdict about the answer, not an error of the code
@@ -52,21 +51,35 @@ class CaseFailed(Exception):  # noqa: N818  a verdict about the answer, not an e
 class SkillFile(pytest.File):
     """A file of cases with the ``SKILL.md`` that they are for."""
 
-    def collect(self) -> Iterator[TrialItem]:
-        """Make an item of every trial."""
+    def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
+        """Make an item of every trial; those of several skills stand below each skill."""
         settings = self.config.stash.get(SETTINGS, None)
         if settings is None:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
         extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].languages)
         try:
-            skill = load_skill(
-                self.path, shown=shown(self.path, self.config), extensions=extensions
+            skills = load_skills(
+                self.path,
+                shown=shown(self.path, self.config),
+                extensions=extensions,
+                root=self.config.rootpath,
             )
+        except NoSkillError as error:
+            # A file of another's: nobody asked for it, and nothing can be run.
+            if not self.session.isinitpath(self.path):
+                self._warn([str(error)])
+                return
+            raise self.CollectError(str(error)) from None
         except SkillError as error:
             raise self.CollectError(str(error)) from None
-        self._warn(skill.warnings)
-        self.extra_keyword_matches.add(skill.name)
-        yield from self._items(skill, settings)
+        _count(self, sum(len(skill.cases) for skill in skills))
+        for skill in skills:
+            self._warn(skill.warnings)
+            if skill.shares_file:
+                yield SkillCases.from_parent(self, name=skill.folder.name, skill=skill)
+            else:
+                self.extra_keyword_matches.add(skill.name)
+                yield from items_of(self, skill, settings)
 
     def _warn(self, found: Iterable[str]) -> None:
         """Note warnings; those that the user's filters make errors keep the file from running."""
@@ -80,37 +93,51 @@ class SkillFile(pytest.File):
         if errors:
             raise self.CollectError("\n".join(errors))
 
-    def _items(self, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
-        compilers = self.config.stash[RESOURCES].compilers
-        unasked = {case.id: _unasked(case, settings) for case in skill.cases}
-        blocked = {case.id: _missing(case, compilers) for case in skill.cases}
-        try:
-            trials = list(trials_of(skill, settings))
-        except GitError as error:
-            raise self.CollectError(f"--upskill-compare: {error}") from None
-        # A baseline is of every case: where a compiler is missing, there is none.
-        planned = Counter(
-            trial.model
-            for trial in trials
-            if not unasked[trial.case.id]
-            and (settings.baseline_update or not blocked[trial.case.id])
+
+class SkillCases(pytest.Collector):
+    """The cases of one skill, in a file for several."""
+
+    def __init__(self, *, skill: Skill, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.skill = skill
+        self.extra_keyword_matches.add(skill.name)
+
+    def collect(self) -> Iterator[TrialItem]:
+        """Make an item of every trial."""
+        yield from items_of(self, self.skill, self.config.stash[SETTINGS])
+
+
+def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
+    """Make the items of a skill."""
+    compilers = parent.config.stash[RESOURCES].compilers
+    unasked = {case.id: _unasked(case, settings) for case in skill.cases}
+    blocked = {case.id: _missing(case, compilers) for case in skill.cases}
+    try:
+        trials = list(trials_of(skill, settings))
+    except GitError as error:
+        raise parent.CollectError(f"--upskill-compare: {error}") from None
+    # A baseline is of every case: where a compiler is missing, there is none.
+    planned = Counter(
+        trial.model
+        for trial in trials
+        if not unasked[trial.case.id] and (settings.baseline_update or not blocked[trial.case.id])
+    )
+    for index, trial in enumerate(trials):
+        item = TrialItem.from_parent(
+            parent,
+            name=trial.name,
+            # Explicit: pytest 9.2 does not recognise a parsed id in --lf (pytest#15045).
+            nodeid=f"{parent.nodeid}::{trial.name}",
+            trial=trial,
+            index=index,
+            planned=planned[trial.model],
+            blocked=blocked[trial.case.id],
         )
-        for index, trial in enumerate(trials):
-            item = TrialItem.from_parent(
-                self,
-                name=trial.name,
-                # Explicit: pytest 9.2 does not recognise a parsed id in --lf (pytest#15045).
-                nodeid=f"{self.nodeid}::{trial.name}",
-                trial=trial,
-                index=index,
-                planned=planned[trial.model],
-                blocked=blocked[trial.case.id],
-            )
-            if reason := unasked[trial.case.id]:
-                item.add_marker(pytest.mark.skip(reason=safe_line(reason)))
-            elif item.blocked and not settings.require_compilers:
-                item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
-            yield item
+        if reason := unasked[trial.case.id]:
+            item.add_marker(pytest.mark.skip(reason=safe_line(reason)))
+        elif item.blocked and not settings.require_compilers:
+            item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
+        yield item
 
 
 class UnsafeFolder(pytest.Directory):
@@ -258,9 +285,17 @@ class TrialReports:
         return TypeAdapter(TrialRecord)
 
 
-def has_skill(case_file: Path) -> bool:
-    """Tell whether a file is about a skill: ``evals.json`` is what others call other things."""
-    return case_file.name == CASE_FILE or (skill_folder(case_file) / "SKILL.md").exists()
+def trials_by_name(skills: Sequence[Skill], settings: Settings) -> dict[str, Trial]:
+    """Make the trials of a file's skills, by what their node ids say behind the file's.
+
+    Raises:
+        GitError: It cannot be told what a skill was.
+    """
+    return {
+        f"{skill.folder.name}::{trial.name}" if skill.shares_file else trial.name: trial
+        for skill in skills
+        for trial in trials_of(skill, settings)
+    }
 
 
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
@@ -292,6 +327,17 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
 def shown(path: Path, config: pytest.Config) -> str:
     """Write a path as a reader in the directory of the command would."""
     return os.path.relpath(path, config.invocation_params.dir)
+
+
+def _count(file: SkillFile, cases: int) -> None:
+    """Count the cases of the run, and end it where they are too many."""
+    before = file.session.stash.get(_CASES, 0)
+    file.session.stash[_CASES] = before + cases
+    most = file.config.stash[SETTINGS].max_cases
+    if before <= most < before + cases:
+        raise file.CollectError(
+            f"the run has over {most:,} cases: name fewer skills, or set upskill_max_cases"
+        )
 
 
 def _skipped(item: TrialItem) -> bool:

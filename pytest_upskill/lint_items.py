@@ -14,15 +14,15 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.result import cut
 from pytest_upskill.extending import extensions_of, languages_of
 from pytest_upskill.formats.bundle import deeper_references
-from pytest_upskill.formats.load import SkillError, load_skill
-from pytest_upskill.formats.places import has_cases, skill_folder
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.places import KnownCases
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.items import shown
 from pytest_upskill.lint import findings, too_long
 from pytest_upskill.options import value_of
 from pytest_upskill.safe_text import safe_line
-from pytest_upskill.settings import models_of
+from pytest_upskill.settings import models_of, places_of
 from pytest_upskill.skill import Skill
 from pytest_upskill.statements import MARK_KEY, suspects
 
@@ -32,13 +32,20 @@ class LintFailed(Exception):  # noqa: N818  a verdict about a file, not an error
 
 
 class CaselessSkills:
-    """Collects the skills that no case file leads to."""
+    """Collects the skills that no case file leads to.
+
+    Args:
+        config: Of this process.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._known = KnownCases(places_of(config))
 
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
         """Take a ``SKILL.md`` in the place of its cases."""
-        if file_path.name == "SKILL.md" and not has_cases(file_path.parent):
+        if file_path.name == "SKILL.md" and not self._known.has(file_path.parent):
             return LintFile.from_parent(parent, path=file_path)
         return None
 
@@ -59,18 +66,20 @@ class LintItem(pytest.Item):
         path = shown(self.path, self.config)
         extensions = extensions_of(self.ihook, languages_of(self.config))
         try:
-            skill = load_skill(self.path, shown=path, extensions=extensions)
+            skills = load_skills(
+                self.path, shown=path, extensions=extensions, root=self.config.rootpath
+            )
         except SkillError as error:
             raise LintFailed(str(error)) from None
-        for line, case, what in self._unmeasured(skill):
-            self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
-        if said := _about_agents(skill):
-            warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
-        lines = [
-            *skill.warnings,
-            *self._about_text(skill_folder(self.path)),
-            *(safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)),
-        ]
+        lines: list[str] = []
+        for skill in skills:
+            for line, case, what in self._unmeasured(skill):
+                self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
+            if said := _about_agents(skill):
+                warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
+            lines += skill.warnings
+            lines += self._about_text(skill.folder)
+            lines += [safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)]
         if lines:
             raise LintFailed("\n".join(lines))
 

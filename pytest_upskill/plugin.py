@@ -64,6 +64,9 @@ _OPTIONS: tuple[tuple[str, type, str, str], ...] = (
     ("benchmark-json", str, "PATH", "Write skill-creator's benchmark.json."),
 )
 
+_SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
+"""How the names of files with cases end."""
+
 # By name: pytest takes the types themselves only since 9.2.
 _INI_TYPES: dict[type, Literal["int", "float", "string"]] = {
     int: "int",
@@ -136,6 +139,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "upskill_require_compilers", "As --upskill-require-compilers.", type="bool", default=False
     )
     parser.addini(
+        "upskill_case_files",
+        "Further names of files with cases, such as '*-checks.json' or 'checks/*.yaml'.",
+        type="args",
+        default=[],
+    )
+    parser.addini(
+        "upskill_max_cases",
+        "Cases that a run may have (default 20000).",
+        type="int",
+        default=20000,
+    )
+    parser.addini(
         "upskill_aliases", "Names of models, 'name = model'.", type="linelist", default=[]
     )
 
@@ -177,7 +192,7 @@ def pytest_configure(config: pytest.Config) -> None:
     elif config.getoption("upskill_lint"):
         from pytest_upskill.lint_items import CaselessSkills
 
-        config.pluginmanager.register(CaselessSkills(), "upskill-caseless-skills")
+        config.pluginmanager.register(CaselessSkills(config), "upskill-caseless-skills")
     else:
         _refuse_without_models(config)
         return
@@ -185,29 +200,33 @@ def pytest_configure(config: pytest.Config) -> None:
 
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     config.pluginmanager.register(grouped, "upskill-grouped-warnings")
-    config.pluginmanager.register(NamedSkills(), "upskill-named-skills")
+    config.pluginmanager.register(NamedFiles(), "upskill-named-files")
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
     """Collect case files, where models are chosen or the file itself was asked for."""
-    if file_path.name not in CASE_FILES:
+    known = file_path.name in CASE_FILES
+    if not (known or file_path.suffix in _SUFFIXES):
         return None
-    asked_for = parent.session.isinitpath(file_path)
+    asked_for = known and parent.session.isinitpath(file_path)
     lint = parent.config.getoption("upskill_lint")
     if not (asked_for or lint or _models_chosen(parent.config)):
-        if any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
+        if known and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
             from pytest_upskill.passed_over import passed_over
 
             passed_over(parent.config).files += 1
         return None
-    from pytest_upskill.items import SkillFile, has_skill
+    from pytest_upskill.settings import places_of
 
-    if not (asked_for or has_skill(file_path)):
+    places = places_of(parent.config)
+    if not (places.may_hold_cases(file_path) and (asked_for or places.is_case_file(file_path))):
         return None
     if lint:
         from pytest_upskill.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file_path)
+    from pytest_upskill.items import SkillFile
+
     return SkillFile.from_parent(parent, path=file_path)
 
 
@@ -233,8 +252,11 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     return UnsafeFolder.of(parent, path)
 
 
-class NamedSkills:
-    """Takes a ``SKILL.md`` that was named, if nobody else does, to say what to name instead."""
+class NamedFiles:
+    """Takes what was named on the command line and nobody else takes: it has cases, or an error.
+
+    pytest alone would say that nothing is there.
+    """
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(
@@ -242,11 +264,19 @@ class NamedSkills:
     ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
         """Collect it only if it was asked for."""
         collectors = yield
-        if not collectors and file_path.name == "SKILL.md" and parent.session.isinitpath(file_path):
+        if collectors or not parent.session.isinitpath(file_path):
+            return collectors
+        if file_path.name == "SKILL.md":
             from pytest_upskill.items import NamedSkill
 
             return [NamedSkill.from_parent(parent, path=file_path)]
-        return collectors
+        if parent.config.getoption("upskill_lint"):
+            from pytest_upskill.lint_items import LintFile
+
+            return [LintFile.from_parent(parent, path=file_path)]
+        from pytest_upskill.items import SkillFile
+
+        return [SkillFile.from_parent(parent, path=file_path)]
 
 
 def _refuse_without_models(config: pytest.Config) -> None:

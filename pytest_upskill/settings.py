@@ -12,6 +12,7 @@ from typing import Literal, get_args
 import pytest
 
 from pytest_upskill.cache import MODES, Mode
+from pytest_upskill.formats.places import Places
 from pytest_upskill.git import GitError, merge_base
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
@@ -93,6 +94,8 @@ class Settings:
     """Files to write at the end."""
     junit_properties: tuple[Mirror, ...]
     """Dashboards for which JUnit properties are repeated."""
+    max_cases: int
+    """Cases that the run may have."""
     shard: tuple[int, int] | None
     """Which share of the trials to run, from 1, and of how many; None for all."""
 
@@ -154,8 +157,14 @@ class Settings:
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
             junit_properties=words(config, "junit_properties", MIRRORS) or (),
+            max_cases=config.getini("upskill_max_cases"),
             shard=_shard(config),
         )
+
+
+def places_of(config: pytest.Config) -> Places:
+    """Read where files of cases are."""
+    return Places(root=config.rootpath, patterns=tuple(config.getini("upskill_case_files")))
 
 
 def models_of(config: pytest.Config) -> tuple[Model, ...]:

@@ -70,6 +70,10 @@ class Skill:
     """The text of ``SKILL.md`` as the model gets it."""
     case_file: Path
     cases: tuple[Case, ...]
+    folder: Path = Path()
+    """Folder of ``SKILL.md``."""
+    shares_file: bool = False
+    """Whether its case file lies beside several skills, and its cases say which they are for."""
     gate: GateRule = GateRule()
     ref: str = ""
     """Git ref that it is to be compared with; empty for none."""

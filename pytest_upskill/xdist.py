@@ -17,10 +17,10 @@ from pytest_upskill.asking import Key
 from pytest_upskill.extending import claimed_elsewhere
 from pytest_upskill.fetch import Fetcher
 from pytest_upskill.fetching import RESOURCES, asks, prepare, start_fetching, stop_fetching
-from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.load import load_skills
 from pytest_upskill.grade import Answer
 from pytest_upskill.handover import Handover, StoppedError
-from pytest_upskill.items import TrialItem, trials_of, wanted
+from pytest_upskill.items import TrialItem, trials_by_name, wanted
 from pytest_upskill.plan import Trial
 from pytest_upskill.report.progress import Heartbeat, Progress
 from pytest_upskill.report.spending import Spending
@@ -146,8 +146,10 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
         path, _, name = nodeid.partition("::")
         if path not in files:
             extensions = claimed_elsewhere(config.stash[RESOURCES].languages)
-            skill = load_skill(config.rootpath / path, shown=path, extensions=extensions)
-            files[path] = {trial.name: trial for trial in trials_of(skill, settings)}
+            skills = load_skills(
+                config.rootpath / path, shown=path, extensions=extensions, root=config.rootpath
+            )
+            files[path] = trials_by_name(skills, settings)
         # --dist loadgroup writes "@group" behind a name.
         trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
         trials[nodeid] = trial

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_upskill.formats.evals import Evals, read_evals
+from pytest_upskill.formats.evals_owner import Owner, plain_name
 from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.skill import Case
 
@@ -17,10 +19,21 @@ def no_files(name: str) -> Mapping[str, str]:
     raise AssertionError(name)
 
 
-def read(document: Any, *, suffix: str = ".json") -> Evals:
-    """Read a document of the skill ``csv``."""
+def skill(name: str, read_files: Callable[[str], Mapping[str, str]] = no_files) -> Owner:
+    """Make a skill of one name."""
+    return Owner(folder=Path(name), names={name}, read_files=read_files)
+
+
+CSV = skill("csv")
+
+
+def read(document: Any, *, suffix: str = ".json", owner: Owner | None = CSV) -> Evals:
+    """Read a document of the skill ``csv``; ``tsv`` is beside it."""
     text = document if isinstance(document, str) else json.dumps(document, indent=1)
-    return read_evals(text, suffix=suffix, skills={"csv"}, read_files=no_files)
+    near = {"csv": CSV, "tsv": skill("tsv")}
+    return read_evals(
+        text, suffix=suffix, owner=owner, find=lambda name: near.get(plain_name(name))
+    )
 
 
 def read_one(**entry: Any) -> Case:

@@ -24,6 +24,7 @@ from pytest_upskill.formats.problems import BadFile
 from pytest_upskill.formats.skill_md import read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.judging import read_judgement
+from tests.evals import skill
 
 MOST_SECONDS = 5.0
 """CPU time that no example may take; a check by pattern is stopped after one second."""
@@ -59,7 +60,10 @@ def evals_file(suffix: str) -> Callable[[str], None]:
     def read(text: str) -> None:
         with suppress(BadFile):
             read_evals(
-                _of_file(text), suffix=suffix, skills={"csv"}, read_files=lambda name: {name: ""}
+                _of_file(text),
+                suffix=suffix,
+                owner=skill("csv", lambda name: {name: ""}),
+                find=skill,
             )
 
     read.__name__ = f"evals_file{suffix.replace('.', '_')}"

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.baseline_folder import baseline_file
 from pytest_upskill.baseline_update import baseline_of
 from pytest_upskill.comparison import against_baseline
-from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.load import load_skills
 from pytest_upskill.gate import NOT_MEASURED
 from pytest_upskill.models import parse_model
 from pytest_upskill.plan import grader_digest, plan
@@ -219,7 +219,7 @@ def test_checks_that_expect_different_values_are_different_graders(write_skill: 
     folder = write_skill(
         *({"id": str(n), "input": "?", "expected": e} for n, e in enumerate(expected))
     )
-    skill = load_skill(folder / "skill_meta.json")
+    (skill,) = load_skills(folder / "skill_meta.json")
     trials = plan(skill, [parse_model("offline")], runs=1, min_pass_rate=1, max_tokens=1)
 
     digests = {grader_digest(trial) for trial in trials}

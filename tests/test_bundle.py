@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.formats.bundle import Bundle, read_bundle
-from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill_files import MAX_FILE_BYTES
 from pytest_upskill.formats.skill_md import read_skill_text
 
@@ -37,13 +37,13 @@ def test_what_the_body_names_goes_into_context_behind_the_skill(folder: Path) ->
     (folder / "SKILL.md").write_text(text, "utf-8")
     (folder / "skill_meta.json").write_text(CASES, "utf-8")
 
-    skill = load_skill(folder / "skill_meta.json")
+    (skill,) = load_skills(folder / "skill_meta.json")
 
     assert skill.text == (
         f"{text.rstrip()}\n\n"
         '<file name="references/api.md">\nreferences/api.md says: references/deep.md\n</file>'
     )
-    assert skill == load_skill(folder / "skill_meta.json")
+    assert [skill] == load_skills(folder / "skill_meta.json")
 
 
 @pytest.mark.parametrize(

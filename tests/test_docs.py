@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from pytest_upskill import hookspecs
-from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill_meta_entries import CaseFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT, PAGES, Command, Fence, commands, fences, links, page_name
@@ -88,7 +88,7 @@ def test_the_readme_shows_a_case_file_that_can_be_read(folder: Path) -> None:
     case_file = folder / "skills" / "git-commit-messages" / "skill_meta.json"
     case_file.write_text(json.dumps(value), "utf-8")
 
-    assert len(load_skill(case_file).cases) == 1
+    assert len(load_skills(case_file)[0].cases) == 1
 
 
 @COMPILES
@@ -106,7 +106,7 @@ def test_every_case_shown_is_green_with_its_skill(folder: Path) -> None:
             cases.append(value)
     case_file.write_text(json.dumps({"cases": cases}), "utf-8")
 
-    assert load_skill(case_file).warnings == ()
+    assert load_skills(case_file)[0].warnings == ()
     _run(Command(text=ALL_GREEN, shown=()), folder)
 
 

@@ -14,7 +14,7 @@ from pytest_upskill.checks import Contains, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals import read_evals
 from pytest_upskill.formats.problems import BadFile
-from tests.evals import problems, read, read_one
+from tests.evals import problems, read, read_one, skill
 
 SAYS_HI = (Judge(statement="Says hi"),)
 
@@ -218,7 +218,6 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
         ({"a": [1]},
          "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
         ([1], "f:2:2: [0]: must be an object, got 1"),
-        ([{"assertions": ["b"]}, {"prompt": "a"}], "f:2:2: [0]: nothing to ask: add 'prompt'"),
         ([{"prompt": " "}], 'f:3:13: [0].prompt: must be text that asks something, got " "'),
         ({"evals": [{"question": 3}]},
          "f:4:16: evals[0].question: must be text that asks something, got 3"),
@@ -240,9 +239,126 @@ def test_a_defect_is_named_with_its_line(document: Any, problem: str) -> None:
 
 
 def test_all_defects_of_a_file_are_told_at_once() -> None:
-    document = [1, {"assertions": ["b"]}, {"prompt": "a", "assertions": [3, 4]}]
+    document = [1, {"prompt": " "}, {"prompt": "a", "assertions": [3, 4]}]
 
     assert len(problems(document)) == 4
+
+
+@pytest.mark.parametrize(
+    ("odd", "problem"),
+    [
+        ('{"id": "odd", "prompt": "", "assertions": ["b"]}',
+         '[0].prompt: must be text that asks something, got ""'),
+        ('{"id": "odd", "assertions": ["b"]}', "[0]: nothing to ask: add 'prompt'"),
+        ('{"id": "odd", "prompt": "a", "assertions": [3]}',
+         "[0].assertions[0]: must be text or an object, got 3"),
+        ('{"id": "odd", "prompt": "a", "prompt": "b"}', "[0].prompt: duplicate key: remove one"),
+        ('{"id": "odd", "prompt": "a", "x": NaN}', "[0].x: JSON has no NaN: write a number"),
+        ("7", "[0]: must be an object, got 7"),
+    ],
+)  # fmt: skip
+def test_an_odd_entry_costs_itself_and_no_other(odd: str, problem: str) -> None:
+    evals = read(f'[{odd},\n{{"id": "even", "prompt": "Say hi", "assertions": ["Says hi"]}}]')
+
+    first, second = evals.cases
+    assert first.skip == f"cannot be read: {problem}"
+    assert (second.id, second.skip, second.checks) == ("even", None, SAYS_HI)
+    assert [each.what for each in evals.warnings] == [
+        f"{problem.partition(': ')[2]} (the case is skipped)"
+    ]
+
+
+def test_a_line_that_is_no_json_costs_itself_and_no_other() -> None:
+    good = '{"id": "even", "prompt": "Say hi", "assertions": ["Says hi"]}'
+
+    first, second = read(f'{{"id": "odd",\n{good}\n', suffix=".jsonl").cases
+
+    assert first.skip
+    assert first.skip.startswith("cannot be read: ")
+    assert (second.id, second.skip) == ("even", None)
+
+
+def test_a_list_that_is_given_twice_is_refused_as_its_first_cases_are_lost() -> None:
+    document = '{"evals": [{"prompt": "a"}], "evals": [{"prompt": "b"}]}'
+
+    assert problems(document) == ["f:1:30: evals: duplicate key: remove one"]
+
+
+def test_text_that_must_be_in_the_answer_may_look_like_a_formula() -> None:
+    case = read_one(must_include=["Grade <= 12"], fail=["Shouts"])
+
+    assert case.skip is None
+    assert case.checks == (
+        Judge(statement="The answer includes this: Grade <= 12"),
+        Judge(statement="The answer does not do this: Shouts"),
+    )
+
+
+def test_context_that_is_text_is_asked_before_the_question() -> None:
+    case = read_one(context="You are at sea.", assertions=["Says hi"])
+
+    assert (case.input, case.skip) == ("You are at sea.\n\nSay hi", None)
+
+
+@pytest.mark.parametrize(
+    ("context", "key"), [({"files": {"a": "x"}, "cwd": "/tmp"}, "cwd"), (["a"], '["a"]')]
+)
+def test_context_that_cannot_be_sent_skips_the_case(context: Any, key: str) -> None:
+    case = read_one(context=context, assertions=["Says hi"])
+
+    assert case.skip == f"context: {key} is not sent: write it as text, or as 'files'"
+
+
+def test_what_looks_like_an_expectation_beside_the_cases_is_told() -> None:
+    document = {
+        "evals": [{"prompt": "a", "assertions": ["b"]}],
+        "deterministic_checks": ["c"],
+        "trigger_threshold": 0.5,
+        "trigger_policy": {"runs": 3},
+    }
+
+    assert [warning.at("f") for warning in read(document).warnings] == [
+        "f:10:2: deterministic_checks: is not read",
+        "f:14:2: trigger_policy: is not read",
+    ]
+
+
+def test_a_case_that_names_a_skill_is_for_that_skill() -> None:
+    document = [
+        {"id": "own", "prompt": "a", "assertions": ["b"]},
+        {"id": "same", "skill": "CSV", "prompt": "a", "assertions": ["b"]},
+        {"id": "other", "target_skills": ["tables:tsv"], "prompt": "a", "assertions": ["b"]},
+        {"id": "none", "skill": "xml", "prompt": "a", "assertions": ["b"]},
+        {"id": "two", "skills": ["csv", "tsv"], "prompt": "a", "assertions": ["b"]},
+        {"id": "odd", "skill": 3, "prompt": "a", "assertions": ["b"]},
+    ]
+
+    evals = read(document)
+
+    found = {
+        case.id: (owner.folder.name, case.skip)
+        for case, owner in zip(evals.cases, evals.owners, strict=True)
+    }
+    assert found == {
+        "own": ("csv", None),
+        "same": ("csv", None),
+        "other": ("tsv", None),
+        "none": ("csv", "skill: no skill is called 'xml' near this file"),
+        "two": ("csv", "skills: it is for 2 skills at once, and one is run at a time"),
+        "odd": ("csv", "skill: must be the name of a skill"),
+    }
+
+
+def test_in_a_file_for_several_skills_a_case_without_one_is_skipped() -> None:
+    document = [
+        {"id": "tsv", "expected_skill": "tsv", "prompt": "a", "assertions": ["b"]},
+        {"id": "any", "prompt": "a", "assertions": ["b"]},
+    ]
+
+    evals = read(document, owner=None)
+
+    assert [owner.folder.name for owner in evals.owners] == ["tsv", "tsv"]
+    assert [case.skip for case in evals.cases] == [None, "names no skill: add 'skill'"]
 
 
 KEYS = st.sampled_from(
@@ -282,7 +398,7 @@ WRITERS: dict[str, Callable[[Any], str]] = {
 def test_any_document_is_read_or_refused_line_by_line(document: Any, suffix: str) -> None:
     text = WRITERS[suffix](document)
     try:
-        evals = read_evals(text, suffix=suffix, skills={"csv"}, read_files=lambda _: {})
+        evals = read_evals(text, suffix=suffix, owner=skill("csv", lambda _: {}), find=skill)
     except BadFile as error:
         found = [problem.at("f") for problem in error.problems]
         assert found

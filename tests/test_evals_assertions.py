@@ -6,6 +6,7 @@ import pytest
 
 from pytest_upskill.checks import Contains, ContainsAny, JsonSchema, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.evals_features import TRIGGER_CASE
 from tests.evals import read_one
 
 
@@ -45,6 +46,13 @@ def skip(*assertions: Any) -> str | None:
         ({"statement": "Says hi"}, Judge(statement="Says hi")),
         ({"type": "output_contains", "check": "Says hi"}, Judge(statement="Says hi")),
         ({"type": "required_text", "value": "hi"}, Contains(text="hi")),
+        ({"type": "content_contains", "value": "hi"}, Contains(text="hi")),
+        ({"type": "content_not_contains", "value": "hi"}, NotContains(text="hi")),
+        ({"type": "content_includes_any", "value": ["hi", "yo"]},
+         ContainsAny(texts=("hi", "yo"))),
+        ({"type": "content_includes_all", "value": ["hi"]}, Contains(text="hi")),
+        ({"type": "output_not_matches", "pattern": "h."}, NotRegex(pattern="h.")),
+        ({"type": "regex_excludes", "pattern": "h."}, NotRegex(pattern="h.")),
         ({"type": "response_contains", "value": "hi"}, Contains(text="hi")),
         ({"type": "icontains", "value": "hi"}, Contains(text="hi")),
         ({"type": "regex_match", "pattern": "h."}, Regex(pattern="h.")),
@@ -99,7 +107,7 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: tool_called: a single answer calls no tools"),
         ({"type": "command", "run": "make"}, "assertions: command: a single answer runs nothing"),
         ({"type": "skill_triggered", "value": True},
-         "assertions: skill_triggered: the skill is always in context, nobody chooses it"),
+         f"assertions: skill_triggered: {TRIGGER_CASE}"),
         ({"type": "max_tokens", "value": 9},
          "assertions: max_tokens: a budget is no check of the answer"),
         ({"type": "sentiment", "score": 9},

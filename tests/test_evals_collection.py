@@ -126,7 +126,215 @@ def test_asked_for_by_name_such_a_file_says_what_it_lacks(
 
     result = run_once("--upskill-models", "offline", "evals/evals.json")
 
-    result.stdout.fnmatch_lines(["*evals: no SKILL.md beside evals.json (a skill is a folder *"])
+    result.stdout.fnmatch_lines(
+        ["evals/evals.json: nothing of it can be run: names no skill: add 'skill'"]
+    )
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "evals/trigger-queries.json",
+        "evals/trigger-evals.json",
+        "evals/trigger-eval.json",
+        "evals/evals-full.json",
+        "evals/cases.json",
+        "evals/output-eval.json",
+        "evals/routing/evals2.json",
+        "references/evals.yaml",
+        "modes/fast/evals.json",
+        "tests/eval.yaml",
+    ],
+)
+def test_a_file_of_another_name_or_place_in_a_skill_is_collected(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    write(folder / place)
+
+    assert collected(run_once) == [nodeid.replace("evals/evals.json", place) for nodeid in IDS]
+
+
+@pytest.mark.parametrize(
+    ("home", "place"),
+    [
+        ("skills", "testing/billing/evals/evals.json"),
+        ("skills", "evals/billing/cases.json"),
+        (".github/skills", "evals/evals.json"),
+        ("plugins/money/skills", "tests/money/billing/eval.yaml"),
+        ("plugins/money/skills", "evals/evals.json"),
+        ("skills/finance", "tests/evals.json"),
+        ("", "evals/evals.json"),
+    ],
+)
+def test_a_file_beside_the_skills_is_for_the_one_that_it_or_its_folder_names(
+    run_once: Run, folder: Path, home: str, place: str
+) -> None:
+    top = folder.parent.parent
+    for name in ("billing", "parcels"):
+        (top / home / name).mkdir(parents=True, exist_ok=True)
+        text = (folder / "SKILL.md").read_text("utf-8").replace("name: billing", f"name: {name}")
+        (top / home / name / "SKILL.md").write_text(text, "utf-8")
+    if home != "skills":
+        (folder / "SKILL.md").unlink()
+    named = {} if "billing" in place else {"skill_name": "billing"}
+    write(top / place, {**named, "evals": [CASE]})
+
+    result = run_once("--upskill-models", "offline", place.partition("/")[0])
+
+    result.stdout.fnmatch_lines([f"{place} .-.*", "billing", "  offline  0->100% *+100 *"])
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("evals/cases.json", [{"question": "Who?", "label": 3}]),
+        ("evals/cases.json", {"cases": [{"title": "a"}]}),
+        ("assets/evals.json", [CASE]),
+        ("assets/cases.json", [CASE]),
+        ("../../data/cases.json", [CASE]),
+        ("evals/eval-results.json", [CASE]),
+    ],
+)
+def test_a_file_of_a_common_name_that_holds_no_cases_of_a_skill_is_left_alone(
+    run_once: Run, folder: Path, place: str, value: Any
+) -> None:
+    write(folder / place, value)
+
+    assert collected(run_once, ".") == []
+
+
+def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
+    run: Run, folder: Path
+) -> None:
+    other = folder.parent / "parcels"
+    other.mkdir()
+    (other / "SKILL.md").write_text(
+        "---\nname: parcels\ndescription: Facts.\n---\n\nA parcel may weigh 12 kg.\n", "utf-8"
+    )
+    weight = {
+        "id": "weight",
+        "skill": "parcels",
+        "prompt": "How much may a parcel weigh?",
+        "assertions": [{"type": "contains", "value": "12"}],
+    }
+    lost = CASE | {"id": "lost", "skill": "letters"}
+    write(
+        folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "billing"}, weight, lost]
+    )
+
+    result = run("--upskill-models", "offline", "-rs", "evals")
+
+    result.assert_outcomes(passed=6, skipped=2)
+    result.stdout.fnmatch_lines(
+        ["billing", "  offline  0->100% *", "parcels", "  offline  0->100% *"]
+    )
+    result.stdout.fnmatch_lines(["SKIPPED*: skill: no skill is called 'letters' near this file"])
+    ids = collected(run, "evals/evals.json::parcels")
+    assert ids == [
+        "evals/evals.json::parcels::weight[offline-with_skill]",
+        "evals/evals.json::parcels::weight[offline-without_skill]",
+    ]
+
+
+def test_a_shared_file_whose_skills_are_not_there_is_a_warning(run_once: Run, folder: Path) -> None:
+    write(folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "parcels"}])
+
+    result = run_once("-W", "default", "--upskill-models", "offline", ".")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        [
+            "*evals/evals.json: nothing of it can be run: skill: no skill is called 'parcels' *",
+        ]
+    )
+
+
+def test_a_further_name_is_a_setting(
+    run_once: Run, pytester: pytest.Pytester, folder: Path
+) -> None:
+    write(folder / "evals" / "quiz.json")
+    write(folder / "evals" / "deep" / "quiz-2.json")
+
+    assert collected(run_once) == []
+    pytester.makeini("[pytest]\nupskill_case_files = quiz.json evals/*/quiz-*.json\n")
+    assert {line.partition("::")[0] for line in collected(run_once)} == {
+        "skills/billing/evals/quiz.json",
+        "skills/billing/evals/deep/quiz-2.json",
+    }
+
+
+def test_a_file_of_any_name_is_read_where_it_is_named(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "quiz.json")
+
+    assert len(collected(run_once, "skills/billing/evals/quiz.json")) == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("quiz.toml", "*quiz.toml: cases are read from .json, .jsonl, .yaml, .yml only"),
+        ("quiz.json", "*evals/quiz.json:1:1: holds no cases: write a list of them, *"),
+    ],
+)
+def test_a_named_file_that_cannot_be_read_says_why(
+    run_once: Run, folder: Path, name: str, reason: str
+) -> None:
+    write(folder / "evals" / name, {"a": 1})
+
+    result = run_once("--upskill-models", "offline", f"skills/billing/evals/{name}")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([reason])
+
+
+def test_questions_of_a_trigger_set_are_skipped_with_that_reason(
+    run_once: Run, folder: Path
+) -> None:
+    write(folder / "evals" / "trigger-eval.json", [{"query": "Bill it", "should_trigger": True}])
+
+    result = run_once("--upskill-models", "offline", "-rs", "skills")
+
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(["SKIPPED*: should_trigger: trigger case: *"])
+
+
+def test_a_file_may_hold_so_many_cases(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(1001)])
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    result.stdout.fnmatch_lines(
+        ["*evals.json: holds 1,001 cases, and a file may hold 1,000: split it"]
+    )
+
+
+def test_a_run_may_have_so_many_cases(
+    run_once: Run, pytester: pytest.Pytester, folder: Path
+) -> None:
+    write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(3)])
+    pytester.makeini("[pytest]\nupskill_max_cases = 2\n")
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines(
+        ["the run has over 2 cases: name fewer skills, or set upskill_max_cases"]
+    )
+
+
+@pytest.mark.parametrize("link", ["skills/billing", "skills/billing/SKILL.md", "skills"])
+def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
+    run_once: Run, pytester: pytest.Pytester, folder: Path, link: str, tmp_path_factory: Any
+) -> None:
+    write(folder / "evals" / "evals.json")
+    outside = tmp_path_factory.mktemp("outside") / Path(link).name
+    (pytester.path / link).rename(outside)
+    (pytester.path / link).symlink_to(outside)
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.fnmatch_lines([f"*: a link leads out of the project, to {outside.parent}*"])
 
 
 def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run: Run, folder: Path) -> None:

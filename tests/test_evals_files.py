@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill_files import MAX_FILE_BYTES, MAX_FILES
 from pytest_upskill.skill import Case
 
@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
 def read(folder: Path, *files: Any) -> Case:
     entry = {"prompt": "Read it", "files": list(files), "assertions": ["Reads it"]}
     (folder / "evals" / "evals.json").write_text(json.dumps([entry]), "utf-8")
-    return load_skill(folder / "evals" / "evals.json").cases[0]
+    return load_skills(folder / "evals" / "evals.json")[0].cases[0]
 
 
 def test_a_file_is_named_from_the_skills_folder(folder: Path) -> None:
@@ -96,7 +96,9 @@ def test_a_file_that_cannot_be_sent_along_skips_the_case(
 
 
 @pytest.mark.parametrize("name", ["../out.csv", "evals/link.csv", "out", "loop/.."])
-def test_a_path_out_of_the_skills_folder_is_refused(folder: Path, name: str) -> None:
+def test_a_path_out_of_the_skills_folder_is_not_read_and_skips_the_case(
+    folder: Path, name: str
+) -> None:
     (folder.parent / "out").mkdir()
     (folder.parent / "out" / "x.csv").write_text("secret", "utf-8")
     (folder.parent / "out.csv").write_text("secret", "utf-8")
@@ -104,25 +106,45 @@ def test_a_path_out_of_the_skills_folder_is_refused(folder: Path, name: str) -> 
     (folder / "out").symlink_to(folder.parent / "out")
     (folder / "loop").symlink_to(folder.parent / "out")
 
-    with pytest.raises(SkillError) as caught:
-        read(folder, "evals/files/a.csv", name)
+    case = read(folder, "evals/files/a.csv", name)
 
-    assert str(caught.value).endswith(
-        f"[0].files[1]: {name!r} leads out of the skill's folder: move it inside"
-    )
+    assert case.skip == f"files: {name!r} leads out of the skill's folder"
+    assert "secret" not in str(case.files)
 
 
-def test_a_link_out_of_a_folder_of_files_is_refused(folder: Path) -> None:
+def test_a_link_out_of_a_folder_of_files_is_not_read_and_skips_the_case(folder: Path) -> None:
     (folder.parent / "out.csv").write_text("secret", "utf-8")
     (folder / "evals" / "files" / "link.csv").symlink_to(folder.parent / "out.csv")
 
-    with pytest.raises(SkillError, match=r"'evals/files/link\.csv' leads out"):
-        read(folder, "evals/files")
+    case = read(folder, "evals/files")
+
+    assert case.skip == "files: 'evals/files/link.csv' leads out of the skill's folder"
+    assert "secret" not in str(case.files)
 
 
 @pytest.mark.parametrize("name", ["/etc/hosts", "/home/author/data.csv"])
 def test_an_absolute_path_is_not_read_and_skips_the_case(folder: Path, name: str) -> None:
     case = read(folder, "evals/files/a.csv", name)
 
-    assert case.skip == f"files: {name!r} leads out of the skill's folder: move it inside"
+    assert case.skip == f"files: {name!r} is an absolute path: name it from the skill's folder"
     assert case.files == {"evals/files/a.csv": "1,2\n"}
+
+
+@pytest.mark.parametrize("name", ["evals/fixtures/a.csv", "fixtures/a.csv", "../fixtures/a.csv"])
+def test_a_file_may_lie_with_the_cases_of_all_skills(folder: Path, name: str) -> None:
+    folder = folder.rename(folder.parent / "skills")
+    (folder / "csv").mkdir()
+    (folder / "SKILL.md").rename(folder / "csv" / "SKILL.md")
+    cases = folder.parent / "evals" / ("csv" if name.startswith("..") else "") / "evals.json"
+    cases.parent.mkdir(parents=True)
+    (folder.parent / "evals" / "fixtures").mkdir()
+    (folder.parent / "evals" / "fixtures" / "a.csv").write_text("1,2", "utf-8")
+    entry = {"prompt": "Read it", "files": [name, "../README.md"], "assertions": ["Reads it"]}
+    (folder.parent / "README.md").write_text("# All skills", "utf-8")
+    cases.write_text(json.dumps({"skill_name": "csv", "evals": [entry]}), "utf-8")
+
+    (skill,) = load_skills(cases)
+
+    (case,) = skill.cases
+    assert case.files == {name: "1,2"}
+    assert case.skip == "files: '../README.md' leads out of the skill's folder"

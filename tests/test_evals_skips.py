@@ -6,7 +6,7 @@ import pytest
 
 from tests.evals import read, read_one
 
-CHOSEN = "the skill is always in context, nobody chooses it"
+CHOSEN = "trigger case: the skill is always in context, so nothing chooses it"
 
 
 @pytest.mark.parametrize(
@@ -28,6 +28,13 @@ CHOSEN = "the skill is always in context, nobody chooses it"
         ({"expected_tool": "search"}, "expected_tool: a single answer calls no tools"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
         ({"workspace": "evals/repo"}, "workspace: a single answer has no workspace"),
+        ({"should_trigger": "tsv"}, f"should_trigger is tsv: {CHOSEN}"),
+        ({"should_trigger": "no"}, f"should_trigger: {CHOSEN}"),
+        ({"expect_skill": "tsv"}, f"expect_skill is tsv: {CHOSEN}"),
+        ({"expected_triggers": ["skill: tsv"]}, f"expected_triggers is tsv: {CHOSEN}"),
+        ({"skills_expected_to_activate": ["tsv", "xml"]},
+         f"skills_expected_to_activate is tsv, xml: {CHOSEN}"),
+        ({"expect_activation": False}, f"expect_activation: {CHOSEN}"),
         ({"forbidden_skills": ["csv"]}, f"forbidden_skills: {CHOSEN}"),
         ({"must_not_activate": ["csv"]}, f"must_not_activate: {CHOSEN}"),
         ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
@@ -47,6 +54,9 @@ def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: 
         {"expected_skill": "csv"},
         {"expected_activation": True, "must_not_activate": ["tsv"]},
         {"expected_activation": "csv"},
+        {"should_trigger": "csv"},
+        {"expected_skill": "tables:CSV"},
+        {"skills_expected_to_activate": ["tsv", "csv"]},
         {"expected_skill": "tsv", "acceptable_skills": ["csv"]},
         {"expected_skill": "csv", "forbidden_skills": ["tsv"]},
         {"expected_script": None, "tools": [], "environment": {}, "setup": ""},
@@ -79,6 +89,15 @@ def test_a_case_with_nothing_to_check_is_skipped(entry: Any, reason: str) -> Non
         [{"query": "Parse", "should_trigger": True}, {"query": "Sing", "should_trigger": False}],
         {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]},
         {"trigger_evals": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
+        {"positive_triggers": ["Parse"], "negative_triggers": ["Sing"]},
+        {"trigger_evaluation": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
+        {"csv": {"should_trigger": ["Parse"]}, "global_should_not_trigger": ["Sing"]},
+        {
+            "queries": [
+                {"query": "Parse", "should_trigger": "csv"},
+                {"query": "Sing", "should_trigger": None},
+            ]
+        },
         {"positive": [{"id": 1, "prompt": "Parse", "expected": "trigger"}], "negative": ["Sing"]},
         {
             "evaluations": [

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.load import load_skill
+from pytest_upskill.formats.load import load_skills
 from tests import junit
 from tests.conftest import Run
 
@@ -16,7 +16,7 @@ HONEST_ZERO = "changelog-questions"
 
 @pytest.mark.parametrize("case_file", CASE_FILES, ids=lambda path: path.parent.name)
 def test_an_example_keeps_to_the_specification(case_file: Path) -> None:
-    skill = load_skill(case_file)
+    (skill,) = load_skills(case_file)
 
     assert skill.warnings == ()
     assert skill.name == case_file.parent.name

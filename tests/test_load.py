@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks import JsonSchema
-from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.load import SkillError, load_skills
 
 TEXT = "---\nname: csv\ndescription: Reads CSV.\n---\n\n# CSV\n"
 CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'
@@ -24,7 +24,7 @@ def folder(tmp_path: Path) -> Path:
 
 def refusal(folder: Path) -> list[str]:
     with pytest.raises(SkillError) as caught:
-        load_skill(folder / "skill_meta.json", shown="skills/csv/skill_meta.json")
+        load_skills(folder / "skill_meta.json", shown="skills/csv/skill_meta.json")
     return str(caught.value).splitlines()
 
 
@@ -34,7 +34,7 @@ def write_schema_case(folder: Path, name: str) -> None:
 
 
 def test_a_skill_is_its_text_and_its_cases(folder: Path) -> None:
-    skill = load_skill(folder / "skill_meta.json")
+    (skill,) = load_skills(folder / "skill_meta.json")
 
     assert (skill.name, skill.text) == ("csv", TEXT)
     assert [case.id for case in skill.cases] == ["say-hi"]
@@ -46,13 +46,13 @@ def test_a_byte_order_mark_is_no_part_of_the_text(folder: Path) -> None:
     (folder / "SKILL.md").write_text(TEXT, "utf-8-sig")
     (folder / "skill_meta.json").write_text(CASES, "utf-8-sig")
 
-    assert load_skill(folder / "skill_meta.json").text == TEXT
+    assert load_skills(folder / "skill_meta.json")[0].text == TEXT
 
 
 def test_warnings_carry_the_path_that_is_shown(folder: Path) -> None:
     (folder / "SKILL.md").write_text(TEXT.replace("csv", "tsv"), "utf-8")
 
-    skill = load_skill(folder / "skill_meta.json", shown="skills/csv/skill_meta.json")
+    (skill,) = load_skills(folder / "skill_meta.json", shown="skills/csv/skill_meta.json")
 
     assert skill.warnings == (
         "skills/csv/SKILL.md:2:7: name: must be the name of its folder, 'csv'",
@@ -128,7 +128,7 @@ def test_a_schema_is_read_from_the_skills_folder(folder: Path) -> None:
     (folder / "schemas" / "answer.json").write_text('{"type": "object"}', "utf-8")
     write_schema_case(folder, "schemas/answer.json")
 
-    (case,) = load_skill(folder / "skill_meta.json").cases
+    (case,) = load_skills(folder / "skill_meta.json")[0].cases
 
     assert case.checks == (JsonSchema(schema={"type": "object"}),)
 

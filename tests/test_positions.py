@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.positions import MAX_DEPTH, read_json, read_json_lines
+from pytest_upskill.formats.positions import MAX_DEPTH, parse_json_lines, read_json
 from pytest_upskill.formats.problems import BadFile
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
@@ -125,7 +125,7 @@ def test_a_key_of_any_kind_can_be_told_in_a_path() -> None:
 
 
 def test_a_document_a_line_is_the_list_of_them() -> None:
-    document = read_json_lines('{"id": 1}\r\n\n  {"id": [2, "é"]}\n')
+    document = parse_json_lines('{"id": 1}\r\n\n  {"id": [2, "é"]}\n')
 
     assert document.value == [{"id": 1}, {"id": [2, "é"]}]
     assert document.line((1,)) == 3
@@ -134,11 +134,11 @@ def test_a_document_a_line_is_the_list_of_them() -> None:
 
 def test_every_bad_line_is_told() -> None:
     with pytest.raises(BadFile) as caught:
-        read_json_lines('{"a": 1}\n{"a": 1,}\n{"a": 1, "a": 2}\n{"a"')
+        parse_json_lines('{"a": 1}\n{"a": 1,}\n{"a": 1, "a": 2}\n{"a"').sound()
 
     comma = 8 if sys.version_info >= (3, 13) else 9
     assert [problem.at("f") for problem in caught.value.problems] == [
         f"f:2:{comma}: a comma before the closing bracket: remove it",
-        "f:3:10: a: duplicate key: remove one",
+        "f:3:10: [2].a: duplicate key: remove one",
         "f:4:5: the document ends too early: a closing bracket is missing",
     ]

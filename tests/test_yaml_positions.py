@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from pytest_upskill.formats.positions import read_json
 from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.yaml_positions import read_yaml
+from pytest_upskill.formats.yaml_positions import parse_yaml
 
 NO_COLON = "mapping values are not allowed in this context"
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)
@@ -24,7 +24,7 @@ DATA = st.recursive(
 
 def problems(text: str) -> list[str]:
     with pytest.raises(BadFile) as caught:
-        read_yaml(text)
+        parse_yaml(text).sound()
     return [problem.at("f") for problem in caught.value.problems]
 
 
@@ -39,7 +39,7 @@ def test_a_document_is_what_json_would_make_of_it() -> None:
   flow: {yes: true, ratio: 0.5, none: ~}
 """
 
-    assert read_yaml(text).value == [
+    assert parse_yaml(text).value == [
         {
             "id": 1,
             "prompt": "Two\nlines\n",
@@ -50,7 +50,7 @@ def test_a_document_is_what_json_would_make_of_it() -> None:
 
 
 def test_a_value_knows_its_line_and_a_problem_its_column() -> None:
-    document = read_yaml("evals:\n  - id: é\n    prompt: 3\n")
+    document = parse_yaml("evals:\n  - id: é\n    prompt: 3\n")
 
     assert document.line(("evals", 0, "prompt")) == 3
     problem = document.problem(("evals", 0, "prompt"), "must be text")
@@ -64,7 +64,7 @@ def test_a_value_knows_its_line_and_a_problem_its_column() -> None:
 def test_what_json_can_hold_is_the_same_in_yaml(value: Any) -> None:
     text = yaml.safe_dump(value, allow_unicode=True)
 
-    document = read_yaml(text)
+    document = parse_yaml(text).sound()
 
     assert document.value == value
     assert document.places.keys() == read_json(json.dumps(value)).places.keys()
@@ -79,7 +79,7 @@ evals:
   - {id: own, <<: [*defaults, *loud]}
 """
 
-    assert read_yaml(text).value["evals"] == [
+    assert parse_yaml(text).value["evals"] == [
         {"prompt": "What?", "tags": ["b"]},
         {"id": "own", "prompt": "What?", "tags": ["a"]},
     ]
@@ -88,7 +88,7 @@ evals:
 def test_a_merged_entry_stands_where_it_is_written() -> None:
     text = "defaults: &defaults\n  prompt: 3\nevals:\n  - <<: *defaults\n"
 
-    problem = read_yaml(text).problem(("evals", 0, "prompt"), "must be text")
+    problem = parse_yaml(text).problem(("evals", 0, "prompt"), "must be text")
 
     assert problem.at("f") == "f:2:11: evals[0].prompt: must be text"
 
@@ -117,7 +117,7 @@ def test_merges_are_read_as_pyyaml_reads_them(
         lines.append(f"- &n{index} {{{', '.join(entries)}}}")
     text = "\n".join(lines)
 
-    assert read_yaml(text).value == yaml.safe_load(text)
+    assert parse_yaml(text).value == yaml.safe_load(text)
 
 
 @pytest.mark.parametrize(
@@ -134,7 +134,7 @@ def test_aliases_nest_no_deeper_than_brackets(text: str) -> None:
 
 @pytest.mark.parametrize("text", ["&a {<<: *a, b: 1}", "&a {<<: {<<: *a}, b: 1}"])
 def test_what_merges_itself_gains_nothing(text: str) -> None:
-    assert read_yaml(text).value == {"b": 1}
+    assert parse_yaml(text).value == {"b": 1}
 
 
 @pytest.mark.parametrize(
@@ -190,7 +190,7 @@ LINES = st.lists(
 @given(LINES, st.text(max_size=10))
 def test_any_text_is_read_or_refused_line_by_line(lines: list[str], noise: str) -> None:
     try:
-        document = read_yaml("\n".join([*lines, noise]))
+        document = parse_yaml("\n".join([*lines, noise]))
     except BadFile as error:
         found = [problem.at("f") for problem in error.problems]
         assert found

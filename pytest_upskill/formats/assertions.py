@@ -17,6 +17,7 @@ from pytest_upskill.checks import (
     compile_pattern,
 )
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.evals_features import TRIGGER_CASE
 from pytest_upskill.formats.problems import shown
 
 Checks = Sequence[Check | Judge]
@@ -83,9 +84,18 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
 
 
 def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
-    """Make statements for a judge; blank ones say nothing."""
+    """Make statements for a judge; blank ones say nothing.
+
+    Args:
+        texts: What is stated.
+        prefix: What makes a statement of each; without it, a text must be one by itself.
+
+    Raises:
+        Unsupported: A text is a formula.
+    """
     said = [text.strip() for text in texts if text.strip()]
-    if formula := next(filter(_FORMULA.fullmatch, said), None):
+    formula = None if prefix else next(filter(_FORMULA.fullmatch, said), None)
+    if formula:
         raise Unsupported(f"{formula!r} is a formula: nothing here can work it out")
     return [Judge(statement=prefix + text) for text in said]
 
@@ -111,7 +121,7 @@ def _kind(assertion: Mapping[str, Any]) -> str:
 def _plain(kind: str) -> str:
     """Write a type as the one that stands for it here."""
     kind = kind.strip().lower().replace("-", "_").replace(" ", "_")
-    kind = re.sub("^(output|response|answer)_", "", kind)
+    kind = re.sub("^(output|response|answer|content)_", "", kind)
     return _SYNONYMS.get(kind, kind)
 
 
@@ -209,14 +219,16 @@ _MAKERS: Mapping[str, Callable[[object, str], Checks]] = {
 _SYNONYMS: Mapping[str, str] = {
     synonym: kind
     for kind, synonyms in (
-        ("contains", "contains_all contains_phrase icontains icontains_all includes required_text"),
+        ("contains", "contain contains_all contains_phrase icontains icontains_all required_text"),
+        ("contains", "includes includes_all"),
         ("not_contains", "not_contains_any not_contains_phrase not_icontains"),
-        ("not_contains", "excludes forbidden_text"),
-        ("contains_any", "icontains_any"),
-        ("regex", "contains_pattern matches regex_match"),
+        ("not_contains", "excludes excludes_all excludes_any forbidden_text not_includes"),
+        ("not_contains", "does_not_contain not_contain"),
+        ("contains_any", "icontains_any includes_any contains_one_of"),
+        ("regex", "contains_pattern matches regex_match regex_includes matches_regex"),
         ("regex_any", "matches_any"),
         ("not_regex", "not_contains_pattern not_matches not_matches_any not_regex_any"),
-        ("not_regex", "regex_exclude"),
+        ("not_regex", "regex_exclude regex_excludes not_matches_regex"),
     )
     for synonym in synonyms.split()
 }
@@ -266,7 +278,7 @@ _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("command cmd script exit exec shell run", "a single answer runs nothing"),
         (
             "trigger triggered skill activates activation",
-            "the skill is always in context, nobody chooses it",
+            TRIGGER_CASE,
         ),
         ("max min latency cost budget tokens", "a budget is no check of the answer"),
     )

@@ -3,36 +3,32 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeGuard
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
-from pytest_upskill.formats.evals_case import NAMES, PROMPTS, READ, ReadFiles, read_case
+from pytest_upskill.formats.evals_case import NAMES, PROMPTS, READ, read_case
+from pytest_upskill.formats.evals_owner import FindOwner, Owner, owner_of
+from pytest_upskill.formats.evals_shapes import Entries, asks, find_entries, keys_of_cases
 from pytest_upskill.formats.ids import lenient_ids
-from pytest_upskill.formats.positions import Document, JsonPath, read_json, read_json_lines
-from pytest_upskill.formats.problems import BadFile, Problem, shown
-from pytest_upskill.formats.yaml_positions import read_yaml
+from pytest_upskill.formats.positions import Document, JsonPath, parse_json, parse_json_lines
+from pytest_upskill.formats.problems import BadFile, Problem
+from pytest_upskill.formats.yaml_positions import parse_yaml
 from pytest_upskill.skill import Case
 
 _SYNTAX: Mapping[str, Callable[[str], Document]] = {
-    ".json": read_json,
-    ".jsonl": read_json_lines,
-    ".yaml": read_yaml,
-    ".yml": read_yaml,
+    ".json": parse_json,
+    ".jsonl": parse_json_lines,
+    ".yaml": parse_yaml,
+    ".yml": parse_yaml,
 }
-_LISTS = ("evals", "cases", "tests", "evaluations", "output_evals", "trigger_evals")
-"""Keys that hold the cases of an object."""
 
-_TRIGGERS = {
-    "should_trigger": True,
-    "should_not_trigger": False,
-    "positive": True,
-    "negative": False,
-}
-"""Keys that hold questions of a trigger set, and whether the skill is for them."""
+SUFFIXES = frozenset(_SYNTAX)
+"""How the name of a file that can be read ends."""
 
 _TELLING = re.compile(
-    "assert|check|contain|criteri|expect|forbid|judge|match|must|reject|requir|should|verif"
+    "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
+    "|should|verif"
 )
 """What is in a key that says what must hold."""
 
@@ -42,140 +38,85 @@ class Evals:
     """What is read of an evals file."""
 
     cases: tuple[Case, ...]
+    owners: tuple[Owner, ...]
+    """The skill of each case; empty where no skill is found for any."""
     warnings: tuple[Problem, ...]
     """What was not read and could matter."""
 
 
-def read_evals(text: str, *, suffix: str, skills: Collection[str], read_files: ReadFiles) -> Evals:
+def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) -> Evals:
     """Read an evals file of any family.
+
+    An entry that cannot be read costs itself only: it becomes a case that is skipped, and a
+    warning.
 
     Args:
         text: The file's text.
         suffix: ``.json``, ``.jsonl``, ``.yaml`` or ``.yml``.
-        skills: Names of the skill that the file belongs to.
-        read_files: Reads the input files of a case.
+        owner: The skill that the file belongs to; None where only its cases can tell.
+        find: Finds the skill that a case names.
 
     Raises:
-        BadFile: With every problem of the file.
+        BadFile: With every problem of a file of which no entry can be read.
     """
     document = _SYNTAX[suffix](text)
-    entries = _entries(document)
-    problems = [
-        document.problem(path, f"must be an object, got {shown(value)}")
-        for path, value in entries
-        if not isinstance(value, dict)
-    ]
-    sound = [(path, value) for path, value in entries if isinstance(value, dict)]
-    names = lenient_ids(
-        [(_first(value, NAMES), _first(value, PROMPTS), value) for _, value in sound]
-    )
+    entries = find_entries(document)
+    flaws, warnings = _flaws(document, entries)
+    names = lenient_ids([_said(value) for _, value in entries])
     # Where nothing asks, the file is for a tool that asks in another way.
-    must_ask = any(_asks(value) for _, value in sound)
-    cases = []
-    for (path, value), name in zip(sound, names, strict=True):
+    must_ask = any(asks(value) for _, value in entries)
+    cases: list[Case] = []
+    owners: list[Owner | None] = []
+    bad: list[Problem] = []
+    for (path, value), name in zip(entries, names, strict=True):
+        whose, reason = owner_of(value, owner, find)
+        owners.append(whose)
         try:
             case = read_case(
-                value,
-                document,
-                path,
-                name=name,
-                skills=skills,
-                read_files=read_files,
-                must_ask=must_ask,
+                value, document, path, name=name, owner=whose, flaws=flaws, must_ask=must_ask
             )
         except BadFile as error:
-            problems += error.problems
-        else:
-            cases.append(case)
-    if problems:
-        raise BadFile(problems)
-    warnings = _unread(document, sound) if cases else [Problem(what="holds no cases")]
-    return Evals(cases=tuple(cases), warnings=tuple(warnings))
+            bad += error.problems
+            why = "; ".join(f"{each.where}: {each.what}" for each in error.problems)
+            line = document.line(path)
+            case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
+        cases.append(replace(case, skip=reason) if reason else case)
+    if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
+        raise BadFile(bad)
+    warnings += [replace(each, what=f"{each.what} (the case is skipped)") for each in bad]
+    warnings += _unread(document, entries) if cases else [Problem(what="holds no cases")]
+    any_owner = next(filter(None, owners), None)
+    return Evals(
+        cases=tuple(cases),
+        owners=tuple(each or any_owner for each in owners) if any_owner else (),
+        warnings=tuple(warnings),
+    )
 
 
-Entries = list[tuple[JsonPath, Any]]
-"""Where cases stand, and what stands there."""
+def holds_cases(text: str, *, suffix: str) -> bool:
+    """Tell whether a file of any name holds cases: a question, and what must hold of its answer.
 
-
-def _entries(document: Document) -> Entries:
-    """Find the cases: the first shape that the document has tells where."""
-    for has_shape, find in _SHAPES:
-        if has_shape(document.value):
-            return find(document.value, ())
-    what = "holds no cases: write a list of them, alone or as 'evals' of an object"
-    raise BadFile([document.problem((), what)])
-
-
-def _listed(value: Sequence[Any], path: JsonPath) -> Entries:
-    return [((*path, index), entry) for index, entry in enumerate(value)]
-
-
-def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
-    """Find the cases of every list of an object."""
-    found: Entries = []
-    for key, inner in value.items():
-        if key in _TRIGGERS:
-            found += _triggers({key: inner}, path)
-        elif key in _LISTS and _is_trigger_set(inner):
-            found += _triggers(inner, (*path, key))
-        elif isinstance(inner, list) and (key in _LISTS or _all_ask(inner)):
-            found += _listed(inner, (*path, key))
-    return found
-
-
-def _triggers(value: Mapping[str, Any], path: JsonPath) -> Entries:
-    """Find the questions of a trigger set: texts, or cases."""
-    return [
-        (place, _triggering(entry, triggers))
-        for key, triggers in _TRIGGERS.items()
-        if isinstance(value.get(key), list)
-        for place, entry in _listed(value[key], (*path, key))
-    ]
-
-
-def _triggering(entry: object, triggers: bool) -> object:
-    """Write a question of a trigger set as a case, whose ``expected`` can only say the same."""
-    if isinstance(entry, str):
-        entry = {"query": entry}
-    if not isinstance(entry, dict):
-        return entry
-    return entry | {"should_trigger": triggers, "expected": None}
-
-
-def _single(value: Mapping[str, Any], path: JsonPath) -> Entries:
-    return [(path, value)]
-
-
-def _has_lists(value: object) -> bool:
-    if not isinstance(value, dict):
+    What has no syntax at all, its reader refuses.
+    """
+    try:
+        document = _SYNTAX[suffix](text)
+        entries = find_entries(document)
+    except BadFile:
         return False
-    lists = [value.get(key) for key in _LISTS]
-    return any(isinstance(part, list) or _is_trigger_set(part) for part in (value, *lists))
+    return any(
+        asks(value) and not READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
+        for _, value in entries
+    )
 
 
-def _has_lists_that_ask(value: object) -> bool:
-    return isinstance(value, dict) and any(map(_all_ask, value.values()))
+_COMMON = frozenset({"context", "files", "messages", "tags", "tools"})
+"""Keys of cases that data of other kinds has too."""
 
 
-def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _TRIGGERS)
-
-
-def _all_ask(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(_asks, value))
-
-
-def _asks(value: object) -> bool:
-    return isinstance(value, dict) and any(key in value for key in PROMPTS)
-
-
-_SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, JsonPath], Entries]], ...] = (
-    (lambda value: isinstance(value, list), _listed),
-    (_has_lists, _collected),
-    (_asks, _single),
-    (_has_lists_that_ask, _collected),
-)
-"""Shapes of a document, and where each has its cases."""
+def _said(value: object) -> tuple[str, str, Mapping[str, Any]]:
+    """List what an entry is named by: its name, its question, and all that it says."""
+    said = value if isinstance(value, dict) else {"": value}
+    return _first(said, NAMES), _first(said, PROMPTS), said
 
 
 def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
@@ -184,11 +125,48 @@ def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
     return next((str(name) for name in found if name != ""), "")
 
 
+def _flaws(
+    document: Document, entries: Entries
+) -> tuple[dict[JsonPath, list[Problem]], list[Problem]]:
+    """Sort the flaws of a document: those of its cases, by their places, and the others.
+
+    Raises:
+        BadFile: A flaw leaves open which cases there are.
+    """
+    flaws: dict[JsonPath, list[Problem]] = {}
+    others = []
+    places = {path for path, _ in entries}
+    above = {path[:steps] for path in places for steps in range(len(path))}
+    for at, problem in document.flaws:
+        place = next((at[:steps] for steps in range(len(at) + 1) if at[:steps] in places), None)
+        if place is not None:
+            flaws.setdefault(place, []).append(problem)
+        elif at in above:
+            raise BadFile([problem])
+        else:
+            others.append(problem)
+    return flaws, others
+
+
 def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
     """Name the keys, once each, that look like something to check and are none that is known."""
     seen: set[str] = set()
     for path, value in entries:
-        for key, part in value.items():
-            if part and key not in READ and key not in seen and _TELLING.search(key):
+        for key, part in value.items() if isinstance(value, dict) else ():
+            # What the reader adds to a question of a trigger set stands nowhere.
+            there = part and (*path, key) in document.places
+            if there and key not in READ and key not in seen and _TELLING.search(key):
                 seen.add(key)
                 yield document.problem((*path, key), "is not read", key=True)
+    for key in _around(document):
+        yield document.problem((key,), "is not read", key=True)
+
+
+def _around(document: Document) -> list[str]:
+    """List the keys beside the cases that hold more than a word, and look like expectations."""
+    value = document.value
+    if not isinstance(value, dict) or asks(value):
+        return []
+    others = value.keys() - keys_of_cases(value)
+    telling = [key for key in others if "trigger" in key or _TELLING.search(key)]
+    return sorted(key for key in telling if value[key] and isinstance(value[key], dict | list))

@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping
-from pathlib import PurePath
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
 from pytest_upskill.formats.assertions import Checks, Unsupported, checks_of, statements
 from pytest_upskill.formats.evals_features import (
-    CHOSEN,
     FEATURES,
     NO_TURNS,
     SKILL_LISTS,
     SKILLS,
+    TRIGGER_CASE,
     TRIGGERS,
     features,
 )
+from pytest_upskill.formats.evals_owner import NAMING, Owner
 from pytest_upskill.formats.positions import Document, JsonPath
 from pytest_upskill.formats.problems import BadFile, Problem, shown
-from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, OutsideError, Unreadable
+from pytest_upskill.formats.skill_files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.skill import Case
 from pytest_upskill.statements import MARK_KEY, marked, read_marks
 
@@ -50,8 +50,11 @@ _STATED: Mapping[str, str] = {
     "must_include": "The answer includes this: ",
     "must_not_include": "The answer does not include this: ",
     "expected_output_characteristics": "The answer has this: ",
+    "must_do": "The answer does this: ",
+    "must_avoid": "The answer avoids this: ",
     **dict.fromkeys(
-        ("must_not", "must_not_have", "failure_conditions"), "The answer does not do this: "
+        ("must_not", "must_not_have", "must_not_do", "failure_conditions", "fail"),
+        "The answer does not do this: ",
     ),
 }
 """Keys of what is no statement by itself, and how it becomes one."""
@@ -66,7 +69,7 @@ _SOUGHT: Mapping[str, str] = {
 """Keys of texts that are looked for, and the type of assertion that each of them is."""
 
 READ = {
-    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS),
+    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS, *NAMING),
     *(*SKILL_LISTS, MARK_KEY, "ground_truth", "files", "context", "tags"),
     *FEATURES,
 }
@@ -74,19 +77,16 @@ READ = {
 
 _NOTHING_ASKED = f"nothing to ask: add {PROMPTS[0]!r}"
 
-ReadFiles = Callable[[str], Mapping[str, str]]
-"""Reads a file, or the files of a folder; raises OutsideError or Unreadable."""
-
 
 def read_case(
-    value: Mapping[str, Any],
+    value: object,
     document: Document,
     path: JsonPath,
     *,
     name: str,
-    skills: Collection[str],
-    read_files: ReadFiles,
-    must_ask: bool = True,
+    owner: Owner | None,
+    flaws: Mapping[JsonPath, Sequence[Problem]],
+    must_ask: bool,
 ) -> Case:
     """Read one case.
 
@@ -95,18 +95,22 @@ def read_case(
         document: The file that it is in.
         path: Where it stands there.
         name: What the case is called here.
-        skills: Names of the skill that the case belongs to.
-        read_files: Reads the input files.
+        owner: The skill that it is for, if there is one.
+        flaws: What is wrong with the values of the file, by the case that they are in.
         must_ask: Whether a case that checks what it never asks is a defect, and not only skipped.
 
     Raises:
         BadFile: With every problem of the case.
     """
+    if path in flaws:
+        raise BadFile(flaws[path])
+    if not isinstance(value, dict):
+        raise BadFile([document.problem(path, f"must be an object, got {shown(value)}")])
     whole = _unfolded(value)
-    reader = _Reader(whole, document, path, skills)
+    reader = _Reader(whole, document, path, owner)
     checks = reader.checks()
     question = reader.question(must_ask=must_ask and whole is value)
-    files = reader.files(read_files)
+    files = reader.files()
     if reader.problems:
         raise BadFile(reader.problems)
     tags = value.get("tags")
@@ -145,11 +149,12 @@ class _Reader:
         value: Mapping[str, Any],
         document: Document,
         path: JsonPath,
-        skills: Collection[str],
+        owner: Owner | None,
     ) -> None:
         self.value = value
         self.problems: list[Problem] = []
-        self.reasons = list(features(value, skills))
+        self.reasons = list(features(value, owner))
+        self._owner = owner
         self._document = document
         self._path = path
 
@@ -158,7 +163,8 @@ class _Reader:
         key = next((key for key in PROMPTS if self.value.get(key) is not None), None)
         asked = self.value.get(key) if key else None
         if _is_text(asked):
-            return asked
+            context = self.value.get("context")
+            return f"{context.strip()}\n\n{asked}" if _is_text(context) else asked
         if isinstance(asked, list) and asked:
             self.reasons.append(f"{key}: {NO_TURNS}")
         elif key and not (asked == "" and self.reasons):
@@ -189,22 +195,29 @@ class _Reader:
             self.reasons += _nothing(self.value)
         return checks
 
-    def files(self, read_files: ReadFiles) -> Mapping[str, str]:
+    def files(self) -> Mapping[str, str]:
         """Read what is sent along: files by name, or with their text."""
         context = self.value.get("context")
-        inline = context.get("files") if isinstance(context, dict) else None
-        files = dict(_inline(inline)) | dict(_inline(self.value.get("files")))
-        for step, name in _named(self.value.get("files")):
-            try:
-                files |= read_files(name)
-            except Unreadable as error:
-                # What an absolute path led to was on its author's machine: it is missing here.
-                if isinstance(error, OutsideError) and not PurePath(name).is_absolute():
-                    self._note(("files", *step), str(error))
-                else:
-                    self.reasons.append(f"files: {error}")
+        parts = context if isinstance(context, dict) else {"": context}
+        self.reasons += [
+            f"context: {key or shown(part)} is not sent: write it as text, or as 'files'"
+            for key, part in parts.items()
+            if part and key != "files" and not (key == "" and isinstance(part, str))
+        ]
+        files = dict(_inline(parts.get("files"))) | dict(_inline(self.value.get("files")))
+        files |= self._read_files(_named(self.value.get("files")))
         if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
             self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in all")
+        return files
+
+    def _read_files(self, names: Sequence[str]) -> Mapping[str, str]:
+        files: dict[str, str] = {}
+        for name in names if self._owner else ():
+            assert self._owner is not None
+            try:
+                files |= self._owner.read_files(name)
+            except Unreadable as error:
+                self.reasons.append(f"files: {error}")
         return files
 
     def _checks(self, assertion: object, path: JsonPath) -> Checks:
@@ -228,8 +241,8 @@ def _is_text(value: object) -> TypeGuard[str]:
 
 def _nothing(value: Mapping[str, Any]) -> Iterator[str]:
     """Say why there is nothing to check."""
-    key = next((key for key in (*TRIGGERS, *SKILLS) if value.get(key)), None)
-    yield f"{key}: {CHOSEN}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
+    key = next((key for key in (*TRIGGERS, *SKILLS) if key in value), None)
+    yield f"{key}: {TRIGGER_CASE}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
 
 
 def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
@@ -273,12 +286,9 @@ def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
     ]
 
 
-def _named(files: object) -> Iterator[tuple[JsonPath, str]]:
+def _named(files: object) -> list[str]:
     """List files that are named only."""
-    if isinstance(files, str):
-        yield (), files
-    elif isinstance(files, list):
-        yield from (((index,), name) for index, name in enumerate(files) if _is_text(name))
+    return [name for name in (files if isinstance(files, list) else [files]) if _is_text(name)]
 
 
 def _inline(files: object) -> Iterator[tuple[str, str]]:

@@ -2,20 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
+
+from pytest_upskill.formats.evals_owner import Owner, names_in
 
 TRIGGERS = (
     "should_trigger",
     "should_activate",
     "should_fire",
     "expected_activation",
+    "expected_trigger",
+    "expect_activation",
+    "expect_trigger",
     "must_not_activate",
 )
-SKILLS = ("expected_skill", "expected_activation")
+SKILLS = (
+    "expected_skill",
+    "expect_skill",
+    "expected_skills",
+    "expected_activation",
+    "expected_triggers",
+    "skills_expected_to_activate",
+    "preferred_skill",
+)
 _OTHERS = ("must_not_activate", "forbidden_skills")
+_WORDS = {"true": True, "yes": True, "false": False, "no": False}
 SKILL_LISTS = ("acceptable_skills", *_OTHERS)
-CHOSEN = "the skill is always in context, nobody chooses it"
+TRIGGER_CASE = "trigger case: the skill is always in context, so nothing chooses it"
 
 NO_TURNS = "a single answer has no further turns"
 
@@ -41,22 +55,23 @@ FEATURES: Mapping[str, str] = {
 """Keys of what needs an agent, and why; an empty value needs nothing."""
 
 
-def features(value: Mapping[str, Any], skills: Collection[str]) -> Iterator[str]:
-    """Name what a case wants that only an agent has."""
-    for key in TRIGGERS:
-        if value.get(key) is False:
-            yield f"{key}: {CHOSEN}"
-    for key in SKILLS:
-        named = key in value and not isinstance(value[key], bool)
-        wanted = [value.get(key), *_listed(value, "acceptable_skills")]
-        if named and not any(skill in wanted for skill in skills):
-            yield f"{key} is {value[key] or 'none'}: {CHOSEN}"
+def features(value: Mapping[str, Any], owner: Owner | None) -> Iterator[str]:
+    """Name what a case wants that only an agent has.
+
+    Args:
+        value: What the case says.
+        owner: The skill that it is for.
+    """
+    for key in dict.fromkeys((*TRIGGERS, *SKILLS)):
+        given = _WORDS.get(str(value.get(key)).lower(), value.get(key))
+        names = [] if key in _OTHERS else list(names_in(given))
+        named = names or (key in SKILLS and key in value and not isinstance(given, bool))
+        acceptable = [*names, *names_in(value.get("acceptable_skills"))]
+        if key in TRIGGERS and given is False:
+            yield f"{key}: {TRIGGER_CASE}"
+        elif named and not (owner and any(map(owner.is_called, acceptable))):
+            yield f"{key} is {', '.join(names) or 'none'}: {TRIGGER_CASE}"
     for key in _OTHERS:
-        if any(skill in _listed(value, key) for skill in skills):
-            yield f"{key}: {CHOSEN}"
+        if owner is not None and any(map(owner.is_called, names_in(value.get(key)))):
+            yield f"{key}: {TRIGGER_CASE}"
     yield from (FEATURES[key] for key, part in value.items() if part and key in FEATURES)
-
-
-def _listed(value: Mapping[str, Any], key: str) -> list[object]:
-    part = value.get(key)
-    return part if isinstance(part, list) else []

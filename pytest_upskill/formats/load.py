@@ -1,108 +1,209 @@
-"""Read a skill and its cases from disk."""
+"""Read skills and their cases from disk."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
 from stat import S_ISREG
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.bundle import read_bundle
-from pytest_upskill.formats.places import skill_folder
+from pytest_upskill.formats.places import Places, folder_of_cases
 from pytest_upskill.formats.positions import read_json
 from pytest_upskill.formats.problems import BadFile, Problem
-from pytest_upskill.formats.skill_files import read_files
+from pytest_upskill.formats.skill_files import leads_out, read_files
 from pytest_upskill.formats.skill_md import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta import read_cases
 from pytest_upskill.skill import Case, GateRule, Skill
 from pytest_upskill.statements import without_triggers
 
+if TYPE_CHECKING:
+    from pytest_upskill.formats.evals_owner import Owner
+
 MAX_BYTES = 1 << 20
 """Size of a file beyond which it is refused."""
+
+MAX_CASES = 1000
+"""Cases of a file beyond which it is refused."""
 
 
 class SkillError(Exception):
     """A skill that cannot be run; the message is every problem of its files, one a line."""
 
 
-def load_skill(
-    case_file: Path, *, shown: str | None = None, extensions: Extensions = NO_EXTENSIONS
-) -> Skill:
-    """Read a case file and the ``SKILL.md`` that it belongs to.
+class NoSkillError(SkillError):
+    """A file whose cases belong to no skill."""
+
+
+def load_skills(
+    case_file: Path,
+    *,
+    shown: str | None = None,
+    extensions: Extensions = NO_EXTENSIONS,
+    root: Path | None = None,
+) -> list[Skill]:
+    """Read a case file and every ``SKILL.md`` that its cases belong to.
 
     Args:
         case_file: A ``skill_meta.json``, or an ``evals.json`` or its like; the ``SKILL.md`` itself,
             to have the skill without cases.
         shown: How messages write its path, such as relative to pytest's root; as given if None.
         extensions: What plugins add to the format.
+        root: Folder of the project, which no link to a skill may lead out of, unless a git
+            repository around it reaches further; None to go by the repository alone.
+
+    Returns:
+        The skill with all cases; of a file for several skills, each with its own cases.
 
     Raises:
-        SkillError: With every problem of both files.
+        NoSkillError: No skill is found for any of the cases.
+        SkillError: With every problem of all files.
     """
-    folder = skill_folder(case_file).absolute()
-    told = partial(_told, case_file, folder, PurePath(shown or case_file))
-    of_text: list[Problem] = []
-    of_cases: list[Problem] = []
-    text = SkillText(name=folder.name, text="", body_at=0, warnings=())
-    with _noting(of_text):
-        text = read_skill_text(_text(folder / "SKILL.md"), folder=folder.name)
-    with _noting(of_cases):
-        cases, gate, unread = _cases(case_file, folder, {text.name, folder.name}, extensions)
-    if of_text or of_cases:
-        raise SkillError("\n".join(told(of_text, of_cases)))
-    bundle = read_bundle(folder, text)
-    return Skill(
-        name=text.name,
-        text=bundle.text,
-        case_file=case_file,
-        cases=cases,
-        gate=gate,
-        warnings=tuple(told((*text.warnings, *bundle.warnings), unread)),
-    )
+    return _Loader(case_file, PurePath(shown or case_file), extensions, root).skills()
 
 
-def _told(
-    case_file: Path,
-    folder: Path,
-    shown: PurePath,
-    of_text: Sequence[Problem],
-    of_cases: Sequence[Problem],
-) -> list[str]:
-    """Write what there is to say of a ``SKILL.md`` and of the cases, each with its path."""
-    lines = [problem.at(str(shown)) for problem in of_cases]
-    if not of_text:
-        return lines
-    if not (folder / "SKILL.md").exists():
+class _Loader:
+    """Reads one case file, noting what is wrong with it and with the skills that it is for."""
+
+    def __init__(
+        self, case_file: Path, shown: PurePath, extensions: Extensions, root: Path | None
+    ) -> None:
+        self._case_file = case_file
+        self._path = case_file.absolute()
+        self._shown = shown
+        self._extensions = extensions
+        self._root = root
+        self._places = Places(root=root)
+        self._folder = self._places.skill_beside(self._path)
+        self._texts: dict[Path, SkillText] = {}
+        self._of_texts: list[str] = []
+        self._of_cases: list[Problem] = []
+        self._warnings: Sequence[Problem] = ()
+        self._gate = GateRule()
+
+    def skills(self) -> list[Skill]:
+        """Read everything; raise SkillError where anything is wrong."""
+        groups: Mapping[Path, tuple[Case, ...]] = {}
+        with _noting(self._of_cases):
+            groups = self._groups()
+        if self._folder is not None and not groups:
+            self._text_of(self._folder)
+        if self._of_texts or self._of_cases:
+            lines = [*self._of_texts, *(problem.at(str(self._shown)) for problem in self._of_cases)]
+            raise SkillError("\n".join(lines))
+        shares = list(groups) != [self._folder]
+        return [self._skill(folder, cases, shares) for folder, cases in groups.items()]
+
+    def _skill(self, folder: Path, cases: tuple[Case, ...], shares: bool) -> Skill:
+        text = self._texts[folder]
+        bundle = read_bundle(folder, text)
+        warnings = [
+            each.at(self._shown_text(folder)) for each in (*text.warnings, *bundle.warnings)
+        ]
+        # What is wrong with the cases is said once, whatever skills they are for.
+        warnings += [each.at(str(self._shown)) for each in self._warnings]
+        self._warnings = ()
+        return Skill(
+            name=text.name,
+            text=bundle.text,
+            folder=folder,
+            case_file=self._case_file,
+            shares_file=shares,
+            cases=cases,
+            gate=self._gate,
+            warnings=tuple(warnings),
+        )
+
+    def _groups(self) -> Mapping[Path, tuple[Case, ...]]:
+        """Read the cases, by the folders of the skills that they are for."""
+        if self._path.name == "SKILL.md":
+            return self._of_one(())
+        text = self._read(self._path)
+        if self._path.name == CASE_FILE:
+            schema = partial(_read_schema, self._path.parent)
+            cases, self._gate = read_cases(text, read_schema=schema, extensions=self._extensions)
+            _check_number(cases)
+            return self._of_one(cases)
+        # Only here: most skills have no such file.
+        from pytest_upskill.formats.evals import SUFFIXES, read_evals
+
+        if self._path.suffix not in SUFFIXES:
+            raise BadFile([Problem(what=f"cases are read from {', '.join(sorted(SUFFIXES))} only")])
+        owner = None if self._folder is None else self._owner(self._folder)
+        evals = read_evals(text, suffix=self._path.suffix, owner=owner, find=self._find)
+        _check_number(evals.cases)
+        if not evals.owners and self._folder is None:
+            reason = evals.cases[0].skip if evals.cases else "it holds no cases"
+            raise NoSkillError(f"{self._shown}: nothing of it can be run: {reason}")
+        self._warnings = evals.warnings
+        if not evals.owners:
+            return self._of_one(())
+        pairs = [
+            (owner.folder, without_triggers(case, owner.names))
+            for owner, case in zip(evals.owners, evals.cases, strict=True)
+        ]
+        folders = dict.fromkeys(folder for folder, _ in pairs)
+        return {each: tuple(case for folder, case in pairs if folder == each) for each in folders}
+
+    def _of_one(self, cases: tuple[Case, ...]) -> Mapping[Path, tuple[Case, ...]]:
+        assert self._folder is not None
+        self._text_of(self._folder)
+        return {self._folder: cases}
+
+    def _find(self, name: str) -> Owner | None:
+        folder = self._places.find_skill(name, self._path)
+        return None if folder is None else self._owner(folder)
+
+    def _owner(self, folder: Path) -> Owner:
+        from pytest_upskill.formats.evals_owner import Owner
+
+        read = partial(
+            read_files,
+            folder,
+            beside=self._path.parent,
+            of_cases=folder_of_cases(self._path, folder),
+        )
+        names = {self._text_of(folder).name, folder.name}
+        return Owner(folder=folder, names=names, read_files=read)
+
+    def _text_of(self, folder: Path) -> SkillText:
+        """Read the ``SKILL.md`` of a folder once, and note the problems of one that is bad."""
+        if folder not in self._texts:
+            self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
+            problems: list[Problem] = []
+            with _noting(problems):
+                text = self._read(folder / "SKILL.md")
+                self._texts[folder] = read_skill_text(text, folder=folder.name)
+            if problems and not (folder / "SKILL.md").exists():
+                self._of_texts.append(self._no_skill())
+            else:
+                self._of_texts += [each.at(self._shown_text(folder)) for each in problems]
+        return self._texts[folder]
+
+    def _read(self, path: Path) -> str:
+        if target := leads_out(path, self._root):
+            what = f"a link leads out of the project, to {target}: copy it in, or name that folder"
+            raise BadFile([Problem(what=what)])
+        return _text(path)
+
+    def _no_skill(self) -> str:
         cure = "(a skill is a folder with a SKILL.md)"
-        return [f"{shown.parent}: no SKILL.md beside {case_file.name} {cure}", *lines]
-    to_skill = os.path.relpath(folder / "SKILL.md", case_file.absolute().parent)
-    shown_text = os.path.normpath(shown.parent / to_skill)
-    return [*(problem.at(shown_text) for problem in of_text), *lines]
+        return f"{self._shown.parent}: no SKILL.md beside {self._path.name} {cure}"
+
+    def _shown_text(self, folder: Path) -> str:
+        to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
+        return os.path.normpath(self._shown.parent / to_skill)
 
 
-def _cases(
-    case_file: Path, folder: Path, skills: Collection[str], extensions: Extensions
-) -> tuple[tuple[Case, ...], GateRule, Sequence[Problem]]:
-    """Read a case file by the reader that its name asks for: cases, gate and warnings."""
-    if case_file.name == "SKILL.md":
-        return (), GateRule(), ()
-    text = _text(case_file)
-    if case_file.name == CASE_FILE:
-        read_schema = partial(_read_schema, folder)
-        cases, gate = read_cases(text, read_schema=read_schema, extensions=extensions)
-        return cases, gate, () if cases else [Problem(what="holds no cases")]
-    # Only here: most skills have no such file.
-    from pytest_upskill.formats.evals import read_evals
-
-    read = partial(read_files, folder, beside=case_file.absolute().parent)
-    evals = read_evals(text, suffix=case_file.suffix, skills=skills, read_files=read)
-    cases = tuple(without_triggers(case, skills) for case in evals.cases)
-    return cases, GateRule(), evals.warnings
+def _check_number(cases: Sequence[Case]) -> None:
+    if len(cases) > MAX_CASES:
+        what = f"holds {len(cases):,} cases, and a file may hold {MAX_CASES:,}: split it"
+        raise BadFile([Problem(what=what)])
 
 
 @contextmanager

@@ -62,6 +62,18 @@ class Document:
     """Offsets of a value's key (of the value itself in an array) and of the value."""
     line_starts: Sequence[int]
     """Offset of the first character of each line."""
+    flaws: Sequence[tuple[JsonPath, Problem]] = ()
+    """Values that can be read in two ways, or in none, such as that of a key given twice."""
+
+    def sound(self) -> Document:
+        """Return the document.
+
+        Raises:
+            BadFile: It has flaws.
+        """
+        if self.flaws:
+            raise BadFile(problem for _, problem in self.flaws)
+        return self
 
     def line(self, path: JsonPath) -> int:
         """Tell the line of the value at ``path``, from 1."""
@@ -94,10 +106,19 @@ def read_json(text: str) -> Document:
     Raises:
         BadFile: With the first error of syntax, or all others.
     """
+    return parse_json(text).sound()
+
+
+def parse_json(text: str) -> Document:
+    """Read a JSON document, and note its flaws beside their places.
+
+    Raises:
+        BadFile: It has an error of syntax, or is nested too deeply.
+    """
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     places: dict[JsonPath, tuple[int, int]] = {}
-    document = Document(value=_loads(text), places=places, line_starts=line_starts)
-    problems: list[Problem] = []
+    flaws: list[tuple[JsonPath, Problem]] = []
+    document = Document(value=_loads(text), places=places, line_starts=line_starts, flaws=flaws)
     escapes = "\\u" in text
     for path, key_at, at, part in _walk(text):
         before = places.get(path)
@@ -107,44 +128,45 @@ def read_json(text: str) -> Document:
             first, line = (bisect_right(line_starts, offset) for offset in (before[0], key_at))
             other = f" (first in line {first})" if first != line else ""
             what = f"duplicate key{other}: remove one"
-            problems.append(document.problem(path, what, key=True))
+            flaws.append((path, document.problem(path, what, key=True)))
         if len(path) >= MAX_DEPTH and part in {"{", "["}:
             line, column = document.line_column(at)
             raise BadFile([Problem(line=line, column=column, what=too_deep(MAX_DEPTH))])
         if part in _CONSTANTS:
-            problems.append(document.problem(path, f"JSON has no {part}: write a number"))
+            flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
         if escapes and (what := _unusable_part(path, part)):
-            problems.append(document.problem(path, what, key=True))
-    if problems:
-        raise BadFile(problems)
+            flaws.append((path, document.problem(path, what, key=True)))
     return document
 
 
-def read_json_lines(text: str) -> Document:
+def parse_json_lines(text: str) -> Document:
     """Read a file of one JSON document a line as the list of them; blank lines do not count.
 
-    Raises:
-        BadFile: With every problem of every line.
+    A line that is no JSON is a flaw, and null in the list.
     """
     lines = text.split("\n")
     line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
     places: dict[JsonPath, tuple[int, int]] = {(): (0, 0)}
     values: list[Any] = []
-    problems: list[Problem] = []
+    flaws: list[tuple[JsonPath, Problem]] = []
     for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
         if not line.strip():
             continue
         try:
-            document = read_json(line)
+            document = parse_json(line)
         except BadFile as error:
-            problems += [replace(problem, line=number) for problem in error.problems]
+            place = (len(values),)
+            places[place] = (start, start)
+            flaws += [(place, replace(problem, line=number)) for problem in error.problems]
+            values.append(None)
             continue
+        for path, problem in document.flaws:
+            where = f"[{len(values)}]{'' if problem.where.startswith('[') else '.'}{problem.where}"
+            flaws.append(((len(values), *path), replace(problem, line=number, where=where)))
         for path, (key_at, at) in document.places.items():
             places[(len(values), *path)] = key_at + start, at + start
         values.append(document.value)
-    if problems:
-        raise BadFile(problems)
-    return Document(value=values, places=places, line_starts=line_starts)
+    return Document(value=values, places=places, line_starts=line_starts, flaws=flaws)
 
 
 def unusable(text: str) -> str:

@@ -27,7 +27,9 @@ class OutsideError(Unreadable):
     """A path that leads out of the skill's folder."""
 
 
-def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
+def read_files(
+    root: Path, name: str, *, beside: Path, of_cases: Path | None = None
+) -> dict[str, str]:
     """Read the file that a case names, or all files of a folder.
 
     Args:
@@ -35,21 +37,25 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
         name: A path relative to it.
         beside: Folder of the case file, where what the skill's folder has not is looked for; then
             it is looked for from the folders above, as the name may start at the repository's top.
+        of_cases: Folder of the cases, where it is not in the skill's; what is in it can be read
+            too.
 
     Returns:
         Name to text, in the order of the names.
 
     Raises:
-        OutsideError: A path leads out of the skill's folder.
+        OutsideError: A path leads out of both folders.
         Unreadable: A file is missing, no text, or too large.
     """
+    homes = [root] if of_cases is None else [root, of_cases]
     path = root / name
     if not path.exists():
-        others = (folder / name for folder in (beside, *root.parents))
-        path = next((other for other in others if other.exists() and _is_inside(other, root)), path)
+        others = [folder / name for folder in (beside, *beside.parents, *root.parents)]
+        path = next((o for o in others if o.exists() and _home(o, homes)), path)
+    home = _home(path, homes) or root
     if not path.is_dir():
-        return {name: read_file(root, path, shown=name)}
-    _stay_inside(path, root, shown=name)
+        return {name: read_file(home, path, shown=name)}
+    _stay_inside(path, home, shown=name)
     inner = {
         (PurePosixPath(name) / file.relative_to(path).as_posix()).as_posix(): file
         for file in sorted(path.rglob("*"))
@@ -57,7 +63,27 @@ def read_files(root: Path, name: str, *, beside: Path) -> dict[str, str]:
     }
     if len(inner) > MAX_FILES:
         raise Unreadable(f"{name!r} holds over {MAX_FILES} files")
-    return {shown: read_file(root, file, shown=shown) for shown, file in inner.items()}
+    return {shown: read_file(home, file, shown=shown) for shown, file in inner.items()}
+
+
+def leads_out(path: Path, root: Path | None) -> Path | None:
+    """Tell where a link on the way to a path leads out of its project; None where none does.
+
+    A project is a git repository, or a folder. Links above it are the machine's own.
+
+    Args:
+        path: An absolute path.
+        root: A folder that is a project, whatever it is in; None for none.
+    """
+    for link in (path, *path.parents):
+        if not link.is_symlink():
+            continue
+        above = link.parents
+        tops = [top for top in above if top == root or (top / ".git").exists()]
+        target = Path(os.path.realpath(path))
+        if tops and not any(_is_inside(target, top) for top in tops):
+            return target
+    return None
 
 
 def read_file(root: Path, path: Path, *, shown: str) -> str:
@@ -86,7 +112,12 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
 
 def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
     if not _is_inside(path, root):
-        raise OutsideError(f"{shown!r} leads out of the skill's folder: move it inside")
+        cure = "is an absolute path: name it from" if shown.startswith("/") else "leads out of"
+        raise OutsideError(f"{shown!r} {cure} the skill's folder")
+
+
+def _home(path: Path, homes: list[Path]) -> Path | None:
+    return next((home for home in homes if _is_inside(path, home)), None)
 
 
 def _is_inside(path: Path, root: Path) -> bool:

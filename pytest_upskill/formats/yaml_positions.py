@@ -48,11 +48,11 @@ _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
 """Key and value of every entry, by key."""
 
 
-def read_yaml(text: str) -> Document:
-    """Read a YAML document into what JSON could hold too.
+def parse_yaml(text: str) -> Document:
+    """Read a YAML document into what JSON could hold too, and note its flaws beside their places.
 
     Raises:
-        BadFile: With the first error of syntax, or every duplicate key.
+        BadFile: It has an error of syntax, or is nested too deeply.
     """
     node = compose(text, max_depth=MAX_DEPTH)
     if node is None:
@@ -60,9 +60,9 @@ def read_yaml(text: str) -> Document:
     reader = _Reader()
     value = reader.value(node)
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
-    document = Document(value=value, places=reader.places, line_starts=line_starts)
-    if reader.problems:
-        raise BadFile(document.problem(path, what, key=True) for path, what in reader.problems)
+    flaws: list[tuple[JsonPath, Problem]] = []
+    document = Document(value=value, places=reader.places, line_starts=line_starts, flaws=flaws)
+    flaws += [(path, document.problem(path, what, key=True)) for path, what in reader.problems]
     return document
 
 

@@ -57,7 +57,7 @@ def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
     return {
         "metadata": {
             "skill_name": cell.skill,
-            "skill_path": Path(cell.path).parent.as_posix(),
+            "skill_path": Path(cell.path.partition("::")[0]).parent.as_posix(),
             "executor_model": ", ".join(cell.served) or cell.resolved,
             "analyzer_model": "",
             "timestamp": f"{session.date:%Y-%m-%dT%H:%M:%SZ}",
