@@ -219,7 +219,7 @@ def test_a_failure_is_located_at_the_line_of_its_case(
     assert f'file="{META}" line="4"' in xml
 
 
-@pytest.mark.parametrize("name", [None, "skill-meta.json", "eval.json"])
+@pytest.mark.parametrize("name", [None, "skill-meta.json", "quiz.json"])
 def test_skills_without_cases_are_named_where_nothing_ran(
     run: Run, write_skill: WriteSkill, name: str | None
 ) -> None:

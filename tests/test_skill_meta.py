@@ -83,10 +83,6 @@ def test_a_case_for_upskills_own_validator_is_skipped_and_says_why() -> None:
     )
 
 
-def test_a_file_that_upskill_wrote_without_tests_holds_none() -> None:
-    assert read({"metadata": {"version": "1.0"}, "tests": []}) == ()
-
-
 def test_everything_a_case_can_say_is_read() -> None:
     text = json.dumps(
         {

@@ -5,7 +5,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.formats.problems import BadFile
@@ -64,6 +64,8 @@ def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_place() -> None:
     [
         (3, "must be an object, got 3"),
         ({}, "must hold either 'cases' or 'tests'"),
+        ({"tests": []}, "tests: must not be empty"),
+        ({"evals": [case()]}, "evals: unknown key (did you mean 'cases'?)"),
         ({"cases": [case()], "tests": [case(id="b")]}, "must hold either 'cases' or 'tests'"),
         ({"cases": []}, "cases: must not be empty"),
         ([], "must not be empty"),
@@ -95,6 +97,15 @@ def test_a_document_that_is_no_case_file_is_refused(document: Any, problem: str)
         (case(tags=[1]), "[0].tags[0]: must be a string, got 1"),
         (case(context={"files": {"a": 1}}), "[0].context.files.a: must be a string, got 1"),
         (case(context={"file": {}}), "[0].context.file: unknown key (did you mean 'files'?)"),
+        (case(prompt="a"), "[0].prompt: unknown key (did you mean 'input'?)"),
+        (case(assertions=["a"]), "[0].assertions: unknown key (did you mean 'expected'?)"),
+        (case(name="a"), "[0].name: unknown key (did you mean 'id'?)"),
+        (case(files={"a": "b"}), "[0].files: unknown key (did you mean 'context'?)"),
+        (case(expected={"must_contain": "a"}),
+         "[0].expected.must_contain: unknown key (did you mean 'contains'?)"),
+        (case(expected={"schema": {}}),
+         "[0].expected.schema: unknown key (did you mean 'json_schema'?)"),
+        (case(threshold=0.5), "[0].threshold: unknown key (did you mean 'min_pass_rate'?)"),
     ],
 )  # fmt: skip
 def test_a_mistake_in_a_case_is_one_line(entry: Any, problem: str) -> None:
@@ -208,6 +219,7 @@ DOCUMENTS = st.recursive(
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(DOCUMENTS, max_size=2) | st.dictionaries(KEYS, DOCUMENTS, max_size=3) | LEAVES)
+@example({"tests": []})
 def test_any_document_is_read_or_refused_line_by_line(document: Any) -> None:
     try:
         cases, _ = read_cases(json.dumps(document), read_schema=no_schema)

@@ -71,7 +71,6 @@ def test_every_example_skill_validates() -> None:
     [
         [CASE],
         {"$schema": "skill_meta.schema.json", "cases": [CASE]},
-        {"metadata": {"version": "1.0"}, "tests": []},
         {"tests": [case(context=None, output_file=None, validator=None, validator_config=None)]},
         {"gate": {"min_lift": 0.2, "min_pass_rate": 1}, "defaults": {"min_pass_rate": 0},
          "cases": [case(id="v1.2 é", tags="slow", models=["haiku"], min_pass_rate=0.5)]},
@@ -96,6 +95,8 @@ def test_what_the_reader_accepts_validates(document: Any) -> None:
         [],
         [3],
         {"cases": []},
+        {"tests": []},
+        {"metadata": {"version": "1.0"}, "tests": []},
         {"cases": [CASE], "tests": []},
         {"cases": [CASE], "gates": {}},
         {"cases": [CASE], "gate": {"min_lift": 2}},

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.load import SkillError, load_skill
+from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.statements import needs_agent
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
@@ -145,14 +145,14 @@ def test_a_mark_that_means_nothing_is_refused_at_its_place(
     file = write(KIND, TESTS, statements=marks)
 
     with pytest.raises(SkillError, match=r":1:\d+: (cases|evals)\[0\]\.statements"):
-        load_skill(file)
+        load_skills(file)
 
 
 def eval_case(write_skill: WriteSkill, *statements: str) -> Any:
     folder = write_skill()
     case = {"prompt": QUESTION, "expectations": list(statements)}
     (folder / "evals.json").write_text(json.dumps([case]), "utf-8")
-    return load_skill(folder / "evals.json").cases[0]
+    return load_skills(folder / "evals.json")[0].cases[0]
 
 
 @pytest.mark.parametrize(

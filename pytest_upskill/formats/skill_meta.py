@@ -40,6 +40,32 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
     "tests": entries.CaseEntry,
 }
 """What an object is, by the key that holds it."""
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    synonym: tuple(keys.split())
+    for keys, synonyms in (
+        ("input", "prompt question query task instruction message user_input user_message"),
+        ("expected", "assert assertions checks expect expectations expected_output"),
+        ("id", "name slug title case_id"),
+        ("tags", "labels keywords markers"),
+        ("cases", "evals evaluations scenarios test_cases"),
+        ("min_pass_rate", "pass_rate threshold pass_threshold"),
+        ("min_lift", "lift"),
+        ("contains", "contain contains_all includes must_contain must_include has"),
+        ("not_contains", "excludes must_not_contain must_not_include does_not_contain"),
+        ("contains_any", "any any_of one_of includes_any"),
+        ("regex", "pattern patterns match matches regexp required_regex"),
+        ("not_regex", "not_matches not_match forbidden_regex"),
+        ("json_schema", "schema jsonschema"),
+        ("compile", "build builds compiles"),
+        ("run", "test code_test exec execute"),
+        ("judge", "rubric criteria statement statements llm llm_rubric"),
+        ("language", "lang"),
+        ("code", "script source tests"),
+        ("files context", "file fixtures attachments"),
+    )
+    for synonym in synonyms.split()
+}
+"""What other formats call our keys, and those keys, the likeliest first."""
 
 
 def read_cases(
@@ -206,6 +232,8 @@ def _existing(document: Document, loc: JsonPath) -> JsonPath:
 def _meant(path: JsonPath) -> str:
     """Write the key that the unknown one at the end of ``path`` was probably meant to be."""
     *parents, word = (step for step in path if isinstance(step, str))
-    fields = _OBJECTS[parents[-1] if parents else ""].model_fields
+    listed = "cases" if isinstance(path[0], int) else ""
+    fields = _OBJECTS[parents[-1] if parents else listed].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
-    return suggestion(str(word), known)
+    meant = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
+    return suggestion(next((key for key in meant if key in known), str(word)), known)

@@ -222,8 +222,8 @@ class CaseFile(Entry):
     """What holds for every case that does not say otherwise."""
     cases: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
     """The test cases."""
-    tests: list[CaseEntry] = Field(default_factory=list)
-    """The test cases, as upskill calls them; it writes the key where it made none, too."""
+    tests: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
+    """The test cases, as upskill calls them."""
 
     @model_validator(mode="after")
     def _check_cases(self) -> CaseFile:
