@@ -139,7 +139,10 @@ def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterat
         # The folder of a case file may be called like a baseline file.
         baseline = None if file.is_dir() else read_baseline(file, place)
         if baseline is not None:
-            gone = project is not None and not (project / baseline.case_file).exists()
+            gone = (
+                project is not None
+                and not (project / baseline.case_file.partition("::")[0]).exists()
+            )
             yield Stored(file=file, baseline=baseline, moved=gone)
 
 

@@ -62,6 +62,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("language", "lang"),
         ("code", "script source tests"),
         ("files context", "file fixtures attachments"),
+        ("context", "files"),
     )
     for synonym in synonyms.split()
 }
