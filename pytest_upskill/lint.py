@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from pytest_upskill.checks import (
     Regex,
     Run,
 )
+from pytest_upskill.checks.python_tests import find_tests
 from pytest_upskill.skill import Case, Skill
 
 MAX_LINES = 500
@@ -90,8 +90,8 @@ def _check(check: AnyCheck, question: str) -> Iterator[str]:
             yield f"{_named(check)} can hardly ever hold: it forbids blanks"
         case NotRegex() if not _holds(check.check, ""):
             yield f"{_named(check)} can never hold: it is found even in an empty answer"
-        case Run() if check.language == "python" and not _asserts(check.code):
-            yield "run can never fail: its code has no assert, and calls nothing"
+        case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
+            yield f"run can never be decided: {problem}"
 
 
 def _contradictions(case: Case) -> Iterator[str]:
@@ -111,15 +111,11 @@ def _holds(check: Callable[[str], object], text: str) -> bool:
         return False
 
 
-def _asserts(code: str) -> bool:
-    """Tell whether test code does anything that could fail it."""
-    statements = [
-        node
-        for node in ast.parse(code).body
-        if not isinstance(node, ast.FunctionDef) or node.name.startswith("test_")
-    ]
-    telling = (ast.Assert, ast.Raise, ast.Call)
-    return any(isinstance(node, telling) for each in statements for node in ast.walk(each))
+def _wrong_tests(code: str) -> str | None:
+    try:
+        return find_tests(code).problem
+    except (SyntaxError, ValueError) as error:
+        return f"it is not Python: {error}"
 
 
 def _named(check: Contains | ContainsAny | Regex | NotContains | NotRegex) -> str:

@@ -108,20 +108,25 @@ def test_instructions_are_looked_for_in_the_sass(
     program = tmp_path / "bin" / "nvdisasm"
     program.parent.mkdir()
     program.write_text(
-        '#!/bin/sh\n[ "$1" = -c ] && [ -s "$2" ] && echo "  BAR.SYNC.DEFER_BLOCKING ;"\n'
+        '#!/bin/sh\n[ "$1" = -c ] && [ -s "$2" ] && cat <<"END"\n'
+        "HFMA2:\n"
+        ".text.HFMA2:\n"
+        "        /*00e0*/              @!P0 BAR.SYNC.DEFER_BLOCKING 0x0 ;\n"
+        "        /*00f0*/                   CALL.REL.NOINC `(HGMMA) ;  /* IMMA */\nEND\n"
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(program.parent), prepend=":")
 
-    _, found, missed = build(
+    _, found, *missed = build(
         Compilers(),
         SHARED,
         Instruction(name="sass_contains", text="BAR.SYNC"),
-        Instruction(name="sass_contains", text="HGMMA"),
+        *(Instruction(name="sass_contains", text=name) for name in ("HGMMA", "HFMA2", "IMMA")),
     )
 
     assert found.passed
-    assert missed.message == "sass_contains 'HGMMA': not in the SASS"
+    assert not any(result.passed for result in missed)
+    assert missed[0].message == "sass_contains 'HGMMA': not in the SASS"
 
 
 def test_without_a_disassembler_the_check_cannot_be_decided(

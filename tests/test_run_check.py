@@ -68,9 +68,26 @@ def python(code: str) -> str:
         FILES,
         ASYNCIO,
         PROCESSES,
+        "if __name__ == '__main__':\n    assert add(1, 2) == 3",
+        ("class TestAdd:\n"
+        "    def setup_method(self):\n        self.two = 2\n"
+        "    def test_add(self):\n        assert add(1, self.two) == 3"),
+        ("import unittest\n"
+        "class Adding(unittest.TestCase):\n"
+        "    def setUp(self):\n        self.two = 2\n"
+        "    def test_add(self):\n        self.assertEqual(add(1, self.two), 3)\n"
+        "if __name__ == '__main__':\n    unittest.main()"),
+        ("import asyncio\n"
+            "async def test_add():\n    await asyncio.sleep(0)\n    assert add(1, 2) == 3"),
+        ("import pytest\n"
+        "@pytest.fixture\ndef test_one(tmp_path):\n    return len([tmp_path])\n"
+        "@pytest.mark.parametrize('b', [2, 3])\n"
+        "def test_add(test_one, b):\n    assert add(test_one, b) == 1 + b\n"
+        "def test_mixed():\n    with pytest.raises(TypeError):\n        add(1, '2')"),
     ],
-    ids=["names", "import", "functions", "library", "files", "asyncio", "processes"],
-)
+    ids=["names", "import", "functions", "library", "files", "asyncio", "processes", "main",
+         "class", "unittest", "async", "pytest"],
+)  # fmt: skip
 def test_an_answer_that_works_passes(level: Level, code: str) -> None:
     result = run(python(ADD), code, level)
 
@@ -88,8 +105,8 @@ def test_an_answer_that_works_passes(level: Level, code: str) -> None:
         (ADD, "add(1)", "TypeError: add() missing 1 required positional argument: 'b' ("),
         (ADD, "minus(1, 2)", "NameError: name 'minus' is not defined ("),
         ("def add(a, b:", "add(1, 2)", "SyntaxError: "),
-        ("raise ValueError('no')", "pass", "ValueError: no ("),
-        ("import numpy", "pass", "ModuleNotFoundError: No module named 'numpy' ("),
+        ("raise ValueError('no')", "assert True", "ValueError: no ("),
+        ("import numpy", "assert True", "ModuleNotFoundError: No module named 'numpy' ("),
     ],
 )
 def test_an_answer_that_does_not_says_why(answer: str, code: str, message: str) -> None:
@@ -97,6 +114,71 @@ def test_an_answer_that_does_not_says_why(answer: str, code: str, message: str) 
 
     assert not result.passed
     assert result.message.startswith(f"run python: {message}")
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "class TestAdd:\n    def test_add(self):\n        assert add(1, 2) == 4",
+        (
+            "class Adding(unittest.TestCase):\n    def test_add(self):\n"
+            "        self.assertEqual(add(1, 2), 4)"
+        ),
+        (
+            "class Adding(unittest.TestCase):\n    def test_add(self):\n"
+            "        with self.subTest():\n            self.assertEqual(add(1, 2), 4)"
+        ),
+        (
+            "class Adding(unittest.IsolatedAsyncioTestCase):\n    async def test_add(self):\n"
+            "        self.assertEqual(add(1, 2), 4)"
+        ),
+        "async def test_add():\n    assert add(1, 2) == 4",
+        "@pytest.mark.parametrize('c', [3, 4])\ndef test_add(c):\n    assert add(1, 2) == c",
+        "@pytest.fixture\ndef four():\n    assert add(1, 2) == 4\ndef test_add(four):\n    pass",
+        "def tearDownModule():\n    assert add(1, 2) == 4\ndef test_add():\n    pass",
+    ],
+    ids=[
+        "class",
+        "unittest",
+        "subtest",
+        "async unittest",
+        "async",
+        "pytest",
+        "fixture",
+        "teardown",
+    ],
+)
+def test_every_kind_of_test_can_fail(code: str) -> None:
+    result = run(python(ADD), f"import pytest, unittest\n{code}")
+
+    assert not result.passed
+    assert "AssertionError: " in result.message
+
+
+@pytest.mark.parametrize(
+    ("code", "reason"),
+    [
+        ("def test_add():\n    yield add(1, 2) == 4", "test_add is a generator, which pytest"),
+        ("class TestAdd:\n    def __init__(self): pass\n    def test_add(self): pass", "__init__"),
+        ("def check():\n    assert add(1, 2) == 4", "no test function and no statement that"),
+        ("x = 1", "no test function and no statement that could fail"),
+        ("assert add(1,", "the test code is not Python: "),
+        ("import pytest\n@pytest.mark.skip\ndef test_add():\n    pass", "nothing ran"),
+        ("import pytest\npytest.importorskip('nowhere')\ndef test_add():\n    pass", "nothing ran"),
+        ("import pytest\ndef test_add():\n    pytest.skip('later')", "nothing ran"),
+        (("import unittest\n@unittest.skip('later')\nclass T(unittest.TestCase):\n"
+         "    def test_add(self): pass"), "nothing ran"),
+    ],
+)  # fmt: skip
+def test_code_in_which_no_test_runs_decides_nothing(code: str, reason: str) -> None:
+    with pytest.raises(CannotCompile, match=reason):
+        run(python(ADD), code)
+
+
+def test_the_answers_own_tests_are_not_the_cases() -> None:
+    answer = f"{ADD}\ndef test_own():\n    assert False\nclass TestOwn:\n    test_x = test_own"
+
+    assert run(python(answer), "def test_add():\n    assert add(1, 2) == 3").passed
 
 
 def test_a_traceback_is_told_in_lines_of_answer_and_test() -> None:
@@ -130,7 +212,9 @@ def test_a_main_block_of_the_answer_is_not_run() -> None:
 
 
 def test_an_answer_without_code_fails() -> None:
-    assert run("Sorry.", "pass").message == "run python: no python block (no code block at all)"
+    assert (
+        run("Sorry.", "assert True").message == "run python: no python block (no code block at all)"
+    )
 
 
 @every_level
@@ -220,7 +304,7 @@ def test_a_bomb_fails_in_bounded_time(
     monkeypatch.setattr("pytest_upskill.compile.python_runner.LIMITS", limits)
     start = time.monotonic()
 
-    result = run(python(bomb), "pass", level)
+    result = run(python(bomb), "assert True", level)
 
     assert not result.passed
     assert time.monotonic() - start < 15
@@ -239,7 +323,7 @@ def test_nothing_outlives_a_run_that_starts_its_own_session(level: Level) -> Non
         "    os._exit(1)\n"
     )
 
-    run(python(escape), "pass", level)
+    run(python(escape), "assert True", level)
 
     assert is_gone(marker)
 
@@ -247,7 +331,7 @@ def test_nothing_outlives_a_run_that_starts_its_own_session(level: Level) -> Non
 def test_where_nothing_confines_an_answer_it_is_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
     works = Sandbox._works
     monkeypatch.setattr(Sandbox, "_works", lambda self: self.level == "limits" and works(self))
-    check = Run(language="python", code="pass")
+    check = Run(language="python", code="assert True")
 
     missing = Compilers("auto").missing(check)
 

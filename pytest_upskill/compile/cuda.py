@@ -6,25 +6,56 @@ import os
 import re
 import shutil
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from pathlib import Path, PurePosixPath
 
-from pytest_upskill.checks import AtMost, CheckResult, Compile, Instruction
-from pytest_upskill.compile.command import Command, Probes
-from pytest_upskill.compile.device import Function, hold, is_chatter, look_for, read_functions
+from pytest_upskill.checks import AtMost, CheckResult, Compile
+from pytest_upskill.compile import cubin
+from pytest_upskill.compile.command import LIMITS, Command, Probes
+from pytest_upskill.compile.device import Function, hold, look_for, read_functions
 from pytest_upskill.compile.gnu import find_host_compiler
+from pytest_upskill.compile.ptx import ptx_instructions
 from pytest_upskill.compile.remembered import stamps
 from pytest_upskill.compile.sass import Disassembler
-from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of, wheel_programs
+from pytest_upskill.compile.toolchain import (
+    Built,
+    CannotCompile,
+    Sources,
+    ask,
+    homes_of,
+    wheel_programs,
+)
 from pytest_upskill.sandbox import Sandbox
+from pytest_upskill.workspace import workspace
 
 DEFAULT_ARCH = "sm_90"
 SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")
 _VERSION = re.compile(r"release (\d+\.\d+)")
 _TOP = re.compile(r"^#\$ TOP=(.+)$", re.MULTILINE)
 _CUBIN = "../tmp/built.cubin"
-_ELF = b"\x7fELF"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _DeviceCode:
+    """What nvcc made of the files of an answer."""
+
+    ptx: tuple[str, ...]
+    cubins: tuple[bytes, ...]
+    kernels: AbstractSet[str]
+    """Names of the kernels that have machine code: nothing else proves that there is one."""
+
+    @classmethod
+    def of(cls, files: Sequence[bytes]) -> _DeviceCode:
+        cubins = tuple(file for file in files if file.startswith(cubin.MAGIC))
+        texts = (file for file in files if not file.startswith(cubin.MAGIC))
+        return cls(
+            ptx=tuple(text.decode("utf-8", "replace") for text in texts),
+            cubins=cubins,
+            kernels=frozenset(chain.from_iterable(map(cubin.kernels, cubins))),
+        )
 
 
 class Cuda:
@@ -55,24 +86,22 @@ class Cuda:
                 message=f"file {shadowed!r} would stand in for the toolkit's own header",
             )
         built = command.build(sources, sandbox, self._probes)
-        functions = read_functions(built.diagnostics)
-        said = tuple(line for line in built.diagnostics if not is_chatter(line))
-        kernels = sum(function.is_kernel for function in functions)
+        said = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
+        code = _DeviceCode.of(built.kept)
+        built = replace(built, diagnostics=said, kept=())
         if not built.passed:
-            return replace(built, diagnostics=said)
-        if not kernels:
+            return built
+        if not code.kernels:
             message = (
                 "no kernel was compiled: none is marked __global__, "
                 "or only templates that nothing instantiates"
             )
-            return replace(built, passed=False, message=message, diagnostics=said, kept=())
-        count = f"{kernels} kernel{'s' if kernels > 1 else ''}"
+            return replace(built, passed=False, message=message)
+        count = f"{len(code.kernels)} kernel{'s' if len(code.kernels) > 1 else ''}"
         return replace(
             built,
             message=f"{built.message}, {count}",
-            diagnostics=said,
-            kept=(),
-            required=tuple(self._require(check, functions, built.kept, sandbox)),
+            required=tuple(self._require(check, code, sandbox)),
         )
 
     def identity(self, check: Compile) -> str:
@@ -83,34 +112,61 @@ class Cuda:
         return repr((command, stamps([command.program, self._host, *parts])))
 
     def _require(
-        self, check: Compile, functions: Sequence[Function], kept: Sequence[bytes], sandbox: Sandbox
+        self, check: Compile, code: _DeviceCode, sandbox: Sandbox
     ) -> Iterator[CheckResult]:
-        """Look at the device code."""
-        texts = [file.decode("utf-8", "replace") for file in kept if not file.startswith(_ELF)]
-        listings = {"ptx_contains": "\n".join(texts)}
+        """Check what the case requires of the device code."""
+        functions: list[Function] = []
+        instructions: dict[str, list[str]] = {}
+        if any(isinstance(each, AtMost) for each in check.requires):
+            functions = self._functions(check, code, sandbox)
+        if _wants(check, "ptx_contains"):
+            ptx = map(ptx_instructions, code.ptx)
+            instructions["ptx_contains"] = [*chain.from_iterable(ptx)]
         if _wants(check, "sass_contains"):
-            cubins = [file for file in kept if file.startswith(_ELF)]
-            listing = "\n".join(self._disassembler.listing(cubin, sandbox) for cubin in cubins)
-            listings["sass_contains"] = listing
+            sass = (self._disassembler.instructions(each, sandbox) for each in code.cubins)
+            instructions["sass_contains"] = [*chain.from_iterable(sass)]
         for requirement in check.requires:
             if isinstance(requirement, AtMost):
                 yield hold(requirement, functions)
             else:
-                yield look_for(requirement, listings[requirement.name])
+                yield look_for(requirement, instructions[requirement.name])
+
+    def _functions(self, check: Compile, code: _DeviceCode, sandbox: Sandbox) -> list[Function]:
+        """Read the figures from a second run of ptxas, to which the front end prints nothing."""
+        printed = "\n".join(self._figures(check, ptx, sandbox) for ptx in code.ptx)
+        functions = read_functions(printed)
+        if unknown := code.kernels - {function.name for function in functions}:
+            raise CannotCompile(f"ptxas reports no figures for kernel {min(unknown)}")
+        return functions
+
+    def _figures(self, check: Compile, ptx: str, sandbox: Sandbox) -> str:
+        command = self._command(check)
+        with workspace() as home:
+            file = home.write("src/kernels.ptx", ptx)
+            outcome = sandbox.run(
+                [
+                    *(str(command.program), *self._target(check), "-cubin", "-o", _CUBIN),
+                    *("-Xptxas", "-v", "-lineinfo", *check.flags, file),
+                ],
+                home,
+                readable=command.homes,
+                path=(command.program.parent, *command.path),
+                limits=LIMITS,
+            )
+        if not outcome.succeeded:
+            raise CannotCompile(f"ptxas reports no figures: {outcome.output or outcome.ended}")
+        return outcome.output
 
     def _command(self, check: Compile) -> Command:
         assert self._nvcc is not None
         assert self._host is not None
-        arch = check.arch or DEFAULT_ARCH
-        looks_inside = any(isinstance(each, Instruction) for each in check.requires)
         return Command(
-            label=f"nvcc {self._version} for {arch}",
+            label=f"nvcc {self._version} for {check.arch or DEFAULT_ARCH}",
             program=self._nvcc,
             options=(
-                # Not -arch: with the letter of sm_90a it also builds PTX that cannot hold its code.
-                *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
+                *self._target(check),
                 *(("-c", "-o", "../tmp/object") if check.host else ("-cubin", "-o", _CUBIN)),
-                *("-x", "cu", "-ccbin", str(self._host), "-Xptxas", "-v"),
+                *("-x", "cu"),
                 # The PTX and its line table tell which line of the answer an error in it is from.
                 *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
                 *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
@@ -123,9 +179,17 @@ class Cuda:
             smallest="__global__ void smallest() {}\n",
             homes=(self._toolkit, *homes_of([self._host])),
             headers=r"cuda.*|cooperative_groups.*|mma\.h",
-            keep=(".ptx", ".cubin") if looks_inside else (),
             listing=("-Xcompiler", "-H"),
+            keep=(".ptx", ".cubin"),
             path=(self._host.parent,),
+        )
+
+    def _target(self, check: Compile) -> tuple[str, ...]:
+        arch = check.arch or DEFAULT_ARCH
+        # Not -arch: with the letter of sm_90a it also builds PTX that cannot hold its code.
+        return (
+            *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
+            *("-ccbin", str(self._host)),
         )
 
     @cached_property

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_upskill.checks import AtMost, CheckResult, Instruction
 
-_ENTRY = re.compile(r"ptxas info\s*: Compiling entry function '([^']+)' for '\w+'")
-_FUNCTION = re.compile(r"ptxas info\s*: Function properties for (\S+)")
-_SPILLS = re.compile(r"\s+\d+ bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")
-_USED = re.compile(r"ptxas info\s*: Used (\d+) registers(?:.*?(\d+) bytes smem)?")
-_CHATTER = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
+# Found anywhere in a line, so that nothing printed before a figure can hide it.
+_FIGURES = re.compile(
+    r"Compiling entry function '(?P<kernel>[^'\n]+)'"
+    r"|Function properties for (?P<function>\S+)"
+    r"|(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+    r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"
+)
+# Operands that only the language itself can name: special registers of PTX and of SASS.
+_SPECIAL = re.compile(r"%[\w.]+|SR_[\w.]+")
+_SYMBOL = re.compile(r"\(.*\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +26,6 @@ class Function:
 
     name: str
     """As the linker knows it."""
-    is_kernel: bool = False
     registers: int = 0
     spill_bytes: int = 0
     """Stores and loads together."""
@@ -39,29 +43,26 @@ class Function:
         return name
 
 
-def read_functions(lines: Sequence[str]) -> list[Function]:
-    """Read what ``ptxas -v`` printed."""
+def read_functions(output: str) -> list[Function]:
+    """Read what ``ptxas -v`` printed.
+
+    A message of ptxas may quote a string of the PTX, and so print lines that look like figures.
+    As the highest of each figure counts, such lines can only make it worse.
+    """
     found: dict[str, Function] = {}
-    kernel = name = ""
-    for line in lines:
-        if match := _ENTRY.fullmatch(line):
-            kernel = name = match[1]
-            found[name] = Function(name=name, is_kernel=True)
-        elif match := _FUNCTION.fullmatch(line):
-            name = match[1]
-            found.setdefault(name, Function(name=name))
-        elif name and (match := _SPILLS.fullmatch(line)):
-            spilled = int(match[1]) + int(match[2])
-            found[name] = replace(found[name], spill_bytes=spilled)
-        elif kernel and (match := _USED.match(line)):
-            registers, shared = int(match[1]), int(match[2] or 0)
-            found[kernel] = replace(found[kernel], registers=registers, shared_bytes=shared)
+    name = kernel = ""
+    for match in _FIGURES.finditer(output):
+        name = match["kernel"] or match["function"] or name
+        kernel = match["kernel"] or kernel
+        target = kernel if match["registers"] else name
+        old = found.get(target, Function(name=target))
+        found[target] = replace(
+            old,
+            registers=max(old.registers, int(match["registers"] or 0)),
+            spill_bytes=max(old.spill_bytes, int(match["stores"] or 0) + int(match["loads"] or 0)),
+            shared_bytes=max(old.shared_bytes, int(match["shared"] or 0)),
+        )
     return list(found.values())
-
-
-def is_chatter(line: str) -> bool:
-    """Tell whether a line is only about figures."""
-    return _CHATTER.match(line) is not None
 
 
 def hold(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
@@ -74,17 +75,29 @@ def hold(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
     return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
 
 
-def look_for(wanted: Instruction, listing: str) -> CheckResult:
-    """Look for an instruction in PTX or SASS."""
+def look_for(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
+    """Search instructions of PTX or SASS, each an opcode and its operands."""
     kind = wanted.name.partition("_")[0].upper()
-    found = wanted.text in listing
+    text = " ".join(wanted.text.split())
+    listing = list(dict.fromkeys(instructions))
+    found = any(_holds(text, instruction) for instruction in listing)
     message = f"{wanted.name} {wanted.text!r}: {'in' if found else 'not in'} the {kind}"
-    if not found and (near := list(_near(wanted.text, listing))):
+    if not found and (near := list(_near(text, listing))):
         message += f" (it has {', '.join(near[:3])})"
     return CheckResult(name=wanted.name, passed=found, message=message)
 
 
-def _near(text: str, listing: str) -> Iterator[str]:
+def _holds(text: str, instruction: str) -> bool:
+    """Check an opcode, or a special register among the operands; other operands are mere names."""
+    opcode, _, operands = instruction.partition(" ")
+    if text in opcode or 0 <= instruction.find(text) < len(opcode):
+        return True
+    registers = _SPECIAL.findall(_SYMBOL.sub("", operands))
+    return any(register == text or register.startswith(f"{text}.") for register in registers)
+
+
+def _near(text: str, instructions: Iterable[str]) -> Iterator[str]:
     """Find instructions of the same family, as ``wgmma.fence`` for ``wgmma.mma_async``."""
-    family = re.escape(re.split(r"[.\s]", text, maxsplit=1)[0])
-    yield from dict.fromkeys(re.findall(rf"(?<![\w.]){family}\.[\w.:]{{1,60}}", listing))
+    family = re.split(r"[.\s]", text, maxsplit=1)[0]
+    opcodes = (instruction.partition(" ")[0] for instruction in instructions)
+    yield from dict.fromkeys(opcode for opcode in opcodes if opcode.startswith(f"{family}."))

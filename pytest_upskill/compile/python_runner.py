@@ -2,70 +2,29 @@
 
 from __future__ import annotations
 
+import json
 import platform
-import secrets
+import re
 import sys
+from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 
+from pytest_upskill.checks.python_tests import PythonTests, find_tests
 from pytest_upskill.compile.running import LIMITS, Ran
-from pytest_upskill.compile.toolchain import Built, Sources, write_sources
-from pytest_upskill.sandbox import Sandbox
-from pytest_upskill.workspace import workspace
+from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
+from pytest_upskill.sandbox import Outcome, Sandbox
+from pytest_upskill.workspace import Workspace, workspace
 
 _PROGRAM = f"Python {platform.python_version()}"
 
-# Runs in the sandbox. An exit code proves nothing, as the answer can exit too: only who gets past
-# the end of the test code prints the token.
-_RUN = """
-import importlib.util, linecache, os, sys, traceback
-token, test, *files = sys.argv[1:]
-del sys.argv[1:], sys.orig_argv[1:]
-sys.path.insert(0, "../src")
-names = {"__name__": "__main__", "__file__": test}
-
-def load(file):
-    name = file.removeprefix("../src/").removesuffix(".py").replace("/", ".")
-    module = sys.modules.get(name)
-    if os.path.abspath(file) != getattr(module, "__file__", None):
-        spec = importlib.util.spec_from_file_location(name, os.path.abspath(file))
-        module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        sys.modules.setdefault("answer", module)
-        spec.loader.exec_module(module)
-    names.update({k: v for k, v in vars(module).items() if not k.startswith("__")})
-
-def call_tests():
-    with open(test, encoding="utf-8") as source:
-        code = compile(source.read(), test, "exec")
-    before = dict(names)
-    exec(code, names)
-    for name, value in list(names.items()):
-        if name.startswith("test_") and value is not before.get(name):
-            value()
-
-def report(error):
-    told = traceback.TracebackException.from_exception(error)
-    told.stack = traceback.StackSummary.from_list(
-        [frame for frame in told.stack if not frame.filename.startswith("<")]
-    )
-    *lines, last = told.format()
-    if last.strip() == "AssertionError":
-        frame = told.stack[-1]
-        last = f"AssertionError: {linecache.getline(frame.filename, frame.lineno).strip()}"
-    sys.exit("".join(lines) + last.rstrip())
-
-try:
-    for file in files:
-        load(file)
-    call_tests()
-except SystemExit as error:
-    sys.exit(f"exits with {error.code!r} before the end of the test code")
-except BaseException as error:
-    report(error)
-sys.stdout.flush()
-os.write(1, token.encode())
-os._exit(0)
-"""
+_MAY_HOLD_TESTS = re.compile(r"pytest|TestCase|\bdef test|\bclass \w*Test|\bTest\w*\s*=")
+_SUPERVISOR = Path(__file__).with_name("run_supervisor.py")
+_TESTS = Path(__file__).with_name("run_tests.py")
+# All that pytest imports; some of it only on some versions of Python.
+_PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments")
+_PYTEST_BEFORE_3_11 = ("exceptiongroup", "tomli", "typing_extensions")
 
 
 class PythonRunner:
@@ -81,22 +40,79 @@ class PythonRunner:
 
     def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
         """See `Runner.run`."""
-        token = secrets.token_hex(16)
+        tests = _find_tests(code)
         with workspace() as home:
             try:
                 files = write_sources(home, sources, ".py")
             except OSError as error:
                 message = f"the answer's file names clash: {error.strerror}"
                 return Built(passed=False, compiler=_PROGRAM, message=message)
-            test = home.write("check/test.py", code)
-            # Not the virtual environment's link, which may lie where nothing can be read.
-            python = str(Path(sys.executable).resolve())
+            plan = {"code": code, "names": tests.names, "is_script": tests.is_script}
+            arguments = (
+                _SUPERVISOR.read_text("utf-8"),
+                home.write("tmp/plan.json", json.dumps(plan)),
+                _TESTS.read_text("utf-8"),
+                _preloaded(code, tests),
+                *files,
+            )
+            home.write("check/test.py", "")
+            home.write("check/pytest.ini", "[pytest]\n")
             outcome = sandbox.run(
-                [python, "-I", "-S", "-B", "-u", "-c", _RUN, token, test, *files],
+                # Not the virtual environment's link, which may lie where nothing can be read.
+                [str(Path(sys.executable).resolve()), "-I", "-S", "-B", "-u", "-c", *arguments],
                 home,
-                readable=(Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()),
+                readable=(
+                    Path(sys.base_prefix).resolve(),
+                    Path(sys.base_exec_prefix).resolve(),
+                    *_link_pytest(home),
+                ),
                 limits=LIMITS,
             )
-        reached_end = token in outcome.output
-        outcome = replace(outcome, output=outcome.output.replace(token, ""))
-        return Ran(outcome=outcome, reached_end=reached_end).described(_PROGRAM)
+        return _read(outcome)
+
+
+def _find_tests(code: str) -> PythonTests:
+    """Find what will run.
+
+    Raises:
+        CannotCompile: Nothing, or not all of it.
+    """
+    try:
+        tests = find_tests(code)
+    except (SyntaxError, ValueError) as error:
+        raise CannotCompile(f"run python: the test code is not Python: {error}") from None
+    if tests.problem:
+        raise CannotCompile(f"run python: the test code is wrong: {tests.problem}")
+    return tests
+
+
+def _preloaded(code: str, tests: PythonTests) -> str:
+    """Name what the tests rely on, so that it is imported before the answer can replace it."""
+    modules = {"math", "operator"}
+    if tests.names or _MAY_HOLD_TESTS.search(code):
+        modules.add("pytest")
+    if "unittest" in code:
+        modules.add("unittest")
+    return ",".join(sorted(modules))
+
+
+def _link_pytest(home: Workspace) -> Iterator[Path]:
+    """Link pytest and what it needs into ``lib``, and nothing else of this environment."""
+    (home.root / "lib").mkdir()
+    for name in (*_PYTEST, *_PYTEST_BEFORE_3_11):
+        if (spec := find_spec(name)) and spec.origin:
+            file = Path(spec.origin)
+            found = file.parent if file.name == "__init__.py" else file
+            (home.root / "lib" / found.name).symlink_to(found)
+            yield found
+
+
+def _read(outcome: Outcome) -> Built:
+    """Tell what the supervisor says from what it passes on."""
+    lines = outcome.output.split("\n")
+    verdicts = [line.removeprefix("= ") for line in lines if line.startswith("= ")]
+    printed = "\n".join(line.removeprefix("| ") for line in lines if not line.startswith("= "))
+    if outcome.succeeded and verdicts == ["nothing ran"]:
+        raise CannotCompile("run python: the test code is wrong: nothing ran")
+    outcome = replace(outcome, output=printed)
+    return Ran(outcome=outcome, reached_end=verdicts == ["passed"]).described(_PROGRAM)

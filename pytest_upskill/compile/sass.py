@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import shutil
+from collections.abc import Iterator
 from functools import cached_property
 from pathlib import Path
 
@@ -11,6 +13,10 @@ from pytest_upskill.sandbox import Limits, Sandbox
 from pytest_upskill.workspace import workspace
 
 _LIMITS = Limits(output_bytes=32 << 20)
+# Only instructions have an offset before them; names stand in labels, directives and operands.
+_INSTRUCTION = re.compile(
+    r"^[ \t]+/\*[0-9a-f]{4,}\*/[ \t]+(?:\{[ \t]*)?(?:@!?\w+[ \t]+)?([A-Z][^\n;]*)", re.MULTILINE
+)
 
 
 class Disassembler:
@@ -22,8 +28,11 @@ class Disassembler:
             return None
         return "sass_contains needs nvdisasm: pip install nvidia-cuda-nvdisasm"
 
-    def listing(self, cubin: bytes, sandbox: Sandbox) -> str:
+    def instructions(self, cubin: bytes, sandbox: Sandbox) -> Iterator[str]:
         """Disassemble device code.
+
+        Yields:
+            The opcode of each instruction, and after a blank its operands.
 
         Raises:
             CannotCompile: It cannot be read.
@@ -41,7 +50,8 @@ class Disassembler:
         if not outcome.succeeded:
             first = outcome.output.partition("\n")[0]
             raise CannotCompile(f"nvdisasm cannot read the build: {first or outcome.ended}")
-        return outcome.output
+        for instruction in _INSTRUCTION.findall(outcome.output):
+            yield " ".join(instruction.split())
 
     @cached_property
     def _program(self) -> Path | None:

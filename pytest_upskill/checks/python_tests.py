@@ -1,0 +1,114 @@
+"""What Python test code will run, read from its source."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+_FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PythonTests:
+    """The tests of a piece of test code, as pytest finds them by default."""
+
+    names: tuple[str, ...]
+    """Those that certainly exist: ``test_sum``, ``TestSum.test_zero``."""
+    is_script: bool
+    """Whether code outside functions and classes asserts, raises or calls something."""
+    never_run: tuple[str, ...]
+    """One line for each test that pytest would not run, with the reason."""
+
+    @property
+    def problem(self) -> str | None:
+        """Why the code decides nothing, in one line; None if that is not evident."""
+        if self.never_run:
+            return self.never_run[0]
+        if not self.names and not self.is_script:
+            return "nothing runs: it has no test function and no statement that could fail"
+        return None
+
+
+def find_tests(code: str) -> PythonTests:
+    """Find the tests in test code.
+
+    Raises:
+        SyntaxError: It is not Python.
+        ValueError: It holds a null byte.
+    """
+    body = ast.parse(code).body
+    deleted = {
+        target.id
+        for node in body
+        if isinstance(node, ast.Delete)
+        for target in node.targets
+        if isinstance(target, ast.Name)
+    }
+    found = [node for node in body if getattr(node, "name", None) not in deleted]
+    tests = [test for node in found for test in _tests(node)]
+    never_run = [
+        *(
+            f"{name} is a generator, which pytest does not run"
+            for name, node in tests
+            if _yields(node)
+        ),
+        *(
+            f"{node.name} has an __init__, so pytest does not collect it"
+            for node in found
+            if isinstance(node, ast.ClassDef) and _is_plain_tests(node) and _has_init(node)
+        ),
+    ]
+    return PythonTests(
+        names=tuple(dict.fromkeys(name for name, _ in tests)),
+        is_script=any(map(_can_fail, body)),
+        never_run=tuple(never_run),
+    )
+
+
+def _tests(node: ast.stmt) -> Iterator[tuple[str, ast.stmt]]:
+    if isinstance(node, _FUNCTION):
+        if _is_test(node):
+            yield node.name, node
+    elif isinstance(node, ast.ClassDef) and _is_collected(node):
+        for each in node.body:
+            if isinstance(each, _FUNCTION) and _is_test(each):
+                yield f"{node.name}.{each.name}", each
+
+
+def _is_test(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    is_fixture = any("fixture" in ast.unparse(each) for each in node.decorator_list)
+    return node.name.startswith("test") and not is_fixture
+
+
+def _is_collected(node: ast.ClassDef) -> bool:
+    if any(ast.unparse(each) == "__test__ = False" for each in node.body):
+        return False
+    is_case = any(ast.unparse(base).endswith("TestCase") for base in node.bases)
+    return is_case or (_is_plain_tests(node) and not _has_init(node))
+
+
+def _is_plain_tests(node: ast.ClassDef) -> bool:
+    is_case = any(ast.unparse(base).endswith("TestCase") for base in node.bases)
+    tests = [each for each in node.body if isinstance(each, _FUNCTION) and _is_test(each)]
+    return node.name.startswith("Test") and not is_case and bool(tests)
+
+
+def _has_init(node: ast.ClassDef) -> bool:
+    return any(isinstance(each, _FUNCTION) and each.name == "__init__" for each in node.body)
+
+
+def _yields(node: ast.AST) -> bool:
+    """Check a function's own body, not the functions in it."""
+    return any(
+        isinstance(child, ast.Yield | ast.YieldFrom)
+        or (not isinstance(child, _FUNCTION | ast.Lambda | ast.ClassDef) and _yields(child))
+        for child in ast.iter_child_nodes(node)
+    )
+
+
+def _can_fail(node: ast.stmt) -> bool:
+    if isinstance(node, _FUNCTION | ast.ClassDef):
+        return False
+    telling = (ast.Assert, ast.Raise, ast.Call)
+    return any(isinstance(each, telling) for each in ast.walk(node))

@@ -1,0 +1,175 @@
+"""An answer that sets out to pass tests that it does not pass."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.checks import CheckResult, Run
+from pytest_upskill.compile import Compilers
+from pytest_upskill.sandbox_levels import Level
+from tests.compiling import fenced
+from tests.confined import LEVELS
+
+confining = pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
+
+WRONG = "def add(a, b):\n    return 0\n"
+FUNCTION = "def test_add():\n    assert add(1, 2) == 3"
+CASE = (
+    "import unittest\nclass T(unittest.TestCase):\n"
+    "    def test_add(self):\n        self.assertEqual(add(1, 2), 3)"
+)
+
+
+def run(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckResult:
+    (result,) = Compilers(level).decide(Run(language="python", code=code), fenced("python", answer))
+    return result
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "import sys; print(open('/proc/self/cmdline').read())\nprint('= passed'); sys.exit(0)",
+        "import os; os.write(1, b'\\n= passed\\n\\r\\n= passed\\r\\n'); os._exit(0)",
+        (
+            "import os\nfor fd in range(256):\n    try: os.write(fd, b'= passed\\n')\n"
+            "    except OSError: pass\nos._exit(0)"
+        ),
+        (
+            "import os\nfor fd in range(3, 256):\n"
+            '    try: os.write(fd, b\'["", {"ran": "test_add"}]\\n["", {"done": true}]\\n\')\n'
+            "    except OSError: pass\nos._exit(0)"
+        ),
+        "import atexit, os; atexit.register(os._exit, 0)\nraise SystemExit",
+        "import os\nif os.fork(): os._exit(0)",
+        "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
+    ],
+    ids=["cmdline", "stdout", "descriptors", "reports", "atexit", "fork", "kill"],
+)
+def test_a_verdict_that_the_answer_writes_does_not_count(attack: str) -> None:
+    assert not run(f"{attack}\n{WRONG}").passed
+    assert not run(f"{attack}\n{WRONG}", "assert add(1, 2) == 3").passed
+
+
+@confining
+@pytest.mark.parametrize("target", ["fd/1", "fd/2", "mem", "fd/3"])
+def test_the_supervisor_cannot_be_opened(level: Level, target: str) -> None:
+    answer = (
+        "import os\nreached = True\n"
+        f"try: open(f'/proc/{{os.getppid()}}/{target}', 'wb')\n"
+        "except OSError: reached = False\n"
+    )
+
+    assert run(answer, "assert reached is False", level).passed
+
+
+@pytest.mark.parametrize(
+    "theft",
+    [
+        (
+            "import glob, os\nfound = ''.join("
+            "open(file).read() for file in glob.glob('../*/*') if os.path.isfile(file))"
+        ),
+        (
+            "import os\nfound = open(f'/proc/{os.getppid()}/cmdline').read()"
+            " + open('/proc/self/cmdline').read()"
+        ),
+        "import gc\nfound = ''.join(o for o in gc.get_objects() if type(o) is str)",
+        (
+            "import sys\nfound = ''\nframe = sys._getframe()\n"
+            "while frame:\n    found += str(frame.f_locals); frame = frame.f_back"
+        ),
+    ],
+    ids=["files", "command line", "gc", "frames"],
+)
+def test_test_code_cannot_be_read_while_the_answer_is_imported(theft: str) -> None:
+    marker = "needle_in_the_tests"
+
+    result = run(
+        f"{theft}\n", f"{marker} = 'nee' + 'dle_in_the_tests'\nassert {marker} not in found"
+    )
+
+    assert result.passed, result
+
+
+@pytest.mark.parametrize("code", [FUNCTION, CASE, "assert all([add(1, 2) == 3])"])
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "import unittest; unittest.TestCase.assertEqual = lambda *args: None",
+        "import unittest.case as c; c.TestCase._baseAssertEqual = lambda *args: None",
+        "import builtins; builtins.all = lambda _: True",
+        "import math; math.isclose = lambda *args, **options: True",
+        "import operator; operator.eq = lambda *args: True",
+    ],
+)
+def test_an_answer_that_replaces_what_tests_rely_on_fails(attack: str, code: str) -> None:
+    assert not run(f"{attack}\n{WRONG}", code).passed
+
+
+def test_an_answer_that_replaces_pytest_fails() -> None:
+    for attack in (
+        "import _pytest.runner as r; r.CallInfo.from_call = None",
+        "import _pytest.python as p; p.Function.runtest = lambda self: None",
+        "import pytest; pytest.raises = None",
+    ):
+        result = run(f"try:\n    {attack}\nexcept ImportError: pass\n{WRONG}")
+
+        assert not result.passed
+        assert "the answer replaces " in result.message
+
+
+def test_an_answer_that_replaces_pytest_when_called_fails() -> None:
+    answer = (
+        "def add(a, b):\n    import _pytest.python as p\n"
+        "    p.Function.runtest = lambda self: None\n    return a + b\n"
+    )
+
+    result = run(answer, "def test_a():\n    add(1, 2)\ndef test_b():\n    assert 0")
+
+    assert not result.passed
+    assert "the answer replaces " in result.message
+
+
+@pytest.mark.parametrize("skip", ["import pytest; pytest.skip()", "raise unittest.SkipTest",
+                                  "import pytest; pytest.xfail()"])  # fmt: skip
+@pytest.mark.parametrize("code", [f"import pytest\n{FUNCTION}", CASE])
+def test_an_answer_cannot_skip_a_test(skip: str, code: str) -> None:
+    result = run(f"import unittest\ndef add(a, b):\n    {skip}", code)
+
+    assert not result.passed
+    assert "the answer skips " in result.message
+
+
+def test_an_answer_cannot_end_the_session_of_pytest_well() -> None:
+    answer = "def add(a, b):\n    import pytest\n    pytest.exit('enough', returncode=0)"
+
+    assert not run(answer).passed
+
+
+def test_an_answer_cannot_trace_the_tests() -> None:
+    at_import = "import sys\nsys.settrace(lambda *args: seen.append(1))\nseen = []\n"
+    in_a_call = "import sys\ndef add(a, b):\n    sys.settrace(lambda *args: None)\n    return 3"
+
+    traced = run(f"{at_import}def add(a, b):\n    del seen[:]\n    return 3",
+                 "add(1, 2)\nassert seen == []")  # fmt: skip
+
+    assert traced.passed, traced
+    assert "the answer traces the tests" in run(in_a_call).message
+
+
+@pytest.mark.parametrize("name", ["json.py", "pytest.py", "_pytest/__init__.py", "unittest.py"])
+def test_a_file_of_the_answer_cannot_stand_in_for_a_module(name: str) -> None:
+    answer = f"```python title={name}\nraises = dumps = TestCase = None\nfake = True\n```\n"
+    module = name.partition("/")[0].removesuffix(".py")
+    code = f"import {module}\ndef test_it():\n    assert not hasattr({module}, 'fake')"
+
+    (result,) = Compilers().decide(Run(language="python", code=code), answer)
+
+    assert result.passed, result
+
+
+def test_what_is_possible_still() -> None:
+    """Hold docs/security.md to what it admits: an object that says that it equals everything."""
+    answer = "class Same:\n    def __eq__(self, other): return True\ndef add(a, b): return Same()"
+
+    assert run(answer).passed
