@@ -7,6 +7,9 @@ from collections.abc import Iterable
 
 from pytest_upskill.paths import relative_path
 
+C_FAMILY = frozenset({"c", "cpp", "cuda"})
+"""Languages that include headers."""
+
 _VALUE = r"[A-Za-z0-9_.+-]+"
 # Options that only choose a dialect, warnings, optimisation or code: none names a file, a program
 # or another option, so that none can make the compiler read, write or run something else.
@@ -61,3 +64,10 @@ def check_file(name: str) -> str | None:
     if relative_path(name) == name:
         return None
     return f"bad file name {name!r}: write a relative path of letters, digits and . _ + - only"
+
+
+def check_header(name: str) -> str | None:
+    """Return what is wrong with the name of a library's header, None if nothing is."""
+    if relative_path(name) == name:
+        return None
+    return f"bad header {name!r}: write it as in 'torch/extension.h', without brackets"

@@ -135,30 +135,67 @@ def test_an_answer_without_a_block_says_what_was_there(
 
 
 @pytest.mark.parametrize(
-    "include", ["<curl/no_such.h>", "<no_such.h>", '"torch/extension.h"', "<no_such>"]
+    ("language", "include"),
+    [
+        ("c", '"helper.h"'),
+        ("c", "<../a.h>"),
+        ("c", "</nowhere/a.h>"),
+        ("c", "<cstdlib>"),
+        ("cpp", "<stdint>"),
+        ("cpp", "<never_heard_of_it.h>"),
+        ("cpp", "<curl/no_such.h>"),
+        ("cpp", '"torch/extension.h"'),
+        ("cpp", "<torch/extension.h>"),
+    ],
 )
-def test_a_library_that_is_not_installed_leaves_the_check_undecided(
-    compilers: Compilers, include: str
+def test_a_header_that_does_not_exist_is_the_answers_mistake(
+    compilers: Compilers, language: str, include: str
 ) -> None:
-    with pytest.raises(CannotCompile, match=f"header '{include[1:-1]}' is not installed here"):
-        build(compilers, "cpp", f"#include {include}\nint x;")
-
-
-@pytest.mark.parametrize("include", ['"helper.h"', "<../a.h>", "</nowhere/a.h>"])
-def test_a_file_the_answer_should_have_brought_is_its_own_mistake(
-    compilers: Compilers, include: str
-) -> None:
-    result = build(compilers, "c", f"#include {include}\nint x;")
+    result = build(compilers, language, f"#include {include}\nint x;")
 
     assert not result.passed
     assert f"answer line 4: fatal error: {include[1:-1]}" in result.message.replace("'", "")
 
 
-def test_a_library_does_not_excuse_an_error_before_it(compilers: Compilers) -> None:
-    result = build(compilers, "c", "#error first\n#include <no_such/library.h>\nint x;")
+def test_an_error_that_reads_like_a_missing_header_is_the_answers_mistake(
+    compilers: Compilers,
+) -> None:
+    result = build(compilers, "cpp", "#error fatal error: torch/x.h: No such file\nint x;")
 
     assert not result.passed
-    assert "answer line 4: error: " in result.message
+
+
+@pytest.mark.parametrize(
+    ("language", "headers", "files", "missing"),
+    [
+        ("c", ["stdio.h", "sys/types.h"], {}, None),
+        ("c", ["stdio.h", "torch/extension.h"], {}, "torch/extension.h"),
+        ("c", ["cstdlib"], {}, "cstdlib"),
+        ("cpp", ["cstdlib"], {}, None),
+        ("cpp", ["torch/extension.h"], {"torch/extension.h": ""}, None),
+        pytest.param("cuda", ["cuda_bf16.h"], {}, None, marks=pytest.mark.needs("nvcc")),
+        pytest.param("cuda", ["torch/all.h"], {}, "torch/all.h", marks=pytest.mark.needs("nvcc")),
+    ],
+)
+def test_a_library_that_the_case_requires_is_looked_for_before_anything_is_built(
+    language: str, headers: list[str], files: dict[str, str], missing: str | None
+) -> None:
+    check = Compile(language=language, headers=tuple(headers), files=files)
+
+    reason = Compilers().missing(check)
+
+    wanted = missing and f"header '{missing}' is not installed here: install its library"
+    assert reason == wanted
+
+
+def test_a_library_is_looked_for_once_in_a_session(programs: list[str]) -> None:
+    compilers = Compilers()
+    check = Compile(language="c", headers=("torch/extension.h",))
+
+    for _ in range(3):
+        assert compilers.missing(check)
+
+    assert len([program for program in programs if program.endswith("answer.c")]) <= 3
 
 
 def test_a_flag_this_compiler_does_not_know_leaves_the_check_undecided(

@@ -136,6 +136,25 @@ def test_a_required_compiler_that_is_missing_is_an_error(
 
 
 @pytest.mark.needs("gcc")
+@pytest.mark.parametrize(("option", "word"), [((), "s"), (("--upskill-require-compilers",), "E")])
+def test_a_library_that_the_case_requires_and_this_machine_lacks_is_told_before_any_request(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    option: tuple[str, ...],
+    word: str,
+) -> None:
+    requires = {"compile": {"language": "c", "requires": ["stdio.h", "torch/extension.h"]}}
+    write_skill(BUILDS | {"expected": requires})
+
+    result = run_once(*models(loopback), *option, "-rs", "skills")
+
+    assert loopback.requests == []
+    assert letters(result) == [word, word]
+    result.stdout.fnmatch_lines(["*header 'torch/extension.h' is not installed here: *"])
+
+
+@pytest.mark.needs("gcc")
 def test_an_answer_that_does_not_build_fails_with_the_line_of_the_answer(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:

@@ -39,6 +39,8 @@ class Compile:
     """Headers the case supplies: relative name to text."""
     host: bool = False
     """Whether the host's half of CUDA code must build too; that takes twice the time."""
+    headers: tuple[str, ...] = ()
+    """Headers of libraries that the code needs; where one is missing, nothing can be decided."""
     requires: tuple[AtMost | Instruction, ...] = ()
     """What else must be true of the device code; each has a result of its own."""
 

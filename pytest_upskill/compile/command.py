@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_upskill.blocks import Block
 from pytest_upskill.compile import diagnostics, provenance
@@ -33,8 +34,6 @@ class Command:
     """A program that this command builds on any machine that can build at all."""
     homes: tuple[Path, ...]
     """Folders that the compiler and its parts are installed in."""
-    headers: str = ""
-    """Pattern of the names of headers that come with the compiler."""
     keep: tuple[str, ...] = ()
     """Suffixes of the files that the caller wants to look at, of those it leaves in ``tmp``."""
     listing: tuple[str, ...] = ()
@@ -52,13 +51,32 @@ class Command:
         built = self._build(sources, sandbox)
         if not built.passed:
             probes.require(self, sandbox)
-            diagnostics.blame_header(built.message, sources, self.headers)
         return built
 
     def builds_smallest(self, sandbox: Sandbox) -> Built:
         """Build a program that nothing can be wrong with."""
-        block = Block(language="", name=None, code=self.smallest, line=1, closed=True)
-        return self._build(Sources(units=(block,), headers=(), files={}), sandbox)
+        return self._build(_sources(self.smallest), sandbox)
+
+    def missing_header(
+        self, headers: Iterable[str], files: Mapping[str, str], sandbox: Sandbox, probes: Probes
+    ) -> str | None:
+        """Return the first header that the compiler does not find, None if it finds them all.
+
+        Args:
+            headers: Names as between the brackets of an ``#include``.
+            files: Headers of the case, which are found too.
+            sandbox: Where the compiler runs.
+            probes: What is known to build.
+
+        Raises:
+            CannotCompile: Not even the smallest program builds.
+            SandboxError: The compiler cannot be started.
+        """
+        for header in headers:
+            code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{self.smallest}"
+            if not self.build(_sources(code, files), sandbox, probes).passed:
+                return header
+        return None
 
     def _build(self, sources: Sources, sandbox: Sandbox) -> Built:
         deadline = time.monotonic() + LIMITS.wall_s
@@ -133,6 +151,11 @@ class Command:
             if file.suffix in self.keep:
                 yield file.read_bytes()
                 file.unlink()
+
+
+def _sources(code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sources:
+    block = Block(language="", name=None, code=code, line=1, closed=True)
+    return Sources(units=(block,), headers=(), files=files)
 
 
 class Probes:

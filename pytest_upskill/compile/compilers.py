@@ -21,17 +21,17 @@ from pytest_upskill.compile.remembered import Remembered
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
+    FindsHeaders,
     Repeatable,
     Sources,
     Toolchain,
 )
-from pytest_upskill.compile_options import check_arch, check_file, check_flags
+from pytest_upskill.compile_options import C_FAMILY, check_arch, check_file, check_flags
 from pytest_upskill.extensions import raised
 from pytest_upskill.languages import canonical
 from pytest_upskill.sandbox import Sandbox, SandboxError
 from pytest_upskill.sandbox_levels import Level
 
-_C_FAMILY = frozenset({"c", "cpp", "cuda"})
 _ENDED = "the session has ended"
 
 
@@ -58,6 +58,7 @@ class Compilers:
             for spelling in language.spellings
         }
         self._built = Memo[object, Built]()
+        self._headers = Memo[object, str | None]()
         self._remembered = Remembered(folder)
         self._own_version = version("pytest-upskill")
         self._sandbox: Sandbox | None = None
@@ -82,7 +83,7 @@ class Compilers:
             return self._unsafe() or language.runner.missing()
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
-        return language.toolchain.missing(check)
+        return language.toolchain.missing(check) or self._missing_header(check, language.toolchain)
 
     def prepare(self, check: Sandboxed) -> None:
         """Learn of a compiler what takes asking it, so that the first answer need not wait."""
@@ -126,6 +127,21 @@ class Compilers:
             self._closed = True
             if self._sandbox:
                 self._sandbox.close()
+
+    def _missing_header(self, check: Compile, toolchain: Toolchain) -> str | None:
+        """Return in one line which library is missing; ask the compiler once in a session."""
+        if not check.headers or not isinstance(toolchain, FindsHeaders):
+            return None
+        key = (_spelling(check), check.headers, *_identity(check))
+        try:
+            header = self._headers.get(
+                key, lambda: toolchain.missing_header(check, self._confine())
+            )
+        except (CannotCompile, SandboxError) as error:
+            return str(error)
+        if header is None:
+            return None
+        return f"header {header!r} is not installed here: install its library"
 
     def _do(
         self,
@@ -231,4 +247,4 @@ def _bad_options(check: Sandboxed) -> str | None:
 
 
 def _is_header_for(block: Block, units: tuple[Block, ...]) -> bool:
-    return block.is_header and block.language in _C_FAMILY and block not in units
+    return block.is_header and block.language in C_FAMILY and block not in units

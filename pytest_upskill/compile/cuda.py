@@ -104,6 +104,11 @@ class Cuda:
             required=tuple(self._require(check, code, sandbox)),
         )
 
+    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
+        """See `FindsHeaders.missing_header`."""
+        command = self._command(check)
+        return command.missing_header(check.headers, check.files, sandbox, self._probes)
+
     def identity(self, check: Compile) -> str:
         """See `Repeatable.identity`."""
         command = self._command(check)
@@ -178,7 +183,6 @@ class Cuda:
             suffix=".cu",
             smallest="__global__ void smallest() {}\n",
             homes=(self._toolkit, *homes_of([self._host])),
-            headers=r"cuda.*|cooperative_groups.*|mma\.h",
             listing=("-Xcompiler", "-H"),
             keep=(".ptx", ".cubin"),
             path=(self._host.parent,),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from pytest_upskill.compile.toolchain import CannotCompile, Sources
+from pytest_upskill.compile.toolchain import CannotCompile
 from pytest_upskill.sandbox import Limits, Outcome
 from pytest_upskill.workspace import Workspace
 
@@ -26,15 +26,6 @@ _ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:(?:#[\w-]+|\[\w+\])\s*)?:"
 _TROUBLE = re.compile(
     r"due to signal|signal terminated|: Killed\b|out of memory|memory exhausted"
     r"|[Cc]annot allocate memory|bad_alloc|Resource temporarily unavailable|No space left on device"
-)
-_NO_HEADER = re.compile(
-    r"fatal error: (?:'([^']+)' file not found|(\S+): No such file)"
-    r"|cannot open source file \"([^\"]+)\""
-)
-# Libraries that answers include in either form, with or without angle brackets.
-_LIBRARIES = re.compile(
-    r"(?:torch|ATen|c10|pybind11|cutlass|cute|Eigen|boost|absl|gtest|nvshmem|nccl|mpi|cudnn\w*|"
-    r"cublas\w*|curand\w*|cufft\w*|cusparse\w*|cusolver\w*|nvrtc|Python|numpy)(?:[/.].*)?"
 )
 
 
@@ -72,37 +63,6 @@ def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:
     """Tell whether a build failed for what stands in the code, and would again."""
     errors = (line for line in lines if _ERROR.match(line))
     return outcome.ended == "exited" and not all(map(_TROUBLE.search, errors))
-
-
-def blame_header(error: str, sources: Sources, shipped: str) -> None:
-    """Let the machine, not the answer, answer for a library that is not installed.
-
-    A header that is missing is the answer's mistake where the answer names it in quotes, as one
-    of its own files, or where the compiler would bring it if it existed. A well-known library,
-    or any other header in angle brackets, is the machine's.
-
-    Args:
-        error: The first error.
-        sources: What was built.
-        shipped: Pattern of the names that headers of the compiler itself have.
-
-    Raises:
-        CannotCompile: ``error`` is about a library's header.
-    """
-    match = _NO_HEADER.search(error)
-    if not match:
-        return
-    name = match[1] or match[2] or match[3]
-    if name.startswith("/") or ".." in name:
-        return
-    own = re.compile(rf'#\s*include\s*"{re.escape(name)}"')
-    code = [block.code for block in (*sources.units, *sources.headers)]
-    claimed = re.fullmatch(shipped, name) or any(own.search(text) for text in code)
-    if _LIBRARIES.fullmatch(name) or not claimed:
-        raise CannotCompile(
-            f"header {name!r} is not installed here: "
-            "install its library, or give the header in the check's 'files'"
-        )
 
 
 def _in_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:

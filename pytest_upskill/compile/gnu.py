@@ -74,6 +74,11 @@ class Gnu:
             return Built(passed=False, compiler=self._version, message=message)
         return self._command(check).build(sources, sandbox, self._probes)
 
+    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
+        """See `FindsHeaders.missing_header`."""
+        command = self._command(check)
+        return command.missing_header(check.headers, check.files, sandbox, self._probes)
+
     def identity(self, check: Compile) -> str:
         """See `Repeatable.identity`."""
         command = self._command(check)

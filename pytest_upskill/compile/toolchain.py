@@ -77,6 +77,20 @@ class Repeatable(Protocol):
         ...
 
 
+@runtime_checkable
+class FindsHeaders(Protocol):
+    """A toolchain that can look for the headers of libraries."""
+
+    def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
+        """Return the first of the check's headers that the compiler does not find, else None.
+
+        Raises:
+            CannotCompile: The compiler builds nothing at all.
+            SandboxError: A program cannot be started.
+        """
+        ...
+
+
 def write_sources(home: Workspace, sources: Sources, suffix: str) -> list[str]:
     """Write the answer's files to ``src`` and the case's to ``include``.
 

@@ -61,6 +61,7 @@ def _compile(entry: CompileEntry | None) -> list[Compile]:
         arch=entry.arch,
         flags=tuple(entry.flags),
         files=entry.files,
+        headers=tuple(entry.requires),
         host=entry.host,
         requires=(*limits, *instructions),
     )

@@ -14,6 +14,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_valida
 from pytest_upskill import compile_options
 from pytest_upskill.formats.skill_meta_values import (
     FileName,
+    HeaderName,
     Id,
     Language,
     Patterns,
@@ -70,6 +71,8 @@ class CompileEntry(Entry):
     """Extra compiler flags, such as `-std=c++20`."""
     files: dict[FileName, str] = Field(default_factory=dict)
     """Headers that the answer's code may include: relative name to text."""
+    requires: list[HeaderName] = Field(default_factory=list)
+    """Headers of libraries without which the case is skipped, such as `torch/extension.h`."""
     host: bool = False
     """Whether the host's half of CUDA code must build too; it takes twice the time."""
     max_registers: Annotated[int, Field(ge=1)] | None = None
@@ -85,9 +88,11 @@ class CompileEntry(Entry):
 
     @model_validator(mode="after")
     def _check_options(self) -> CompileEntry:
-        for name in sorted(self.model_fields_set - {"language", "flags", "files"}):
+        for name in sorted(self.model_fields_set - {"language", "flags", "files", "requires"}):
             if self.language != "cuda":
                 raise ValueError(f"{name!r} is for cuda only: remove it")
+        if self.requires and self.language not in compile_options.C_FAMILY:
+            raise ValueError(f"'requires' names headers, and {self.language} has none: remove it")
         problem = compile_options.check_flags(self.language, tuple(self.flags))
         if self.arch is not None:
             problem = problem or compile_options.check_arch(self.arch)

@@ -105,6 +105,12 @@ def _check_file_name(value: str) -> str:
     return value
 
 
+def _check_header(value: str) -> str:
+    if problem := compile_options.check_header(value):
+        raise ValueError(problem)
+    return value
+
+
 def suggestion(word: str, known: tuple[str, ...]) -> str:
     """Write what ``word`` was probably meant to be, in brackets."""
     if close := get_close_matches(word, known, n=1):
@@ -142,6 +148,7 @@ Id = Annotated[
 ]
 Language = Annotated[str, AfterValidator(_check_language)]
 Runnable = Annotated[str, AfterValidator(_check_runnable)]
+HeaderName = Annotated[str, AfterValidator(_check_header)]
 FileName = Annotated[str, AfterValidator(_check_file_name)]
 Schema = Annotated[
     dict[str, Any],
