@@ -15,6 +15,22 @@ pytest_plugins = ["pytester"]
 _ALSO = {"gcc": ["clang"], "g++": ["clang++"], "chromium": ["chromium-browser"]}
 
 
+_MOST_WORKERS = 4
+"""More, each with compilers and runs of pytest of its own, get in each other's way."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_cmdline_main(config: pytest.Config) -> None:
+    """Run the whole suite on several workers, unless ``-n`` says how many; named files on none."""
+    whole = config.args_source is pytest.Config.ArgsSource.TESTPATHS
+    # Without pytest-xdist there is no such option; a worker has no workers of its own.
+    chosen = getattr(config.option, "numprocesses", 0) is not None
+    debugs = config.getoption("usepdb", default=False)
+    if whole and not chosen and not debugs and not hasattr(config, "workerinput"):
+        config.option.numprocesses = min(os.cpu_count() or 1, _MOST_WORKERS)
+        config.option.dist = "worksteal"
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker of tests that need more than Python."""
     config.addinivalue_line("markers", "needs(*programs): skip the test where one is missing")

@@ -74,11 +74,28 @@ def _only_loopback(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket.socket, "connect", guarded)
 
 
-@pytest.fixture(params=["no xdist", "-n0", "-n2"])
+@pytest.fixture(params=["no xdist", "-n2"])
 def run(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Run:
-    """Run pytest inside pytest: without pytest-xdist, with it idle, and on two workers."""
-    args = {"no xdist": ("-p", "no:xdist"), "-n0": ("-n0",), "-n2": ("-n2",)}[request.param]
+    """Run pytest inside pytest: without pytest-xdist, and on two workers."""
+    args = {"no xdist": ("-p", "no:xdist"), "-n2": ("-n2",)}[request.param]
     return _runner(pytester, args)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Start workers for one set of a test's parameters: two take longer than most other tests."""
+    seen: set[str] = set()
+    repeated = []
+    for item in items:
+        params = getattr(item, "callspec", None)
+        if params is not None and params.params.get("run") == "-n2":
+            name = item.nodeid.partition("[")[0]
+            if name in seen:
+                repeated.append(item)
+            seen.add(name)
+    if repeated:
+        config.hook.pytest_deselected(items=repeated)
+        items[:] = [item for item in items if item not in set(repeated)]
 
 
 @pytest.fixture

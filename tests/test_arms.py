@@ -79,12 +79,12 @@ def test_every_question_comes_with_the_same_skill_block(
 
 
 def test_digests_prove_that_the_arms_were_alike(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     xml = pytester.path / "x.xml"
     write_skill(CASE, CASE | {"id": "other", "input": "Something else?"})
 
-    run("--upskill-models", "offline", f"--junitxml={xml}", "skills")
+    run_once("--upskill-models", "offline", f"--junitxml={xml}", "skills")
 
     of = {name: properties(case) for name, case in cases_of(xml).items() if "gate" not in name}
     prompts = {name: each["upskill.digest.prompt"] for name, each in of.items()}
@@ -97,7 +97,7 @@ def test_digests_prove_that_the_arms_were_alike(
 
 @PROVIDERS
 def test_a_custom_host_is_sent_no_vendor_s_key(
-    run: Run,
+    run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
     monkeypatch: pytest.MonkeyPatch,
@@ -107,7 +107,7 @@ def test_a_custom_host_is_sent_no_vendor_s_key(
     monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
     write_skill(CASE)
 
-    run(*options(loopback, provider))
+    run_once(*options(loopback, provider))
 
     assert len(loopback.requests) == 2
     assert "secret" not in str([received.headers for received in loopback.requests])

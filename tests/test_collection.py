@@ -86,11 +86,11 @@ def test_a_case_runs_on_the_models_it_names_only(run_once: Run, write_skill: Wri
 
 
 def test_a_case_for_none_of_the_models_is_skipped_on_all_of_them(
-    run: Run, write_skill: WriteSkill
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill(CASE, CASE | {"id": "hard", "models": ["haiku", "opus"]})
 
-    result = run("--upskill-models", "offline,other=offline", "-rs", "skills")
+    result = run_once("--upskill-models", "offline,other=offline", "-rs", "skills")
 
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=6, skipped=4)
@@ -101,13 +101,13 @@ def test_a_case_for_none_of_the_models_is_skipped_on_all_of_them(
 
 
 def test_skills_are_collected_beside_ordinary_tests(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill()
     write_skill(name="shipping")
     pytester.makepyfile("def test_ordinary(): pass")
 
-    result = run("--upskill-models", "offline")
+    result = run_once("--upskill-models", "offline")
 
     result.assert_outcomes(passed=7)
 
@@ -157,11 +157,11 @@ def test_an_unreadable_case_file_is_a_collection_error_of_one_line(
 
 @pytest.mark.parametrize("mode", [("--upskill-models", "offline"), ("--upskill-lint",)])
 def test_a_skill_file_that_is_asked_for_says_what_to_name_instead(
-    run: Run, write_skill: WriteSkill, mode: tuple[str, ...]
+    run_once: Run, write_skill: WriteSkill, mode: tuple[str, ...]
 ) -> None:
     write_skill()
 
-    result = run(*mode, "skills/billing/SKILL.md")
+    result = run_once(*mode, "skills/billing/SKILL.md")
 
     assert result.ret != pytest.ExitCode.OK
     result.stdout.fnmatch_lines(["SKILL.md holds no cases: name its folder, skills/billing"])

@@ -337,12 +337,12 @@ def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
     result.stdout.fnmatch_lines([f"*: a link leads out of the project, to {outside.parent}*"])
 
 
-def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run: Run, folder: Path) -> None:
+def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run_once: Run, folder: Path) -> None:
     script = CASE | {"id": "script", "expected_script": "scripts/a.py"}
     spoken = {"id": "spoken", "prompt": "Say hi", "assertions": ["Says hi"]}
     write(folder / "evals" / "evals.json", [CASE, script, spoken])
 
-    result = run("--upskill-models", "offline", "-rs", "skills")
+    result = run_once("--upskill-models", "offline", "-rs", "skills")
 
     result.assert_outcomes(passed=3, skipped=4)
     result.stdout.fnmatch_lines(

@@ -51,20 +51,20 @@ def test_a_plugin_decides_the_check_that_it_claims(run: Run, write_skill: WriteS
     ],
 )
 def test_a_value_or_key_that_no_plugin_wants_is_an_error_of_the_file(
-    run: Run, write_skill: WriteSkill, expected: dict[str, object], line: str
+    run_once: Run, write_skill: WriteSkill, expected: dict[str, object], line: str
 ) -> None:
     write_skill(_case(**expected))
 
-    result = run("--upskill-models", "offline", "skills")
+    result = run_once("--upskill-models", "offline", "skills")
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines([line])
 
 
-def test_without_the_plugin_the_key_is_unknown(run: Run, write_skill: WriteSkill) -> None:
+def test_without_the_plugin_the_key_is_unknown(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(_case(max_words=3))
 
-    result = run("--upskill-models", "offline", "skills")
+    result = run_once("--upskill-models", "offline", "skills")
 
     result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["*cases?0?.expected.max_words: unknown key*"])

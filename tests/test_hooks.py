@@ -94,10 +94,10 @@ def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
     assert (pytester.path / "closed.txt").read_text() == "closed\n" * 2
 
 
-def test_a_plugin_leaves_other_models_to_others(run: Run, write_skill: WriteSkill) -> None:
+def test_a_plugin_leaves_other_models_to_others(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
-    result = run("--upskill-models", "parrot:grey,offline", "skills")
+    result = run_once("--upskill-models", "parrot:grey,offline", "skills")
 
     result.assert_outcomes(passed=6)
 
@@ -156,11 +156,11 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
     ],
 )
 def test_a_broken_hook_is_refused_in_one_line(
-    run: Run, write_skill: WriteSkill, name: str, problem: str
+    run_once: Run, write_skill: WriteSkill, name: str, problem: str
 ) -> None:
     write_skill()
 
-    result = run("--upskill-models", f"parrot:{name}", "skills")
+    result = run_once("--upskill-models", f"parrot:{name}", "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert [line for line in result.errlines if line] == [

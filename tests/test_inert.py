@@ -60,21 +60,23 @@ def test_a_file_of_a_known_name_that_is_about_no_skill_is_not_spoken_of(
 
 @pytest.mark.parametrize("args", [["-k", "none_of_them"], ["-qq", "skills"]])
 def test_who_chose_no_test_or_wants_to_read_nothing_reads_nothing_of_skills(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, args: list[str]
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, args: list[str]
 ) -> None:
     write_skill()
     pytester.makepyfile("def test_ordinary(): pass")
 
-    result = run(*args)
+    result = run_once(*args)
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.no_fnmatch_line("*upskill: *")
 
 
-def test_with_models_and_no_skill_there_is_no_summary(run: Run, pytester: pytest.Pytester) -> None:
+def test_with_models_and_no_skill_there_is_no_summary(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
     pytester.makepyfile("def test_ordinary(): pass")
 
-    result = run("--upskill-models", "offline")
+    result = run_once("--upskill-models", "offline")
 
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*skills:*")
@@ -99,11 +101,11 @@ def test_a_case_file_that_is_asked_for_without_models_says_what_to_write(
 
 @pytest.mark.parametrize("what", ["dry-run", "cache-prune", "baseline-update"])
 def test_what_can_do_nothing_without_models_says_what_to_write(
-    run: Run, write_skill: WriteSkill, what: str
+    run_once: Run, write_skill: WriteSkill, what: str
 ) -> None:
     write_skill()
 
-    result = run(f"--upskill-{what}", "skills")
+    result = run_once(f"--upskill-{what}", "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: --upskill-{what}: no models chosen: write *"])

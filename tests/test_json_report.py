@@ -83,11 +83,11 @@ def test_what_is_no_report_is_refused_in_one_line(text: str, problem: str) -> No
 
 
 def test_a_run_writes_its_report_where_the_command_was_given(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill()
 
-    result = run("--upskill-models", "offline", "--upskill-json", "out/report.json", "skills")
+    result = run_once("--upskill-models", "offline", "--upskill-json", "out/report.json", "skills")
 
     document = read(pytester.path / "out" / "report.json")
     trials = document["entries"][0]["cell"]["trials"]

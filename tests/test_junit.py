@@ -90,10 +90,10 @@ def test_suite_and_gate_carry_the_figures_of_a_cell(
     assert of_gate["upskill.model.resolved"] == "offline:offline"
 
 
-def test_only_what_failed_is_red(run: Run, write_skill: WriteSkill, xml: Path) -> None:
+def test_only_what_failed_is_red(run_once: Run, write_skill: WriteSkill, xml: Path) -> None:
     write_skill(GREEN, RED)
 
-    run(*OFFLINE, "--upskill-min-lift", "1", f"--junitxml={xml}")
+    run_once(*OFFLINE, "--upskill-min-lift", "1", f"--junitxml={xml}")
 
     red = [name for name, case in cases_of(xml).items() if case.find("failure") is not None]
     assert sorted(red) == ["gate[offline]", "red[offline-with_skill]"]
@@ -102,11 +102,11 @@ def test_only_what_failed_is_red(run: Run, write_skill: WriteSkill, xml: Path) -
 
 
 def test_the_answer_follows_a_failure_and_nothing_else(
-    run: Run, write_skill: WriteSkill, xml: Path
+    run_once: Run, write_skill: WriteSkill, xml: Path
 ) -> None:
     write_skill(GREEN, RED)
 
-    run(*OFFLINE, f"--junitxml={xml}")
+    run_once(*OFFLINE, f"--junitxml={xml}")
 
     cases = cases_of(xml)
     with_answer = [name for name, case in cases.items() if case.find("system-out") is not None]

@@ -22,10 +22,12 @@ def findings(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if re.match(r"skills/\S+:\d+:", line)]
 
 
-def test_a_sound_skill_is_green_and_no_model_is_needed(run: Run, write_skill: WriteSkill) -> None:
+def test_a_sound_skill_is_green_and_no_model_is_needed(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill()
 
-    result = run(*LINT)
+    result = run_once(*LINT)
 
     result.assert_outcomes(passed=1)
 
@@ -201,11 +203,11 @@ def test_cases_in_any_of_their_places_are_cases(
     [([], 0), (["--upskill-models=haiku"], 0), (["--upskill-models=offline"], 1)],
 )
 def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
-    run: Run, write_skill: WriteSkill, chosen: list[str], warnings: int
+    run_once: Run, write_skill: WriteSkill, chosen: list[str], warnings: int
 ) -> None:
     write_skill(case() | {"models": ["haiku", "opus"]}, case("b", f"{QUESTION}?"))
 
-    result = run(*LINT, *chosen, "-W", "default")
+    result = run_once(*LINT, *chosen, "-W", "default")
 
     result.assert_outcomes(passed=1, warnings=warnings)
     told = [line for line in result.outlines if "a: it is for haiku, opus only: choose" in line]
@@ -222,13 +224,13 @@ def test_a_case_for_none_of_the_models_is_a_warning_once_some_are_chosen(
     ids=["promt", "asertions", "contans"],
 )
 def test_a_case_that_will_be_skipped_is_a_warning(
-    run: Run, write_skill: WriteSkill, entry: dict[str, Any]
+    run_once: Run, write_skill: WriteSkill, entry: dict[str, Any]
 ) -> None:
     folder = write_skill()
     (folder / "skill_meta.json").unlink()
     (folder / "evals.json").write_text(json.dumps([entry]), "utf-8")
 
-    result = run(*LINT, "-W", "default")
+    result = run_once(*LINT, "-W", "default")
 
     result.assert_outcomes(passed=1, warnings=1)
 
@@ -256,11 +258,13 @@ def test_models_that_cannot_be_read_are_one_line(run_once: Run, write_skill: Wri
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_files_that_cannot_be_read_are_red_one_item_each(run: Run, write_skill: WriteSkill) -> None:
+def test_files_that_cannot_be_read_are_red_one_item_each(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill(case(contians="x"), name="one")
     write_skill(name="two")
 
-    result = run(*LINT)
+    result = run_once(*LINT)
 
     result.assert_outcomes(passed=1, failed=1)
     result.stdout.fnmatch_lines(["skills/one/skill_meta.json:1:*.expected.contians: unknown key*"])

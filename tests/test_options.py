@@ -136,11 +136,11 @@ def test_every_missing_key_is_told_at_once(run_once: Run, write_skill: WriteSkil
 
 
 def test_a_model_that_no_selected_trial_needs_needs_no_key(
-    run: Run, write_skill: WriteSkill
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
 
-    result = run("--upskill-models", "haiku,offline", "-k", "offline", "skills")
+    result = run_once("--upskill-models", "haiku,offline", "-k", "offline", "skills")
 
     assert result.ret == pytest.ExitCode.OK
     assert result.parseoutcomes()["passed"] == 3
@@ -187,12 +187,12 @@ upskill_aliases = ["small = offline"]
 
 @pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
 def test_every_option_is_a_key_of_the_configuration(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
 ) -> None:
     write_skill()
     (pytester.path / name).write_text(text)
 
-    result = run("skills")
+    result = run_once("skills")
 
     result.stdout.fnmatch_lines(["upskill: offline (offline:offline); runs: 3"])
     result.assert_outcomes(passed=3)
@@ -244,12 +244,12 @@ def test_the_output_limit_is_what_the_model_is_sent(
 
 
 def test_no_more_requests_are_in_flight_than_the_concurrency(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill()
     models = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "2")
 
-    run(*models, "--upskill-runs", "8", "skills")
+    run_once(*models, "--upskill-runs", "8", "skills")
 
     assert len(loopback.requests) == 16
     assert loopback.peak <= 2

@@ -86,12 +86,12 @@ def test_a_web_page_is_an_error_of_one_line(
     ],
 )
 def test_a_cut_or_refused_answer_is_a_failure_that_says_so(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, stop: str, message: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, stop: str, message: str
 ) -> None:
     loopback.answer = lambda _: Reply(text="It is 37.", stop=stop)
     write_skill(CASE)
 
-    result = run(*models(loopback), "skills")
+    result = run_once(*models(loopback), "skills")
 
     result.assert_outcomes(failed=1, passed=2)
     assert letters(result) == ["-", ".", "F"]
@@ -112,10 +112,12 @@ def test_a_missing_compiler_skips_before_anything_is_asked(
 
 
 @pytest.mark.usefixtures("_no_compilers")
-def test_the_gate_decides_on_what_this_machine_can_run(run: Run, write_skill: WriteSkill) -> None:
+def test_the_gate_decides_on_what_this_machine_can_run(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill(CASE, BUILDS, gate={"min_lift": 1})
 
-    result = run("--upskill-models", "offline", "-v", "skills")
+    result = run_once("--upskill-models", "offline", "-v", "skills")
 
     result.assert_outcomes(passed=3, skipped=2)
     result.stdout.fnmatch_lines([f"{META}::gate?offline? PASSED *"])
@@ -123,11 +125,11 @@ def test_the_gate_decides_on_what_this_machine_can_run(run: Run, write_skill: Wr
 
 @pytest.mark.usefixtures("_no_compilers")
 def test_a_required_compiler_that_is_missing_is_an_error(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(BUILDS)
 
-    result = run(*models(loopback), "--upskill-require-compilers", "skills")
+    result = run_once(*models(loopback), "--upskill-require-compilers", "skills")
 
     assert loopback.requests == []
     assert result.ret == pytest.ExitCode.TESTS_FAILED

@@ -89,11 +89,11 @@ def test_every_run_is_asked_for_and_counted(
 
 
 def test_a_failure_says_which_runs_missed_and_shows_their_answers(
-    run: Run, write_skill: WriteSkill, passing: Passing
+    run_once: Run, write_skill: WriteSkill, passing: Passing
 ) -> None:
     write_skill(CASE)
 
-    result = run(*passing(2), "--upskill-runs", "4", "skills")
+    result = run_once(*passing(2), "--upskill-runs", "4", "skills")
 
     result.stdout.re_match_lines(
         [
@@ -109,11 +109,11 @@ def test_a_failure_says_which_runs_missed_and_shows_their_answers(
 
 
 def test_the_runs_that_missed_count_in_the_pass_rates(
-    run: Run, write_skill: WriteSkill, passing: Passing
+    run_once: Run, write_skill: WriteSkill, passing: Passing
 ) -> None:
     write_skill(CASE | {"min_pass_rate": 0.5})
 
-    result = run(*passing(2), "--upskill-runs", "4", "-v", "skills")
+    result = run_once(*passing(2), "--upskill-runs", "4", "-v", "skills")
 
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["  m* 50->50% *", "    budget* 2/4->2/4 *"])

@@ -88,11 +88,11 @@ def test_an_expression_selects_by_the_name_of_a_skill_that_its_folder_has_not(
     ],
 )
 def test_a_node_id_selects_a_case_or_one_of_its_trials(
-    run: Run, write_skill: WriteSkill, name: str, names: list[str]
+    run_once: Run, write_skill: WriteSkill, name: str, names: list[str]
 ) -> None:
     write_skill(GREEN, RED)
 
-    result = run(*MODELS, "-v", f"{META}::{name}")
+    result = run_once(*MODELS, "-v", f"{META}::{name}")
 
     assert ran(result) == names
 
@@ -167,11 +167,11 @@ def test_a_run_that_may_stop_early_asks_for_little_that_it_does_not_look_at(
 
 
 def test_collecting_only_asks_nothing(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill()
 
-    result = run("--upskill-models", f"m@{loopback.openai_url}", "--co", "skills")
+    result = run_once("--upskill-models", f"m@{loopback.openai_url}", "--co", "skills")
 
     assert result.ret == pytest.ExitCode.OK
     assert loopback.requests == []
@@ -233,11 +233,11 @@ def test_a_trial_run_again_counts_once(run: Run, write_skill: WriteSkill) -> Non
 
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
 def test_setting_items_up_alone_asks_nobody(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, option: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, option: str
 ) -> None:
     write_skill(GREEN)
 
-    result = run("--upskill-models", f"m@{loopback.openai_url}", option, "skills")
+    result = run_once("--upskill-models", f"m@{loopback.openai_url}", option, "skills")
 
     assert result.ret == pytest.ExitCode.OK
     assert not loopback.requests

@@ -72,12 +72,12 @@ SKIPPED = {"id": "in-c", "input": "Add in C.", "expected": {"compile": "c"}}
 
 
 def test_verbose_shows_which_cases_were_not_measured(
-    run: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     write_skill(GREEN, SKIPPED, SKIPPED | {"id": "a-kernel", "models": ["haiku"]})
 
-    result = run("--upskill-models", "offline", "-v", "skills")
+    result = run_once("--upskill-models", "offline", "-v", "skills")
 
     assert summary(result)[2:8] == [
         "billing",
@@ -171,11 +171,11 @@ def test_quiet_keeps_a_red_gate(run_once: Run, write_skill: WriteSkill) -> None:
 
 
 def test_misses_without_the_skill_leave_the_closing_line_green(
-    run: Run, write_skill: WriteSkill
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill(GREEN)
 
-    result = run("--upskill-models", "offline", "--color=yes", "skills")
+    result = run_once("--upskill-models", "offline", "--color=yes", "skills")
 
     closing = result.outlines[-1]
     assert "3 passed" in closing
@@ -194,18 +194,18 @@ def test_a_red_cell_is_red_and_one_that_helps_is_green(
     assert colours == ["\x1b[32m", "\x1b[31m"]
 
 
-def test_without_colour_there_are_no_escapes(run: Run, write_skill: WriteSkill) -> None:
+def test_without_colour_there_are_no_escapes(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(GREEN)
 
-    result = run("--upskill-models", "offline", "--color=no", "skills")
+    result = run_once("--upskill-models", "offline", "--color=no", "skills")
 
     assert "\x1b" not in result.stdout.str()
 
 
-def test_the_header_says_what_a_name_stands_for(run: Run, write_skill: WriteSkill) -> None:
+def test_the_header_says_what_a_name_stands_for(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(GREEN)
 
-    result = run("--upskill-models", "small=offline", "--upskill-runs", "2", "skills")
+    result = run_once("--upskill-models", "small=offline", "--upskill-runs", "2", "skills")
 
     result.stdout.fnmatch_lines(
         [
@@ -216,12 +216,12 @@ def test_the_header_says_what_a_name_stands_for(run: Run, write_skill: WriteSkil
 
 
 def test_figures_that_nobody_measured_are_not_made_up(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     loopback.answer = lambda _: Reply(text="37", usage=None)
     write_skill(GREEN)
 
-    result = run("--upskill-models", f"m@{loopback.openai_url}", "skills")
+    result = run_once("--upskill-models", f"m@{loopback.openai_url}", "skills")
 
     result.stdout.fnmatch_lines(
         [
