@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +18,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.completion import Completion, Request, clean
+from pytest_upskill.reasoning import without_reasoning
 from pytest_upskill.whole_file import write_whole
 
 Mode = Literal["auto", "refresh", "replay", "off"]
@@ -24,6 +26,9 @@ MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
 _LATEST = 256
 """Requests to know the names of: each is looked for, asked and recorded, and then seen no more."""
+
+_MOST_BYTES = 1 << 26
+"""Of a recording: four times what a client accepts as a reply."""
 
 _GITIGNORE = """\
 # Made by pytest-upskill. Recordings to commit belong into a folder of --upskill-cache-dir.
@@ -46,6 +51,10 @@ class Recording:
     """The completion without its text."""
     text: tuple[str, ...]
     """Its lines: a changed answer is a readable diff."""
+    reasoning: tuple[str, ...] = ()
+    """The lines that the model wrote before it."""
+    served: str = ""
+    """The model that a custom host said it was serving; empty where it did not say."""
 
 
 _RECORDING = TypeAdapter(Recording)
@@ -72,6 +81,9 @@ class Cache:
         self.mode = mode
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
+        self.served: dict[tuple[str, str], str] = {}
+        """The model that custom hosts serve now, by URL and the name that is requested."""
+        self._replaced = Counter[tuple[str, str, str, str]]()
         self._hidden = hidden  # until the first recording has seen to it
 
     def load(self, request: Request, url: str) -> Completion | None:
@@ -80,10 +92,10 @@ class Cache:
             return None
         file = self._file(request, url)
         try:
-            recording = _RECORDING.validate_json(file.read_bytes())
+            recording = _RECORDING.validate_json(_read(file))
             if recording.request == _asked(request, url):
-                told = {"text": "\n".join(recording.text), "replayed": True}
-                return _COMPLETION.validate_python({**recording.completion, **told})
+                self._compare(recording, url, request.model.name)
+                return _completion(recording)
             problem = "of another request"
         except FileNotFoundError:
             return None
@@ -105,7 +117,9 @@ class Cache:
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
             request=_asked(request, url),
             text=tuple(_lines(recorded.pop("text"))),
+            reasoning=tuple(_lines(reasoning)) if (reasoning := recorded.pop("reasoning")) else (),
             completion=recorded,
+            served=self.served.get((url, request.model.name), ""),
         )
         data = _RECORDING.dump_json(recording, indent=1) + b"\n"
         try:
@@ -113,6 +127,21 @@ class Cache:
             write_whole(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
+
+    @property
+    def replaced(self) -> list[str]:
+        """One line for each model that was recorded where another is served now."""
+        return [
+            f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are of "
+            f"{then}: add --upskill-cache refresh to request them again"
+            for (url, name, then, now), count in self._replaced.items()
+        ]
+
+    def _compare(self, recording: Recording, url: str, name: str) -> None:
+        """Count a recording of another model than the one that is served now."""
+        now = self.served.get((url, name))
+        if now and recording.served and now != recording.served:
+            self._replaced[url, name, recording.served, now] += 1
 
     def holds(self, request: Request, url: str) -> bool:
         """Tell, without reading it, whether there is a recording that ``load`` could read."""
@@ -165,6 +194,33 @@ class Cache:
         if not ignore.exists():
             write_whole(ignore, _GITIGNORE.encode())
         self._hidden = False
+
+
+def _read(file: Path) -> bytes:
+    """Read a recording's file.
+
+    Raises:
+        OSError: It cannot be read, or is larger than any recording.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, "too large for a recording")
+    return data
+
+
+def _completion(recording: Recording) -> Completion:
+    """Read a recording's completion; one of an older version may hold reasoning in its text.
+
+    Raises:
+        ValidationError: It is none.
+    """
+    told = {
+        "text": "\n".join(recording.text),
+        "reasoning": "\n".join(recording.reasoning),
+        "replayed": True,
+    }
+    return without_reasoning(_COMPLETION.validate_python({**recording.completion, **told}))
 
 
 @lru_cache(maxsize=_LATEST)

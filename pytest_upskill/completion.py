@@ -4,11 +4,21 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Literal
+from typing import Annotated, Literal
+
+from pydantic import Field
 
 from pytest_upskill.models import Model
 
 StopReason = Literal["end", "max_tokens", "refusal", "other"]
+
+MAX_TOKENS_COUNTED = 10**9
+"""More tokens than any request has: a larger count is a mistake of whoever counted."""
+
+# Where a completion is read from JSON, or from a plugin, these bounds are checked.
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS_COUNTED)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Attempts = Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,20 +50,25 @@ class Completion:
     """One answer of one run."""
 
     text: str
-    input_tokens: int | None
+    """The answer alone: what is graded."""
+    input_tokens: Tokens | None
     """All prompt tokens, cached ones included; None where the server does not count."""
-    output_tokens: int | None
+    output_tokens: Tokens | None
     """All generated tokens, hidden reasoning included."""
-    cache_read_tokens: int = 0
-    cache_write_tokens: int = 0
+    cache_read_tokens: Tokens = 0
+    cache_write_tokens: Tokens = 0
     stop_reason: StopReason = "end"
+    reasoning: str = ""
+    """What the model wrote before its answer, as far as it shows that."""
+    tool_calls: tuple[str, ...] = ()
+    """Names of the tools that it tried to call, though it was given none."""
     served_model: str | None = None
     """The model id the API says it used."""
     request_id: str | None = None
-    latency_s: float = 0.0
+    latency_s: Amount = 0.0
     """Seconds from sending the successful attempt to its whole reply."""
-    attempts: int = 1
-    cost_usd: float | None = None
+    attempts: Attempts = 1
+    cost_usd: Amount | None = None
     """Dollars; None where the price is not known."""
     replayed: bool = False
     """Whether the answer is a recording; tokens, cost and seconds are those of the record."""
@@ -79,6 +94,7 @@ class ProviderError(Exception):
         retryable: Whether asking again may help.
         retry_after: Seconds the server asked to wait, None where it did not say.
         fatal: Whether every further request to this model would fail alike (bad key, no model).
+        loading: Whether the host is about to answer, once it has loaded the model.
         billable: Whether the host may bill the request all the same; where nothing says so, unless
             it replied with an HTTP error.
     """
@@ -91,6 +107,7 @@ class ProviderError(Exception):
         retryable: bool = False,
         retry_after: float | None = None,
         fatal: bool = False,
+        loading: bool = False,
         billable: bool | None = None,
     ) -> None:
         super().__init__(message)
@@ -98,4 +115,5 @@ class ProviderError(Exception):
         self.retryable = retryable
         self.retry_after = retry_after
         self.fatal = fatal
+        self.loading = loading
         self.billable = status in {None, HTTPStatus.OK} if billable is None else billable

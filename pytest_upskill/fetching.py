@@ -6,6 +6,7 @@ import os
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 
@@ -24,7 +25,14 @@ from pytest_upskill.plan import Arm, Trial
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.given import GivenClient
-from pytest_upskill.providers.keys import Endpoint, KeyProblem, endpoints, missing_key
+from pytest_upskill.providers.keys import (
+    Endpoint,
+    KeyProblem,
+    endpoints,
+    is_custom,
+    missing_key,
+)
+from pytest_upskill.providers.served import served_models
 from pytest_upskill.redaction import Redactor, without_userinfo
 from pytest_upskill.settings import SETTINGS, Settings
 from pytest_upskill.stats import CaseCounts, early_gate, early_verdict, lift
@@ -81,12 +89,15 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
     """Start fetching the answers, in the order of their items."""
     settings = config.stash[SETTINGS]
     concurrency = settings.concurrency
+    resources = config.stash[RESOURCES]
+    if resources.cache.mode in {"auto", "refresh"}:
+        resources.cache.served.update(_served(prepared.hosts))
     stops = config.getoption("maxfail") or config.getoption("stepwise", False)
     early = bool(stops) and not settings.early_stop
     return fetch_answers(
         prepared.trials,
         hosts=prepared.hosts,
-        resources=config.stash[RESOURCES],
+        resources=resources,
         concurrency=concurrency,
         # A run that may stop early must not pay for much that it will not look at.
         lookahead=2 * concurrency if early else None,
@@ -96,6 +107,23 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         judge=config.stash[SETTINGS].judge,
         clear=_is_clear if settings.early_stop else None,
     )
+
+
+def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
+    """Request what custom hosts serve, all at the same time; by URL and the model's name."""
+    names: dict[Host, list[str]] = {}
+    for model, host in found.items():
+        if host.served is not None:
+            names.setdefault(host, []).append(model.name)
+    if not names:
+        return {}
+    with ThreadPoolExecutor(len(names), thread_name_prefix="upskill-served") as threads:
+        told = {host: threads.submit(host.served, names[host]) for host in names if host.served}
+    return {
+        (host.url, name): text
+        for host, future in told.items()
+        for name, text in future.result().items()
+    }
 
 
 def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
@@ -180,6 +208,7 @@ def _own_hosts(
             url=endpoint.url,
             open=_opener(model, endpoint, settings.timeout),
             recorded=model.provider != "offline",
+            served=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.provider == "anthropic" and endpoint.own,
         )
         shared.setdefault(endpoint, host)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -19,6 +19,7 @@ from pytest_upskill.first_calls import FirstCalls
 from pytest_upskill.grade import Answer
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client
+from pytest_upskill.reasoning import without_reasoning
 from pytest_upskill.redaction import Redactor
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class Host:
     """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
     given: bool = False
     """Whether a plugin's hook made its client."""
+    served: Callable[[Iterable[str]], Mapping[str, str]] | None = None
+    """Request which models it serves under some names; None for a host where that is settled."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +153,7 @@ class Inquiries:
     async def _pay(self, inquiry: Inquiry) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""
         try:
-            completion = await self._ask(inquiry.request, inquiry.host)
+            completion = without_reasoning(await self._ask(inquiry.request, inquiry.host))
         except BudgetError as error:
             return Answer(completion=None, unasked=str(error))
         except ProviderError as error:

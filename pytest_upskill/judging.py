@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from json import JSONDecoder
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_upskill.blocks import blocks, choose
 from pytest_upskill.checks import CheckError, CheckResult, Judge
 from pytest_upskill.checks.result import quoted
 from pytest_upskill.completion import Completion, Request
@@ -36,6 +36,8 @@ Reply with one JSON object and nothing else:
 with one entry for each statement, in their order."""
 
 _MIN_QUOTE = 8
+_MOST_TRIES = 1000
+"""Braces of a reply that are tried as the beginning of its JSON."""
 _MAX_SHOWN = 80
 _MAX_REPLY = 240
 """Characters of an unusable reply that an error shows."""
@@ -89,10 +91,7 @@ def read_judgement(
     """
     if judgement.stop_reason != "end":
         raise _unusable(judgement, f"it stopped at {judgement.stop_reason}")
-    try:
-        verdicts = _Judgement.model_validate_json(_json_of(judgement.text)).verdicts
-    except ValidationError as error:
-        raise _unusable(judgement, _what(error)) from None
+    verdicts = _verdicts_of(judgement)
     numbers = [verdict.statement for verdict in verdicts]
     if numbers != list(range(1, len(statements) + 1)):
         raise _unusable(judgement, f"it has statements {numbers}, not 1 to {len(statements)}")
@@ -124,11 +123,29 @@ def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
     )
 
 
-def _json_of(reply: str) -> str:
-    """Find the JSON of a reply: the whole, or the only block in it."""
-    found = blocks(reply)
-    block = next(iter(choose(found, "json") or choose(found, "")), None)
-    return block.code if block else reply
+def _verdicts_of(judgement: Completion) -> list[_Verdict]:
+    """Find the last judgement in a reply, which may have words or a draft before it.
+
+    Raises:
+        CheckError: There is none.
+    """
+    found, problem, text = None, "", judgement.text
+    decoder = JSONDecoder()
+    start, tries = text.find("{"), 0
+    while start >= 0 and tries < _MOST_TRIES:
+        tries += 1
+        try:
+            value, end = decoder.raw_decode(text, start)
+            found = _Judgement.model_validate(value)
+        except ValidationError as error:
+            problem = problem or _what(error)
+            end = start + 1
+        except (ValueError, RecursionError):
+            end = start + 1
+        start = text.find("{", end)
+    if found is None:
+        raise _unusable(judgement, problem or "it holds no JSON object")
+    return found.verdicts
 
 
 def _what(error: ValidationError) -> str:

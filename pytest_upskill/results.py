@@ -21,9 +21,26 @@ _STOPPED = {
 NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
 """Why a case is skipped that no program can decide about, where nobody else is to."""
 
+_LONGEST_NAME = 40
+_MOST_NAMES = 3
+
 _QUOTED = re.compile(r"'[^']*'")
 _MOST_REASONS = 3
 """Reasons for skipping that one line names."""
+
+
+def _instead_of_answer(completion: Completion) -> str:
+    """Describe what came in the place of an answer."""
+    if completion.stop_reason == "max_tokens":
+        if completion.reasoning:
+            return "the reasoning took the whole output limit: raise --upskill-max-tokens"
+        return _STOPPED["max_tokens"]
+    if completion.tool_calls:
+        names = ", ".join(name[:_LONGEST_NAME] for name in completion.tool_calls[:_MOST_NAMES])
+        return f"the model called a tool ({names}) instead of answering"
+    if completion.reasoning:
+        return "the model wrote only reasoning, and no answer"
+    return "the answer is empty"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +57,8 @@ class RunResult:
     @property
     def stopped(self) -> str | None:
         """Why the answer cannot count as whole, None where it can."""
+        if not self.completion.text.strip() and self.completion.stop_reason != "refusal":
+            return _instead_of_answer(self.completion)
         return _STOPPED.get(self.completion.stop_reason)
 
     @property

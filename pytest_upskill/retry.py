@@ -30,6 +30,8 @@ class Patience:
 
     deadline: float = 300.0
     """From asking for a completion until no new attempt starts, not counting the wait for slots."""
+    unavailable: float = 60.0
+    """As ``deadline``, at a host that has only 503 for everyone and is not loading a model."""
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     longest_retry_after: float = 60.0
@@ -233,7 +235,18 @@ class RetryingClient:
         broken = _error(state).status == HTTPStatus.OK
         if broken and state.attempt_number >= self._patience.attempts_at_broken:
             return True
-        return self._asking_for(course) + state.upcoming_sleep > self._patience.deadline
+        limit = self._patience.deadline
+        if self._is_unavailable(course):
+            limit = min(limit, self._patience.unavailable)
+        return self._asking_for(course) + state.upcoming_sleep > limit
+
+    def _is_unavailable(self, course: _Course) -> bool:
+        """Return whether a host has had only 503 for anyone since a completion was asked for."""
+        only_503 = all(
+            error.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.loading
+            for error in course.failed
+        )
+        return only_503 and self._answered_at < course.started
 
     def _give_up(
         self, model: Model, error: ProviderError, attempts: int, course: _Course

@@ -57,7 +57,7 @@ class Reply:
     """Content blocks of an Anthropic reply, instead of one with ``text``."""
     message: Mapping[str, Any] = field(default_factory=dict)
     """What to change in the message of a chat completion."""
-    body: str | Mapping[str, Any] | None = None
+    body: str | bytes | Mapping[str, Any] | None = None
     """Sent as it is; a mapping as JSON."""
     content_type: str = "application/json"
     model: str | None = None
@@ -76,6 +76,8 @@ class Loopback:
         replies: Sent first, one per request.
         answer: Makes every reply after those.
         requests: Everything received, in order of arrival.
+        models: The reply to a request for the list of models; None for a server without one.
+        looks: How often that list was requested.
         peak: The most requests that were open at one time.
         connections: How many there ever were.
     """
@@ -84,6 +86,8 @@ class Loopback:
         self.replies: deque[Reply | str] = deque()
         self.answer: Answer = lambda _: Reply()
         self.requests: list[Received] = []
+        self.models: Mapping[str, Any] | None = None
+        self.looks = 0
         self.peak = 0
         self.connections = 0
         self._open = 0
@@ -163,6 +167,12 @@ class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
 
+    def do_GET(self) -> None:
+        loopback = cast("_Server", self.server).loopback
+        loopback.looks += 1
+        status = 200 if loopback.models is not None and self.path == "/v1/models" else 404
+        self._send(Reply(status=status), json.dumps(loopback.models).encode())
+
     def do_POST(self) -> None:
         length = int(self.headers["content-length"])
         received = Received(
@@ -174,7 +184,7 @@ class _Handler(BaseHTTPRequestHandler):
         if reply.drop:
             self.close_connection = True
             return
-        body = _body(received, reply).encode()
+        body = reply.body if isinstance(reply.body, bytes) else _body(received, reply).encode()
         try:
             self._send(reply, body)
         except (BrokenPipeError, ConnectionResetError):

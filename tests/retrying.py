@@ -21,7 +21,7 @@ def request(run: int = 0, model: Model = M) -> Request:
 
 
 def later(retry_after: float | None = None) -> ProviderError:
-    return ProviderError("m: HTTP 503 later", status=503, retryable=True, retry_after=retry_after)
+    return ProviderError("m: HTTP 500 later", status=500, retryable=True, retry_after=retry_after)
 
 
 @dataclass

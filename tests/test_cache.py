@@ -3,6 +3,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import re
 import resource
 import stat
 import subprocess
@@ -142,6 +143,7 @@ def test_a_mode_says_whether_to_read_and_to_write(
         (b"[]", "not a recording"),
         (b"\xff\xfe", "not a recording"),
         (b'{"format": 2}', "not a recording"),
+        (b" " * ((1 << 26) + 1), "too large for a recording"),
         (b'{"name": "some other tool"}', "not a recording"),
     ],
 )
@@ -157,6 +159,32 @@ def test_what_is_no_recording_is_ignored_with_a_warning_and_replaced(
 
     cache.store(REQUEST, URL, ANSWER, "someone")
     assert cache.load(REQUEST, URL) == replace(ANSWER, replayed=True)
+
+
+@pytest.mark.parametrize(
+    ("figure", "value"),
+    [
+        ("latency_s", "NaN"),
+        ("latency_s", "-1"),
+        ("cost_usd", "Infinity"),
+        ("input_tokens", "9" * 400),
+        ("output_tokens", "-1"),
+        ("cache_read_tokens", "1.5"),
+        ("attempts", "0"),
+        ("stop_reason", '"bored"'),
+    ],
+)
+def test_a_recording_with_an_impossible_figure_is_ignored(
+    tmp_path: Path, figure: str, value: str
+) -> None:
+    cache = recorded(tmp_path)
+    file = only_file(tmp_path)
+    text, changes = re.subn(rf'("{figure}": )[^,\n]*', rf"\g<1>{value}", file.read_text("utf-8"))
+    file.write_text(text, "utf-8")
+
+    assert changes == 1
+    assert cache.load(REQUEST, URL) is None
+    assert list(cache.problems) == [f"{file}: ignored: not a recording"]
 
 
 @pytest.mark.parametrize("length", [1, 100, 400, 700])

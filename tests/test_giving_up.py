@@ -26,8 +26,46 @@ def test_no_attempt_starts_after_the_deadline() -> None:
 
     error = outcome(client_of(host, clock).complete(request()))
 
-    assert str(error) == "m: HTTP 503 later (after 3 attempts in 80 s)"
+    assert str(error) == "m: HTTP 500 later (after 3 attempts in 80 s)"
     assert len(host.asked) == 3
+
+
+def unavailable(*, loading: bool = False) -> ProviderError:
+    return ProviderError("m: HTTP 503 down", status=503, retryable=True, loading=loading)
+
+
+def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute() -> None:
+    host, clock = Host(rest=always(unavailable)), Clock()
+
+    error = outcome(client_of(host, clock, patience=Patience()).complete(request()))
+
+    assert 50 < clock.now <= 60
+    assert isinstance(error, ProviderError)
+    assert error.fatal
+
+
+def test_a_host_that_loads_its_model_is_waited_for() -> None:
+    host, clock = Host(rest=always(lambda: unavailable(loading=True))), Clock()
+
+    outcome(client_of(host, clock, patience=Patience()).complete(request()))
+
+    assert 290 < clock.now <= 300
+
+
+def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, slots=Slots(1), patience=Patience())
+
+    def refuse_the_first() -> Completion:
+        if host.asked[-1].run == 0:
+            raise unavailable()
+        clock.now += 1
+        return ANSWER
+
+    host.rest = refuse_the_first
+    outcomes(*(client.complete(request(run)) for run in range(3)))
+
+    assert clock.now > 290
 
 
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:

@@ -55,6 +55,36 @@ def test_a_statement_that_does_not_hold_fails_the_case(
     )
 
 
+@pytest.mark.parametrize(
+    "around",
+    [
+        "<think>\n{draft}\n</think>\n{judgement}",
+        "{draft} Or rather:\n{judgement}",
+        "Here it is: {judgement} I hope that helps. {{}}",
+        "```json\n{judgement}\n```",
+        "First, {{so}}.\n```\n{judgement}\n```\nThat is all.",
+    ],
+)
+def test_a_judge_may_reason_first_and_wrap_its_judgement(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    models: tuple[str, ...],
+    around: str,
+) -> None:
+    write_skill(CASE)
+
+    def judge(received: Received) -> Reply:
+        draft, judgement = (verdicts(*holds)(received).text for holds in ((False,), (True, True)))
+        return Reply(text=around.format(draft=draft, judgement=judgement))
+
+    serve(loopback, judge)
+
+    result = run_once(*models)
+
+    result.assert_outcomes(passed=3)
+
+
 def test_one_answer_is_judged_once_for_all_statements_and_arms(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
 ) -> None:

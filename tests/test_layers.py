@@ -50,7 +50,7 @@ MAP = {
     # 0: pure
     "words": "report.text",
     "figures": "cells comparison baseline baseline_folder rounds stats stats.* thresholds",
-    "trials": "plan grade results completion models",
+    "trials": "plan grade results completion reasoning models",
     "skills": "skill statements extensions lint",
     "checks": "checks checks.* blocks languages paths compile_options sandbox_levels cores "
     "cpu_limit as_written longlived redaction safe_text whole_file",
@@ -71,6 +71,7 @@ HOMES = {
         "providers.anthropic",
         "providers.connections",
         "providers.openai",
+        "providers.served",
         "providers.wire",
     },
     "genai_prices": {"prices"},

@@ -4,7 +4,7 @@ import pytest
 
 from pytest_upskill.completion import Completion, Request
 from tests.asking import ask, model_at, request_to
-from tests.loopback import Loopback, Reply
+from tests.loopback import Loopback, Received, Reply
 
 
 def completion(loopback: Loopback, reply: Reply) -> Completion:
@@ -98,3 +98,29 @@ def test_cached_tokens_are_already_in_the_prompt(loopback: Loopback) -> None:
 
     assert (answer.input_tokens, answer.output_tokens) == (235, 7)
     assert (answer.cache_read_tokens, answer.cache_write_tokens) == (200, 30)
+
+
+def test_an_answer_in_parts_is_read_with_its_reasoning_apart(loopback: Loopback) -> None:
+    thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
+    parts = [thought, {"type": "text", "text": "It is "}, {"type": "text", "text": "37."}]
+
+    answer = completion(loopback, Reply(message={"content": parts}))
+
+    assert (answer.text, answer.reasoning) == ("It is 37.", "Hm.")
+
+
+@pytest.mark.parametrize("status", [400, 500])
+def test_a_server_without_system_messages_gets_one_message_for_both(
+    loopback: Loopback, status: int
+) -> None:
+    def answer(received: Received) -> Reply:
+        if received.system:
+            return Reply(status=status, text="System role not supported")
+        return Reply(text=received.user)
+
+    loopback.answer = answer
+
+    answered = ask(to(loopback, frame="Be brief.", skill="\nUse tabs.", user="Why?"))
+
+    assert answered.text == "Be brief.\nUse tabs.\n\nWhy?"
+    assert len(loopback.requests) == 2

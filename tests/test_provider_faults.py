@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
+import json
 import socket
 import traceback
 from email.utils import formatdate
@@ -10,6 +12,7 @@ import pytest
 
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.models import parse_model
+from pytest_upskill.providers.connections import MOST_BYTES
 from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply
 
@@ -68,6 +71,88 @@ def test_a_bad_request_is_this_requests_own_fault(loopback: Loopback, provider: 
 
     assert str(error) == "m: HTTP 400 prompt too long"
     assert (error.fatal, error.retryable) == (False, False)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("said", "cure"),
+    [
+        (
+            "max_tokens is too large: 8192. This model supports at most 4096 completion tokens",
+            "set --upskill-max-tokens to what the model allows",
+        ),
+        ("max_tokens: 200000 > 128000, which is the maximum allowed number of", "set --upskill-"),
+        (
+            "request (9017 tokens) exceeds the available context size (1024 tokens)",
+            "lower --upskill-max-tokens, shorten skill or case, or serve the model with more ",
+        ),
+        (
+            "This model's maximum context length is 8192 tokens, you requested max_tokens=9000",
+            "lower --upskill-max-tokens, shorten skill or case",
+        ),
+    ],
+)
+def test_a_bad_request_names_the_option_that_changes_it(
+    loopback: Loopback, provider: str, said: str, cure: str
+) -> None:
+    error = fault(loopback, provider, Reply(status=400, text=said))
+
+    assert str(error).startswith(f"m: HTTP 400 {said}: {cure}")
+
+
+def test_a_parameter_that_is_unknown_is_no_limit_that_is_too_high(loopback: Loopback) -> None:
+    said = "Unsupported parameter: 'max_tokens' is not supported with this model"
+
+    error = fault(loopback, "openai", Reply(status=400, text=said))
+
+    assert str(error) == f"m: HTTP 400 {said}"
+
+
+@BOTH
+@pytest.mark.parametrize("status", [200, 500])
+def test_a_reply_is_not_read_beyond_what_an_answer_can_have(
+    loopback: Loopback, provider: str, status: int
+) -> None:
+    bomb = gzip.compress(b" " * (MOST_BYTES + 1))
+    reply = Reply(status=status, body=bomb, headers={"content-encoding": "gzip"})
+
+    error = fault(loopback, provider, reply)
+
+    assert str(error).endswith(" sent more than 16 MiB")
+    assert (error.status, error.retryable, error.billable) == (200, False, True)
+
+
+@BOTH
+def test_a_compressed_reply_is_read(loopback: Loopback, provider: str) -> None:
+    message = {"content": "37"}
+    choices = [{"finish_reason": "stop", "message": message}]
+    body = {"choices": choices, "content": [{"type": "text", "text": "37"}]}
+    packed = gzip.compress(json.dumps(body).encode())
+    loopback.replies.append(Reply(body=packed, headers={"content-encoding": "gzip"}))
+
+    assert ask(request_to(model_at(loopback, provider))).text == "37"
+
+
+@BOTH
+@pytest.mark.parametrize("count", [-1, True, 10**12, "7", 7.5, None], ids=repr)
+def test_a_count_of_tokens_that_cannot_be_one_is_none(
+    loopback: Loopback, provider: str, count: object
+) -> None:
+    names = ("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
+    loopback.replies.append(Reply(usage=dict.fromkeys(names, count)))
+
+    answer = ask(request_to(model_at(loopback, provider)))
+
+    assert (answer.input_tokens, answer.output_tokens) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("said", "loading"), [("Loading model", True), ("no server is available", False)]
+)
+def test_a_host_that_loads_a_model_is_told_from_one_that_is_down(
+    loopback: Loopback, said: str, *, loading: bool
+) -> None:
+    assert fault(loopback, "openai", Reply(status=503, text=said)).loading is loading
 
 
 @BOTH

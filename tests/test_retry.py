@@ -61,7 +61,7 @@ def test_the_servers_pause_is_kept_up_to_a_cap(asked: float, slept: float) -> No
     [
         (ProviderError("m: slow down", status=429, retryable=True, retry_after=7.0), "rate limit"),
         (ProviderError("m: busy", status=529, retryable=True, retry_after=7.0), "overloaded"),
-        (later(retry_after=7.0), "HTTP 503"),
+        (later(retry_after=7.0), "HTTP 500"),
         (ProviderError("m: no reply", retryable=True, retry_after=7.0), "no reply"),
     ],
 )

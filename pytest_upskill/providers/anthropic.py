@@ -12,6 +12,7 @@ import httpx2
 
 from pytest_upskill.completion import Completion, Request, StopReason, clean
 from pytest_upskill.providers.connections import Connections
+from pytest_upskill.providers.content import of_blocks
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.wire import Call, Reply, count
 
@@ -82,13 +83,15 @@ def _body(request: Request) -> dict[str, Any]:
 
 
 def _completion(reply: Reply, endpoint: Endpoint) -> Completion:
-    texts = [block["text"] for block in reply.body["content"] if block["type"] == "text"]
+    content = of_blocks(reply.body["content"])
     usage = reply.body.get("usage")
     cache_read = count(usage, "cache_read_input_tokens") or 0
     cache_write = count(usage, "cache_creation_input_tokens") or 0
     uncached = count(usage, "input_tokens")
     return Completion(
-        text=endpoint.redact(clean("".join(texts))),
+        text=endpoint.redact(clean(content.text)),
+        reasoning=endpoint.redact(clean(content.reasoning)),
+        tool_calls=tuple(endpoint.redact(clean(name)) for name in content.tool_calls),
         input_tokens=None if uncached is None else uncached + cache_read + cache_write,
         output_tokens=count(usage, "output_tokens"),
         cache_read_tokens=cache_read,

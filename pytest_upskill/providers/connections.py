@@ -6,7 +6,7 @@ import re
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import httpx2
 
@@ -33,6 +33,47 @@ _WIRE_HEADERS = frozenset(
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 
 
+MOST_BYTES = 1 << 24
+"""Of a reply, decompressed: a hundred times what the longest answers take."""
+
+_ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+
+
+class ReplyTooLong(Exception):  # noqa: N818  what a reply is, not what failed here
+    """A reply has more than ``MOST_BYTES``; the rest was not read."""
+
+
+class _Bounded(httpx2.AsyncClient):
+    """A client that stops reading a reply that no answer can be as long as."""
+
+    async def send(
+        self, request: httpx2.Request, *, stream: bool = False, **options: Any
+    ) -> httpx2.Response:
+        """Send a request and read the reply.
+
+        Raises:
+            ReplyTooLong: There is too much of it.
+        """
+        assert not stream
+        response = await super().send(request, stream=True, **options)
+        body = bytearray()
+        try:
+            async for chunk in response.aiter_bytes():
+                body += chunk
+                if len(body) > MOST_BYTES:
+                    raise ReplyTooLong
+        finally:
+            await response.aclose()
+        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ABOUT_THE_BODY]
+        return httpx2.Response(
+            response.status_code,
+            headers=headers,
+            content=bytes(body),
+            request=request,
+            extensions=response.extensions,
+        )
+
+
 class _Closing(Protocol):
     async def close(self) -> None: ...
 
@@ -57,7 +98,7 @@ class Connections(Generic[Sdk]):
         *,
         timeout: float,
         sdk: Callable[..., Sdk],
-        http: Callable[..., httpx2.AsyncClient],
+        http: type[httpx2.AsyncClient],
     ) -> None:
         # All that follows connecting has one limit in common, the caller's.
         limit = httpx2.Timeout(None, connect=min(timeout, _CONNECT_S))
@@ -65,7 +106,7 @@ class Connections(Generic[Sdk]):
             sdk, api_key=endpoint.key if endpoint.own else NO_KEY, max_retries=0, timeout=limit
         )
         self._http = partial(
-            http,
+            type("BoundedClient", (_Bounded, http), {}),
             verify=httpx2.create_ssl_context(),
             timeout=limit,
             limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),

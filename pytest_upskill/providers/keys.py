@@ -98,6 +98,11 @@ def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str
             yield value.strip()
 
 
+def is_custom(model: Model) -> bool:
+    """Return whether a URL of the user's says where ``model`` is, and no vendor is there."""
+    return model.base_url is not None and model.provider in _OWN_URL and _vendor(model) is None
+
+
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
     """Say which variable to set before ``model`` can be asked; None where nothing is missing."""
     names = _KEYS_OF_HOST.get(_vendor(model) or "")

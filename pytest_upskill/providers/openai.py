@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from functools import partial
 from types import MappingProxyType
@@ -9,8 +10,10 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.completion import Completion, Request, StopReason, clean
+from pytest_upskill.completion import Completion, ProviderError, Request, StopReason, clean
+from pytest_upskill.models import Model
 from pytest_upskill.providers.connections import Connections
+from pytest_upskill.providers.content import of_message
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.on_use import on_use
 from pytest_upskill.providers.wire import Call, InsteadOfAnswer, Reply, count, part
@@ -21,6 +24,13 @@ with on_use("openai.types", "openai.types.responses"):
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
+)
+_REFUSALS = frozenset({400, 422, 500})
+_NO_SYSTEM = re.compile(
+    r"system (role|message|prompt|instruction)s?\b.*\b(not|un)[ -]?(supported|allowed|enabled)"
+    r"|(does not|doesn't|not) support.*\bsystem\b|only user and assistant roles"
+    r"|developer instruction is not enabled",
+    re.IGNORECASE,
 )
 _BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
 """Never the key of an organization's administrator, which the SDK would fall back on."""
@@ -43,6 +53,7 @@ class OpenAIClient:
             sdk=partial(openai.AsyncOpenAI, base_url=endpoint.url),
             http=openai.DefaultAsyncHttpxClient,
         )
+        self._without_system: set[Model] = set()
         # OpenAI's reasoning models refuse max_tokens; local servers ignore the newer name.
         official = endpoint.host == "api.openai.com"
         self._limit = "max_completion_tokens" if official else "max_tokens"
@@ -53,10 +64,21 @@ class OpenAIClient:
         Raises:
             ProviderError: There is no usable reply.
         """
+        try:
+            return await self._send(request)
+        except ProviderError as error:
+            if request.model in self._without_system or not _refuses_system(error):
+                raise
+        # Some chat templates have no system role (Gemma's, older Mistral's). All arms alike.
+        self._without_system.add(request.model)
+        return await self._send(request)
+
+    async def _send(self, request: Request) -> Completion:
         call = Call(model=request.model, endpoint=self._endpoint, timeout=self._timeout)
+        apart = request.model not in self._without_system
         body = {
             "model": request.model.name,
-            "messages": _messages(request),
+            "messages": _messages(request) if apart else _one_message(request),
             self._limit: request.max_tokens,
         }
         # Not chat.completions.create(), which spends a quarter of a request's CPU time on looking
@@ -79,21 +101,33 @@ def _messages(request: Request) -> list[dict[str, str]]:
     return [{"role": "system", "content": clean(request.system)}, user]
 
 
+def _one_message(request: Request) -> list[dict[str, str]]:
+    parts = filter(None, (request.system, request.user))
+    return [{"role": "user", "content": clean("\n\n".join(parts))}]
+
+
+def _refuses_system(error: ProviderError) -> bool:
+    return error.status in _REFUSALS and _NO_SYSTEM.search(str(error)) is not None
+
+
 def _completion(reply: Reply, endpoint: Endpoint) -> Completion:
     choice, usage = reply.body["choices"][0], reply.body.get("usage")
     # OpenRouter's, where the model behind it broke off; what there is of an answer is no answer.
     if choice.get("error"):
         raise InsteadOfAnswer(choice)
-    message = choice["message"]
-    refusal = message.get("refusal")
+    content = of_message(choice["message"])
     details = part(usage, "prompt_tokens_details")
     return Completion(
-        text=endpoint.redact(clean(message.get("content") or refusal or "")),
+        text=endpoint.redact(clean(content.text or content.refusal)),
+        reasoning=endpoint.redact(clean(content.reasoning)),
+        tool_calls=tuple(endpoint.redact(clean(name)) for name in content.tool_calls),
         input_tokens=count(usage, "prompt_tokens"),
         output_tokens=count(usage, "completion_tokens"),
         cache_read_tokens=count(details, "cached_tokens") or 0,
         cache_write_tokens=count(details, "cache_write_tokens") or 0,
-        stop_reason="refusal" if refusal else _STOP.get(choice.get("finish_reason"), "other"),
+        stop_reason="refusal"
+        if content.refusal
+        else _STOP.get(choice.get("finish_reason"), "other"),
         served_model=reply.served_model,
         request_id=reply.headers.get("x-request-id"),
         latency_s=reply.latency_s,

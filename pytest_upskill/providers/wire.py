@@ -14,9 +14,10 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.completion import Completion, ProviderError, clean
+from pytest_upskill.completion import MAX_TOKENS_COUNTED, Completion, ProviderError, clean
 from pytest_upskill.models import Model
-from pytest_upskill.providers.connections import NOT_SENT
+from pytest_upskill.providers.complaints import FILTERED, LOADING, cure
+from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.redaction import without_userinfo
 
@@ -31,9 +32,11 @@ def part(body: object, name: str) -> object:
 
 
 def count(usage: object, name: str) -> int | None:
-    """Read a token count, None where there is none."""
+    """Read a token count, None where there is none or it cannot be one."""
     value = part(usage, name)
-    return value if isinstance(value, int) else None
+    if not isinstance(value, int) or isinstance(value, bool):
+        return None
+    return value if 0 <= value <= MAX_TOKENS_COUNTED else None
 
 
 class InsteadOfAnswer(LookupError):  # noqa: N818  what a reply is, not what failed here
@@ -46,6 +49,10 @@ class InsteadOfAnswer(LookupError):  # noqa: N818  what a reply is, not what fai
     def __init__(self, body: Mapping[str, Any]) -> None:
         super().__init__()
         self.body = body
+
+
+class _Filtered(Exception):  # noqa: N818  what a reply is, not what failed here
+    """A status that says what others say with 200: a content filter refused. In its words."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,9 +98,16 @@ class Call:
         Raises:
             ProviderError: There is no usable reply.
         """
-        reply = await self._reply(sent, sdk)
         try:
+            reply = await self._reply(sent, sdk)
             return read(reply, self.endpoint)
+        except _Filtered as refusal:
+            return Completion(
+                text=self.endpoint.redact(clean(str(refusal))),
+                input_tokens=None,
+                output_tokens=None,
+                stop_reason="refusal",
+            )
         except InsteadOfAnswer as error:
             raise self._unusable(error.body) from None
         except (AttributeError, LookupError, TypeError):
@@ -110,11 +124,15 @@ class Call:
             body = redactor.redact_json(_read(response))
         except sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
+            if error.status_code == HTTPStatus.BAD_REQUEST and _is_filtered(body):
+                raise _Filtered(_detail(body)) from None
             raise self._refused(error.status_code, body, headers) from None
         except sdk.APIConnectionError as error:
             raise self._unreachable(error) from None
         except TimeoutError:
             raise self._silent() from None
+        except ReplyTooLong:  # as one SDK raises it; the other wraps it
+            raise self._too_long() from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
             why = f"{self.endpoint.host} sent broken JSON ({error})"
             raise self._error(why, status=200, retryable=True) from None
@@ -142,12 +160,13 @@ class Call:
             headers.get("x-should-retry", ""), passing and not broke
         )
         said = " ".join(part for part in (f"HTTP {status}", _detail(body)) if part)
-        cure = self._cure(status, headers)
+        way_out = self._cure(status, headers, said)
         return self._error(
-            ": ".join(part for part in (said, cure) if part),
+            ": ".join(part for part in (said, way_out) if part),
             status=status,
             retryable=retryable,
             retry_after=_retry_after(headers),
+            loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(said)),
             fatal=(status in _FATAL or broke) and not retryable,
         )
 
@@ -170,8 +189,10 @@ class Call:
             f"{host} sent no API reply but {what!r}: is the base URL right?", status=200
         )
 
-    def _cure(self, status: int, headers: Mapping[str, str]) -> str:
+    def _cure(self, status: int, headers: Mapping[str, str], said: str) -> str:
         match status:
+            case 400 | 413 | 422:
+                return cure(said)
             case 301 | 302 | 303 | 307 | 308:
                 return f"{self.endpoint.host} redirects to {_place(headers.get('location', ''))}"
             case 401 | 403:
@@ -188,11 +209,18 @@ class Call:
 
     def _unreachable(self, error: Exception) -> ProviderError:
         cause = error.__cause__ or error
+        if isinstance(cause, ReplyTooLong):
+            return self._too_long()
         why = str(cause) or type(cause).__name__
         return self._error(
             f"no connection to {self.endpoint.host} ({why}): is it running and reachable?",
             retryable=True,
             billable=not isinstance(cause, NOT_SENT),
+        )
+
+    def _too_long(self) -> ProviderError:
+        return self._error(
+            f"{self.endpoint.host} sent more than {MOST_BYTES >> 20} MiB", status=200
         )
 
     def _silent(self) -> ProviderError:
@@ -233,6 +261,11 @@ def _code(body: object) -> object:
     """Find OpenAI's error code, in the body or, as its SDK gives it, already unwrapped."""
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     return inner.get("code") if isinstance(inner, Mapping) else None
+
+
+def _is_filtered(body: object) -> bool:
+    """Return whether a content filter refused a request, by its code or its words."""
+    return bool(FILTERED.search(f"{_code(body)} {_detail(body)}"))
 
 
 def _status(code: object) -> int | None:

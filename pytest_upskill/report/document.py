@@ -157,7 +157,11 @@ def _presentable(gate: Gate, root: str) -> Gate:
         text = result.completion.text
         return replace(
             result,
-            completion=replace(result.completion, text=text[:ANSWER_LIMIT]),
+            completion=replace(
+                result.completion,
+                text=text[:ANSWER_LIMIT],
+                reasoning=result.completion.reasoning[:ANSWER_LIMIT],
+            ),
             checks=tuple(map(check, result.checks)),
             cut=result.cut + max(0, len(text) - ANSWER_LIMIT),
         )

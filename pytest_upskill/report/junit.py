@@ -12,7 +12,8 @@ from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.report.mirrors import mirrored
 from pytest_upskill.report.properties import cell_figures
-from pytest_upskill.report.text import ANSWER
+from pytest_upskill.report.text import ANSWER, quoted_lines
+from pytest_upskill.results import TrialRecord
 from pytest_upskill.settings import Mirror
 
 _LONGEST_MESSAGE = 1000
@@ -38,7 +39,8 @@ class JUnit:
         """Attach the answers of a failed trial as its ``system-out``, after the failure."""
         if report.when == "call" and report.failed:
             found = [text for name, text in report.sections if name == ANSWER]
-            self._answers[report.nodeid] = found
+            record: TrialRecord | None = getattr(report, "upskill", None)
+            self._answers[report.nodeid] = found + _reasoning(record)
         if report.when == "teardown" and self._xml is not None:
             reporter = self._xml.node_reporter(report)
             for element in reporter.nodes:
@@ -59,6 +61,13 @@ class JUnit:
                     self._xml.add_global_property(
                         f"upskill.{name}[{cell.skill}-{cell.model}]", value
                     )
+
+
+def _reasoning(record: TrialRecord | None) -> list[str]:
+    """Quote what a model wrote before the answers that missed, each once."""
+    runs = record.result.runs if record else ()
+    missed = dict.fromkeys(run.completion.reasoning for run in runs if not run.passed)
+    return [f"reasoning:\n{quoted_lines(text)}" for text in missed if text]
 
 
 def _shorten(element: ET.Element) -> None:

@@ -66,7 +66,8 @@ class Spending:
         if config.get_verbosity() >= 0:
             self._figures(terminalreporter)
         # Also with -q: what is not recorded will have to be paid for again.
-        for problem in config.stash[RESOURCES].cache.problems:
+        cache = config.stash[RESOURCES].cache
+        for problem in (*cache.problems, *cache.replaced):
             write(terminalreporter, f"cache: {problem}", yellow=True)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:

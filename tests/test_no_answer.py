@@ -1,0 +1,66 @@
+"""A reply without an answer fails its case and says what came instead."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import QUESTION, Run, WriteSkill
+from tests.loopback import Loopback, Reply
+
+CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
+CALLED = "the model called a tool (look_up) instead of answering"
+REASONED = "the model wrote only reasoning, and no answer"
+
+
+@pytest.mark.parametrize(
+    ("provider", "reply", "said"),
+    [
+        ("openai", Reply(message={"content": None, "tool_calls": [CALL]}, stop="x"), CALLED),
+        ("openai", Reply(message={"content": None, "function_call": CALL["function"]}), CALLED),
+        ("openai", Reply(message={"content": None, "reasoning": "Hm."}), REASONED),
+        ("openai", Reply(text="<think>Hm."), REASONED),
+        ("openai", Reply(message={"content": []}), "the answer is empty"),
+        (
+            "openai",
+            Reply(message={"content": "", "reasoning_content": "Hm."}, stop="max_tokens"),
+            "the reasoning took the whole output limit: raise --upskill-max-tokens",
+        ),
+        (
+            "openai",
+            Reply(status=400, body={"error": {"message": "no", "code": "content_filter"}}),
+            "the model refused to answer",
+        ),
+        (
+            "anthropic",
+            Reply(status=400, text="Output blocked by content filtering policy"),
+            "the model refused to answer",
+        ),
+        (
+            "anthropic",
+            Reply(content=[{"type": "tool_use", "name": "look_up", "input": {}}], stop="tool_use"),
+            CALLED,
+        ),
+        ("anthropic", Reply(content=[{"type": "thinking", "thinking": "Hm."}]), REASONED),
+        ("anthropic", Reply(content=[]), "the answer is empty"),
+    ],
+)
+def test_what_came_instead_is_reported_and_never_passes(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    *,
+    provider: str,
+    reply: Reply,
+    said: str,
+) -> None:
+    case: dict[str, Any] = {"input": QUESTION, "expected": {"not_contains": "sorry"}}
+    write_skill({"id": "a", **case})
+    loopback.answer = lambda _: reply
+    url = loopback.openai_url if provider == "openai" else loopback.url
+
+    result = run_once(f"--upskill-models=m={provider}:m@{url}", "skills")
+
+    assert result.parseoutcomes()["failed"] == 1
+    result.stdout.fnmatch_lines([said])

@@ -1,0 +1,98 @@
+"""The same URL and name may stand for another model than the one that was recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback
+
+LLAMA = {
+    "id": "old.gguf",
+    "created": 1,
+    "meta": {"n_params": 134_515_008, "size": 91_726_080},
+}
+
+
+def listed(*models: dict[str, Any]) -> dict[str, Any]:
+    return {"object": "list", "data": list(models)}
+
+
+@pytest.mark.parametrize(
+    ("now", "name"),
+    [
+        ({**LLAMA, "id": "new.gguf"}, "'new.gguf', n_params 134515008, size 91726080"),
+        ({**LLAMA, "meta": {"n_params": 7}}, "'old.gguf', n_params 7"),
+    ],
+)
+def test_recordings_of_another_model_are_reported_in_one_line(
+    run: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    *,
+    now: dict[str, Any],
+    name: str,
+) -> None:
+    write_skill()
+    loopback.models = listed(LLAMA)
+    run("--upskill-models", model, "skills")
+    loopback.models = listed(now)
+
+    result = run("--upskill-models", model, "skills")
+
+    (line,) = (line for line in result.outlines if line.startswith("cache: "))
+    assert line == (
+        f"cache: {loopback.openai_url} serves {name} as 'small' now, but 2 of the replayed answers "
+        "are of 'old.gguf', n_params 134515008, size 91726080: add --upskill-cache refresh to "
+        "request them again"
+    )
+
+    run("--upskill-models", model, "--upskill-cache=refresh", "skills")
+    result = run("--upskill-models", model, "skills")
+
+    result.stdout.no_fnmatch_line("cache: *")
+
+
+@pytest.mark.parametrize(
+    "now",
+    [
+        listed({**LLAMA, "created": 2}),
+        listed(LLAMA, {"id": "another"}),
+        listed(),
+        {"detail": "no such path"},
+        {"data": ["a", None, {"id": 7}]},
+        None,
+    ],
+)
+def test_what_does_not_name_another_model_says_nothing(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    now: dict[str, Any] | None,
+) -> None:
+    write_skill()
+    loopback.models = listed(LLAMA)
+    run_once("--upskill-models", model, "skills")
+    loopback.models = now
+
+    result = run_once("--upskill-models", model, "skills")
+
+    result.assert_outcomes(passed=3)
+    result.stdout.no_fnmatch_line("cache: *")
+
+
+@pytest.mark.parametrize("mode", ["replay", "off"])
+def test_a_run_that_does_not_need_the_list_does_not_request_it(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, mode: str
+) -> None:
+    write_skill()
+    run("--upskill-models", model, "skills")
+    assert loopback.looks == 1
+
+    run("--upskill-models", model, f"--upskill-cache={mode}", "skills")
+
+    assert loopback.looks == 1
