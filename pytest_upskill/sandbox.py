@@ -26,9 +26,9 @@ from typing import Literal
 from pytest_upskill.confinement import confined
 from pytest_upskill.cores import cores
 from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.workspace import Workspace, remove_leftovers, workspace
+from pytest_upskill.workspace import Usage, Workspace, remove_leftovers, workspace
 
-Ended = Literal["exited", "timeout", "output", "stopped"]
+Ended = Literal["exited", "timeout", "output", "files", "stopped"]
 
 # A limit that a system lacks is not set. `-u` is bash's and `-p` dash's name of one limit.
 _WITH_LIMITS = """
@@ -62,6 +62,10 @@ class Limits:
     """Address space of each process."""
     file_bytes: int = 64 << 20
     """Size of each file."""
+    folder_bytes: int = 1 << 30
+    """Of all files that it leaves in its folder; more kills the program soon."""
+    files: int = 20_000
+    """How many files and folders it leaves there."""
     output_bytes: int = 256 << 10
     """Of stdout and stderr together; more of it kills the program."""
     open_files: int = 256
@@ -74,7 +78,7 @@ class Outcome:
     """How a program ended."""
 
     ended: Ended
-    """By itself, at the wall clock, at the limit of output, by `Sandbox.close`."""
+    """By itself, at the wall clock, at the limit of output or of files, by `Sandbox.close`."""
     returncode: int
     """As `subprocess` has it: below 0 after a signal."""
     output: str
@@ -150,7 +154,7 @@ class Sandbox:
         except OSError as error:
             raise SandboxError(f"cannot start {program[0]}: {error.strerror}") from None
         with process, self._killed_at_close(process):
-            ended, output = _watch(process, limits)
+            ended, output = _watch(process, limits, Usage(home.root / "tmp"))
         return Outcome(
             ended="stopped" if self._closed else ended,
             returncode=process.returncode,
@@ -225,7 +229,7 @@ def _environment(home: Workspace, path: Sequence[Path]) -> dict[str, str]:
     }
 
 
-def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, bytes]:
+def _watch(process: subprocess.Popen[bytes], limits: Limits, usage: Usage) -> tuple[Ended, bytes]:
     """Read what it prints until it ends or is to be ended."""
     deadline = time.monotonic() + limits.wall_s
     output = bytearray()
@@ -235,6 +239,8 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits) -> tuple[Ended, byt
         while (left := deadline - time.monotonic()) > 0:
             # Before looking: all that it printed is there then, however late this thread looks.
             ended = process.poll() is not None
+            if usage.is_beyond(limits.folder_bytes, limits.files):
+                return "files", bytes(output)
             if not selector.select(0 if ended else min(left, _PAUSE_S)):
                 # A child that left the group would keep the pipe open for as long as it likes.
                 if ended:

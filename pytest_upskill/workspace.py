@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import os
-import secrets
 import tempfile
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 _PREFIX = "upskill-"
+_OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
+_USAGE_PAUSE_S = 0.2
+_LONGEST_PATH = 2000
 _LOCK = "in-use-by-pytest-upskill"
 """Name of a file in each workspace, locked by the process that uses it; with it the lock ends."""
 
@@ -36,6 +38,34 @@ class Workspace:
         with target.open("xb") as file:
             file.write(text.encode("utf-8", "replace"))
         return f"../{name}"
+
+
+class Usage:
+    """What a folder holds, looked at now and then."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._next = time.monotonic() + _USAGE_PAUSE_S
+
+    def is_beyond(self, most_bytes: int, most_files: int) -> bool:
+        """Return whether a limit is exceeded; False also where it has just been looked at."""
+        start = time.monotonic()
+        if start < self._next:
+            return False
+        size = count = 0
+        folders = [str(self._folder)]
+        while folders and size <= most_bytes and count <= most_files:
+            for entry in _entries(folders.pop()):
+                count += 1
+                with contextlib.suppress(OSError):
+                    size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                        # So deep that what is below it could not be counted.
+                        count += most_files * (len(entry.path) > _LONGEST_PATH)
+        # Looking takes a tenth of the time at most.
+        self._next = start + max(_USAGE_PAUSE_S, 10 * (time.monotonic() - start))
+        return size > most_bytes or count > most_files
 
 
 @contextlib.contextmanager
@@ -89,31 +119,52 @@ def _lock(root: Path, flags: int = 0) -> int | None:
 
 def _remove(root: Path) -> None:
     """Remove a tree, however deep or unreadable a program has made it; the lock comes last."""
-    token = secrets.token_hex(4)
-    numbers = itertools.count()
     with contextlib.suppress(OSError):
         root.chmod(0o700)
-    folders = [root]
-    while folders:
-        folder = folders.pop()
-        for entry in _entries(folder):
-            with contextlib.suppress(OSError):
-                if entry.is_dir(follow_symlinks=False):
-                    # Side by side: a path through all of them may be longer than a path can be.
-                    beside = root / f"{token}-{next(numbers)}"
-                    os.chmod(entry.path, 0o700)  # noqa: PTH101 - entries are strings
-                    folders.append(Path(entry.path).rename(beside))
-                elif folder != root or entry.name != _LOCK:
-                    os.unlink(entry.path)  # noqa: PTH108
-        if folder != root:
-            with contextlib.suppress(OSError):
-                folder.rmdir()
-    with contextlib.suppress(OSError):
+        folder = os.open(root, _OPEN_FOLDER)
+        _empty(folder)
         (root / _LOCK).unlink()
         root.rmdir()
 
 
-def _entries(folder: Path) -> list[os.DirEntry[str]]:
+def _empty(folder: int) -> None:
+    """Remove what is in an open folder, and close it; by steps, as no path is long enough."""
+    names: list[str] = []
+    left = [_remove_files(folder, _LOCK)]
+    while left:
+        if left[-1]:
+            name = left[-1].pop()
+            with contextlib.suppress(OSError):
+                os.chmod(name, 0o700, dir_fd=folder)
+                below = os.open(name, _OPEN_FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = below
+                names.append(name)
+                left.append(_remove_files(folder))
+        else:
+            left.pop()
+            if names:
+                above = os.open("..", _OPEN_FOLDER, dir_fd=folder)
+                os.close(folder)
+                folder = above
+                with contextlib.suppress(OSError):
+                    os.rmdir(names.pop(), dir_fd=folder)
+    os.close(folder)
+
+
+def _remove_files(folder: int, but: str = "") -> list[str]:
+    """Remove all that are no folders; return the names of those."""
+    folders = []
+    for entry in _entries(folder):
+        with contextlib.suppress(OSError):
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.name)
+            elif entry.name != but:
+                os.unlink(entry.name, dir_fd=folder)
+    return folders
+
+
+def _entries(folder: str | int) -> list[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         return list(entries)
     return []

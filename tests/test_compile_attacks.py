@@ -63,7 +63,7 @@ def test_files_of_the_machine_do_not_reach_the_result(
         (
             "pin = 777888",
             "c",
-            r'asm(".include \"{file}\"\n.altmacro\n.macro show v\n.error \"\\v\"\n.endm\nshow %pin");',
+            r'asm(".include \"{file}\"\n.altmacro\n.macro s v\n.error \"\\v\"\n.endm\ns %pin");',
         ),
         (SECRET, "c", 'char s[] = {{\n#em\\\nbed "{file}"\n}};\n#error {content}'),
         pytest.param(

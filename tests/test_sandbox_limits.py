@@ -60,6 +60,24 @@ def test_the_size_of_files_is_limited(level: Level) -> None:
     assert outcome.output.split()[-1] == "4096"
 
 
+@every_level_and_off
+def test_the_size_of_all_files_together_is_limited(level: Level) -> None:
+    script = 'i=0; while :; do i=$((i+1)); yes | head -c 1000000 > "$TMPDIR/$i"; done'
+
+    outcome = shell(level, script, limits=Limits(folder_bytes=20 << 20, wall_s=30))
+
+    assert outcome.ended == "files"
+
+
+@every_level_and_off
+def test_the_number_of_files_is_limited(level: Level) -> None:
+    script = 'i=0; while :; do i=$((i+1)); mkdir -p "$TMPDIR/$i/a"; done'
+
+    outcome = shell(level, script, limits=Limits(files=50, wall_s=30))
+
+    assert outcome.ended == "files"
+
+
 @every_level
 def test_the_number_of_open_files_is_limited(level: Level) -> None:
     outcome = shell(level, "ulimit -n", limits=Limits(open_files=32))

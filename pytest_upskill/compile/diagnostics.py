@@ -52,6 +52,8 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
         return f"it takes more than {limits.wall_s:g} s"
     if outcome.ended == "output":
         return f"it gives more than {limits.output_bytes >> 10} KiB of diagnostics"
+    if outcome.ended == "files":
+        return f"it writes more than {limits.folder_bytes >> 20} MiB or {limits.files} files"
     if first := next((line for line in lines if _ERROR.match(line)), None):
         return first[:_LONGEST_LINE]
     if outcome.returncode < 0 or outcome.returncode in _SIGNALS:

@@ -66,6 +66,11 @@ class Ran:
                 return f"it takes more than {self.limits.wall_s:g} s"
             case "output":
                 return f"it prints more than {self.limits.output_bytes >> 10} KiB"
+            case "files":
+                limits = self.limits
+                return (
+                    f"it writes more than {limits.folder_bytes >> 20} MiB or {limits.files} files"
+                )
         if self._code < 0 or self._code > _LAST_OWN_CODE:
             return "it crashed, or needs more than its memory or time"
         if self._code == 0:

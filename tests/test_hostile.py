@@ -1,0 +1,35 @@
+"""A few of the hostile answers of ``python -m tests.hostile``."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.compile import Compilers
+from pytest_upskill.sandbox_levels import Level
+from tests import hostile
+from tests.confined import every_level
+
+SAMPLE = (
+    *("steal file", "steal environment of pytest", "steal TCP", "steal keyring"),
+    *("steal shared memory", "harm overwrite", "harm mode", "harm signal", "harm priority"),
+    *("deceive by exit later", "bomb of sort", "parse nothing", "c include in a type"),
+)
+
+
+def test_there_are_as_many_hostile_answers_as_the_page_says() -> None:
+    with hostile.aims() as targets:
+        assert len(list(hostile.answers(targets, ["c", "cpp", "cuda"]))) >= 150
+
+
+@pytest.mark.needs("gcc")
+@every_level
+def test_a_hostile_answer_gets_nothing_where_the_level_says_so(level: Level) -> None:
+    compilers = Compilers(level)
+    with hostile.aims() as targets, hostile.tight_limits():
+        every = [each for each in hostile.answers(targets, ["c"]) if each.name in SAMPLE]
+        found = [hostile.attack(compilers, each, targets) for each in every]
+
+    assert len(found) == len(SAMPLE)
+    assert [each.answer.name for each in found if each.wrong] == []
+    damage = [each.answer.name for each in found if each.stolen or each.harmed]
+    assert bool(damage) is (level == "limits")
