@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+import posixpath
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
 from statistics import fmean
@@ -55,6 +56,8 @@ class Cell:
     """Label of the model."""
     resolved: str
     """What the label stands for."""
+    place: str = ""
+    """Folder that tells the skill from another of the same name; empty where none has it."""
     gate: GateRule
     planned: int
     """Trials of the cell in a whole run."""
@@ -67,6 +70,16 @@ class Cell:
     """Whether it should have been done."""
     skipped: tuple[str, ...] = ()
     """Cases that were not run, or not in every arm."""
+
+    @property
+    def title(self) -> str:
+        """The skill's name, with its folder where another skill of the run has the same."""
+        return f"{self.skill} ({self.place})" if self.place else self.skill
+
+    @property
+    def name(self) -> str:
+        """Skill and model, to begin a sentence with."""
+        return f"{self.title} on {self.model}"
 
     @property
     def unmeasured(self) -> list[str]:
@@ -246,6 +259,26 @@ class Cell:
             if trial.arm == arm and trial.runs and (not paired or trial.case in paired)
         ]
         return figures(valid) if valid else None
+
+
+def told_apart(cells: Iterable[Cell]) -> list[Cell]:
+    """Add to skills of the same name where they are."""
+    cells = list(cells)
+    paths = {
+        cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
+        for cell in cells
+    }
+    return [
+        replace(cell, place=_place(cell.path, paths[cell.skill]) if paths[cell.skill][1:] else "")
+        for cell in cells
+    ]
+
+
+def _place(path: str, paths: Collection[str]) -> str:
+    """Name a case file by its folder, or by itself where another one is in the same folder."""
+    folder = posixpath.dirname(path)
+    alone = sum(posixpath.dirname(other) == folder for other in paths) == 1
+    return (folder or ".") if alone else path
 
 
 def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:

@@ -11,6 +11,8 @@ from pytest_upskill.cells import Cell
 from pytest_upskill.results import TrialResult
 
 _DRIFT_ALPHA = 0.01
+_NAMED = 5
+"""Cases that a headline names."""
 
 _RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
 
@@ -90,10 +92,32 @@ class Comparison:
         return f"{now} with the skill, {self.then} {then}, p {_p(self.p)}"
 
     @property
+    def base(self) -> str:
+        """What it is compared with, within a sentence."""
+        return "the baseline" if self.then == "baseline" else self.then
+
+    @property
+    def headline(self) -> str:
+        """What has become worse: ``became worse than the baseline: case, case (12/25 …)``."""
+        # Sorted: shares of a run, merged, need not keep the order of the file.
+        worse = sorted(case.id for case in self.measured if case.counts.difference < 0)
+        more = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
+        return f"became worse than {self.base}: {', '.join(worse[:_NAMED])}{more} ({self.sentence})"
+
+    @property
+    def next_step(self) -> str:
+        """What to do about a regression."""
+        again = " and record the baseline again: --upskill-baseline-update"
+        rerecord = again if self.then == "baseline" else ""
+        return f"next: restore the facts in the skill, or change the cases{rerecord}"
+
+    @property
     def remarks(self) -> Iterator[str]:
         """What to say of it below the table."""
         if self.measured:
-            yield f"regression: {self.sentence}" if self.regressed else self.sentence
+            yield self.headline if self.regressed else self.sentence
+            if self.regressed:
+                yield self.next_step
         if self.drift:
             what = "no regression is called" if self.dropped else "compare with care"
             yield f"warning: {self.drift}: {what}, record the baseline again"
@@ -106,12 +130,17 @@ class Comparison:
 
     @property
     def worse(self) -> list[str]:
-        """Say which cases pass less often."""
+        """List which cases pass less often, and how often."""
         return [
             f"worse: {case.id}: {case.then} -> {case.now}"
             for case in self.measured
             if case.counts.difference < 0
         ]
+
+    @property
+    def by_case(self) -> dict[str, ComparedCase]:
+        """The compared cases by their ids."""
+        return {case.id: case for case in self.measured}
 
     def _drops(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
         difference = stats.lift(counts)

@@ -26,6 +26,10 @@ NOT_MEASURED = 75
 """Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
 
 
+ShownVerdict = CellVerdict | Literal["regression"]
+"""A cell's verdict, or that the skill has become worse."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
     """The decision about one cell."""
@@ -45,11 +49,26 @@ class Gate:
         return f"{self.cell.path}::gate[{self.cell.model}]"
 
     @property
+    def verdict(self) -> ShownVerdict:
+        """What reports show: a regression is one, whatever the lift still is."""
+        decided = self.outcome != "skipped" and self.comparison is not None
+        if decided and self.comparison is not None and self.comparison.regressed:
+            return "regression"
+        return self.cell.verdict
+
+    @property
+    def details(self) -> list[str]:
+        """What stands below the text of a regression: the lift, the cases, and the next step."""
+        if self.comparison is None or self.verdict != "regression":
+            return []
+        lift = f"lift: {cell_sentence(self.cell)}"
+        return [lift, *self.comparison.worse, self.comparison.next_step]
+
+    @property
     def report(self) -> str:
         """The text, and below it what a reader of a failure asks next."""
-        if self.comparison is None:
-            return self.text
-        return "\n".join([self.text, *self.comparison.worse, *self.comparison.notes])
+        notes = () if self.comparison is None else self.comparison.notes
+        return "\n".join([self.text, *self.details, *notes])
 
 
 def decide_all(
@@ -82,13 +101,15 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
             cell, f"missing data: {_missing(cell)} could decide: {'; '.join(found)}"
         )
         return replace(open_, comparison=comparison, misses_data=True)
-    text = f"{problems} ({cell_sentence(cell)})" if problems else cell_sentence(cell)
-    return Gate(
+    gate = Gate(
         cell=cell,
         outcome="failed" if problems else "passed",
-        text=f"{cell.skill} on {cell.model}: {text}",
+        text=f"{cell.name}: {problems or cell_sentence(cell)}",
         comparison=comparison,
     )
+    if problems and not gate.details:
+        return replace(gate, text=f"{gate.text} ({cell_sentence(cell)})")
+    return gate
 
 
 def no_decision(cell: Cell, reason: str) -> Gate:
@@ -108,7 +129,7 @@ def compares_nothing(gates: Sequence[Gate]) -> str | None:
     """
     comparisons = [gate.comparison for gate in gates if gate.comparison is not None]
     if comparisons and all(comparison.lacking for comparison in comparisons):
-        return comparisons[0].then
+        return comparisons[0].base
     return None
 
 
@@ -153,7 +174,7 @@ def _problems(
     """
     watched = comparison is not None and "regression" in thresholds.fail_on
     if comparison is not None and watched and comparison.would_regress(worse=True):
-        yield f"regression: {comparison.sentence}", comparison.would_regress(worse=False)
+        yield f"the skill {comparison.headline}", comparison.would_regress(worse=False)
     least = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds

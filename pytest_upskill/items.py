@@ -44,7 +44,7 @@ ANSWERS = pytest.StashKey[Answers]()
 _CASES = pytest.StashKey[int]()
 
 
-class CaseFailed(Exception):  # noqa: N818  a verdict about the answer, not an error of the code
+class CaseFailed(AssertionError):  # noqa: N818  a verdict about the answer, as pytest's own
     """Too few runs of a trial passed; the message is the whole report."""
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_upskill.cells import Cell
+from pytest_upskill.cells import Cell, told_apart
 from pytest_upskill.fetching import RESOURCES, asks
 from pytest_upskill.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
 from pytest_upskill.report.properties import cell_properties
@@ -130,7 +130,7 @@ class Ledger:
         try:
             return (yield)
         finally:
-            self.cells = self._sum_up()
+            self.cells = told_apart(self._sum_up())
             self.gates = self._decide()
             self.orphans = list(self._orphans())
             session.testscollected += len(self.gates)
@@ -189,7 +189,7 @@ class Ledger:
 
     def _emit(self, gate: Gate) -> None:
         """Report a gate as pytest reports an item, so that every consumer of reports sees it."""
-        location = (gate.cell.path, 0, f"{gate.cell.skill}: gate[{gate.cell.model}]")
+        location = (gate.cell.path, 0, f"{gate.cell.title}: gate[{gate.cell.model}]")
         hook = self._config.hook
         hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
         for when, outcome, longrepr in _phases(gate):
@@ -200,7 +200,8 @@ class Ledger:
                 outcome=outcome,
                 longrepr=longrepr,
                 when=when,
-                user_properties=cell_properties(gate.cell, gate.comparison),
+                user_properties=cell_properties(gate),
+                upskill=None,  # one of ours, though no trial
             )
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)

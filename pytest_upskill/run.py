@@ -89,6 +89,10 @@ def start(config: pytest.Config) -> None:
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
     plugins.register(Repeats(config), "upskill-repeats")
+    if config.getoption("tbstyle") == "line":
+        from pytest_upskill.report.tb_line import OneLineFailures
+
+        plugins.register(OneLineFailures(), "upskill-tb-line")
     plugins.register(JUnit(config, settings.junit_properties, ledger), "upskill-junit")
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)

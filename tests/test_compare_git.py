@@ -47,8 +47,10 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(
     result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(
         [
-            "csv on haiku: regression: 5/10 with the skill, main 10/10, p = .002 (*",
+            "csv on haiku: the skill became worse than main: one (5/10 with the skill, *)",
+            "lift: helps: *",
             "worse: one: 5/5 -> 0/5",
+            "next: restore the facts in the skill, or change the cases",
             "*= skills: without -> old -> with =*",
             "  haiku *0->100->50% *",
         ]

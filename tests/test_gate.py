@@ -111,7 +111,7 @@ def test_a_regression_that_missing_runs_could_have_been_is_not_decided() -> None
     (whole,) = decide_all([replace(cell, trials=then.trials + old)], REGRESSION, None)
 
     assert (gate.outcome, gate.misses_data) == ("skipped", True)
-    assert "missing data: 5 missing runs could decide: regression: " in gate.text
+    assert "missing data: 5 missing runs could decide: the skill became worse than " in gate.text
     assert whole.outcome == "passed"
 
 
@@ -176,7 +176,8 @@ def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
 
     assert gate.text == (
         "no decision: missing data: missing runs of other cells could decide: "
-        "regression: 21/25 with the skill, main 25/25, p = .062"
+        "the skill became worse than main: case-2, case-3, case-4, case-5 "
+        "(21/25 with the skill, main 25/25, p = .062)"
     )
 
 

@@ -81,7 +81,9 @@ def test_shares_are_held_against_baselines_when_they_are_merged(
     code = main(["1.json", "2.json", "--baselines", ".upskill/baselines"])
 
     assert code == 1
-    said = "billing on offline: regression: 0/10 with the skill, baseline 10/10, p < .001"
+    figures = "(0/10 with the skill, baseline 10/10, p < .001)"
+    worse = "became worse than the baseline: case-0, case-1"
+    said = f"billing on offline: {worse} {figures}"
     assert said in capsys.readouterr().out.splitlines()
 
 

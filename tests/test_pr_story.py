@@ -1,10 +1,14 @@
 from __future__ import annotations
 
+import html
+import json
+import re
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests import junit
 from tests.conftest import Run, WriteSkill
 from tests.repository import commit_all, git
 
@@ -63,14 +67,17 @@ COMPARE = pytest.mark.parametrize("then", ["baseline", "main"])
 @COMPARE
 def test_a_branch_that_breaks_a_case_is_red(pull_request: PullRequest, run: Run, then: str) -> None:
     pull_request({"owner": "The invoice archive: ask around."})
+    base = "the baseline" if then == "baseline" else then
 
     result = run(*RUNS, f"--upskill-compare={then}")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
         [
-            f"billing on offline: regression: 5/15 with the skill, {then} 10/15, p = .002 *",
+            f"billing on offline: the skill became worse than {base}: owner (5/15 with *)",
             "worse: owner: 5/5 -> 0/5",
+            "next: restore the facts in the skill, or change the cases*",
+            f"billing on offline: became worse than {base}: owner (5/15 with the skill, *)",
         ]
     )
     assert result.parseoutcomes()["failed"] == 2
@@ -87,7 +94,7 @@ def test_a_branch_that_changes_nothing_of_the_skill_is_green(
     result = run(*RUNS, f"--upskill-compare={then}")
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.no_fnmatch_line("*regression*")
+    result.stdout.no_fnmatch_line("*became worse*")
 
 
 @COMPARE
@@ -126,5 +133,39 @@ def test_merging_a_branch_that_repairs_a_case_raises_the_bar(
     result = run_once(*RUNS, "--upskill-compare=baseline")
 
     result.stdout.fnmatch_lines(
-        ["billing on offline: regression: 10/15 with the skill, baseline 15/15, p = .002 *"]
+        ["* the skill became worse than the baseline: port (10/15 with the skill, *, p = .002)"]
     )
+
+
+def test_every_report_has_a_regression_for_its_headline_with_cases_and_next_step(
+    pull_request: PullRequest, run_once: Run, pytester: pytest.Pytester
+) -> None:
+    pull_request({"owner": "The invoice archive: ask around."})
+    formats = ("json", "md", "html")
+    files = [f"--upskill-{name}=report.{name}" for name in formats]
+
+    result = run_once(*RUNS, "--upskill-compare=baseline", "--junitxml=junit.xml", *files)
+
+    headline = "billing on offline: the skill became worse than the baseline: owner (5/15 with "
+    step = "restore the facts in the skill, or change the cases and record the baseline again"
+    assert "regression" in next(
+        line for line in result.outlines if line.startswith("  offline  0->33%")
+    )
+    json_, md, page = (Path(f"report.{name}").read_text("utf-8") for name in formats)
+    (entry,) = json.loads(json_)["entries"]
+    assert entry["gate"]["verdict"] == "regression"
+    assert entry["gate"]["text"].startswith(headline)
+    assert headline in md.splitlines()[1]
+    assert step in md
+    gate = junit.cases_of(pytester.path / "junit.xml")["gate[offline]"]
+    assert junit.properties(gate)["upskill.verdict"] == "regression"
+    failure = gate.find("failure")
+    assert failure is not None
+    assert failure.get("message", "").startswith(headline)
+    assert step in (failure.text or "")
+    text = html.unescape(re.sub("<[^>]*>", "", page))
+    assert headline in text.partition("Skills and models")[0]
+    assert step in text
+    # The case that the branch broke is no case that tells nothing; the other one is.
+    assert "never passes, so tells nothing: port\n" in text
+    assert re.search(r"owner\s+regressed", text)

@@ -26,7 +26,7 @@ def test_what_fails_every_request_stops_the_model_and_is_told_once(
     assert result.ret == NOT_MEASURED
     assert len(loopback.requests) <= 4
     assert result.stdout.str().count("m: HTTP 401 go away") == 1
-    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more of the same in *"])
+    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more errors with the same cause in *"])
     cases = junit.cases_of(Path("out.xml"))
     trials = [case for name, case in cases.items() if not name.startswith("gate[")]
     assert len(trials) == 40
@@ -43,7 +43,7 @@ def test_no_access_and_no_such_model_are_as_final_as_a_bad_key(
     result = run_once("--upskill-models", model, "--upskill-concurrency", "4", "skills")
 
     assert len(loopback.requests) <= 4
-    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more of the same in *"])
+    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more errors with the same cause in *"])
 
 
 def test_the_other_models_of_the_host_go_on(
@@ -63,7 +63,9 @@ def test_the_other_models_of_the_host_go_on(
         "--upskill-concurrency", "4", "skills",
     )  # fmt: skip
 
-    result.stdout.fnmatch_lines(["*41 passed, 1 skipped, 1 error, 39 more of the same in *"])
+    result.stdout.fnmatch_lines(
+        ["*41 passed, 1 skipped, 1 error, 39 more errors with the same cause in *"]
+    )
 
 
 def test_repeated_errors_fail_again_with_lf(
@@ -108,7 +110,9 @@ def test_an_unexpected_error_of_every_request_is_told_once_without_a_traceback(
     result = run("--upskill-models", model, "skills")
 
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines([said, "*= 1 skipped, 1 error, 39 more of the same in *"])
+    result.stdout.fnmatch_lines(
+        [said, "*= 1 skipped, 1 error, 39 more errors with the same cause in *"]
+    )
     assert len(result.outlines) < 50
 
 
@@ -121,7 +125,7 @@ def test_errors_that_differ_are_each_told(
     result = run_once("--upskill-models", model, "skills")
 
     result.assert_outcomes(errors=3, skipped=1)
-    result.stdout.fnmatch_lines(["*1 skipped, 3 errors, 3 more of the same in *"])
+    result.stdout.fnmatch_lines(["*1 skipped, 3 errors, 3 more errors with the same cause in *"])
 
 
 def test_a_burst_of_refusals_loses_nothing_and_asks_nothing_twice(

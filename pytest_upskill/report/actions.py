@@ -44,13 +44,9 @@ def _summary(report: Report, room: int) -> str:
 def _outputs(report: Report, _room: int) -> str:
     """Write the step's outputs, each on one line whatever the skills are called."""
     lift = mean_lift(report.cells)
-    failed = [
-        f"{gate.cell.skill} on {gate.cell.model}"
-        for gate in report.gates
-        if gate.outcome == "failed"
-    ]
+    failed = [gate.cell.name for gate in report.gates if gate.outcome == "failed"]
     return (
-        f"verdict={overall_verdict(report.cells)}\n"
+        f"verdict={overall_verdict(report.gates)}\n"
         f"lift={'' if lift is None else format(lift, '.4f')}\n"
         f"failed-gates={json.dumps(failed)}\n"
     )

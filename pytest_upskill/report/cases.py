@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-from pytest_upskill.cells import ArmFigures, Cell, figures
+from pytest_upskill.baseline import Tally
+from pytest_upskill.cells import ArmFigures, figures
+from pytest_upskill.gate import Gate
 from pytest_upskill.plan import Arm
 from pytest_upskill.results import TrialResult
 from pytest_upskill.stats import CaseCounts, Interval, lift_interval
 
-Standing = Literal["worse", "incomplete", "never passes", "better", "same", "always passes"]
+Standing = Literal[
+    "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
+]
 """What a case tells. Passed or missed by every run of both arms, it cannot tell of the skill."""
 
 _ORDER: tuple[Standing, ...] = (
+    "regressed",
     "worse",
     "incomplete",
     "never passes",
@@ -35,6 +40,10 @@ class CaseLine:
     with_skill: TrialResult | None
     without_skill: TrialResult | None
     old_skill: TrialResult | None
+    was: Tally | None = None
+    """Passes with the skill as it was, in the baseline or at a git ref; None if not compared."""
+    regressed: bool = False
+    """Whether the skill has become worse, and this case passes less often."""
 
     @property
     def trials(self) -> list[TrialResult]:
@@ -67,11 +76,15 @@ class CaseLine:
     @property
     def standing(self) -> Standing:
         """What the case tells."""
+        if self.regressed:
+            return "regressed"
         if self.difference is None:
             return "incomplete"
         if self.difference:
             return "better" if self.difference > 0 else "worse"
         rates = {trial.passes / len(trial.runs) for trial in self.trials if trial.runs}
+        if self.was is not None:
+            rates.add(self.was.passes / self.was.runs)
         if rates == {0.0}:
             return "never passes"
         return "always passes" if rates == {1.0} else "same"
@@ -84,14 +97,17 @@ ARM_NAMES: Mapping[Arm, str] = {
 }
 
 
-def case_lines(cell: Cell) -> list[CaseLine]:
-    """List the cases of a cell, those that call for a look first."""
+def case_lines(gate: Gate) -> list[CaseLine]:
+    """List the cases of a gate's cell, those that call for a look first."""
+    compared = {} if gate.comparison is None else gate.comparison.by_case
+    cell = gate.cell
     cases: dict[str, dict[str, TrialResult]] = {}
     for trial in cell.trials:
         cases.setdefault(trial.case, {})[trial.arm] = trial
     lines = []
     for case, arms in cases.items():
         first = next(iter(arms.values()))
+        then = compared.get(case)
         lines.append(
             CaseLine(
                 case=case,
@@ -100,6 +116,10 @@ def case_lines(cell: Cell) -> list[CaseLine]:
                 with_skill=arms.get("with_skill"),
                 without_skill=arms.get("without_skill"),
                 old_skill=arms.get("old_skill"),
+                was=then.then if then else None,
+                regressed=bool(
+                    then and gate.verdict == "regression" and then.counts.difference < 0
+                ),
             )
         )
     return sorted(lines, key=lambda case: (_ORDER.index(case.standing), case.difference or 0.0))

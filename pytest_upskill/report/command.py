@@ -179,7 +179,7 @@ def _lines(report: Report) -> Iterator[str]:
     """Write what a terminal shows of a run."""
     yield headline(report)
     if report.gates:
-        yield from (line for line, _ in table(report.cells, _width(), cases=False))
+        yield from (line for line, _ in table(report.gates, _width(), cases=False))
         yield from notes(report.gates, verbose=False)
     yield from _warnings(report)
     for nodeid, trial in failed_trials(report):

@@ -12,7 +12,7 @@ from itertools import groupby
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_upskill.cells import CellVerdict
+from pytest_upskill.gate import ShownVerdict
 from pytest_upskill.report import charts
 from pytest_upskill.report.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.report.charts import bar, scatter
@@ -36,7 +36,8 @@ _EXCERPTS = (4096, 2048, 1024, 512, 256, 128, 0)
 """Characters of an answer to show, tried in turn until the page is small enough."""
 
 
-_ICONS: Mapping[CellVerdict, str] = {
+_ICONS: Mapping[ShownVerdict, str] = {
+    "regression": "\u25bc",
     "helps": "\u25b2",
     "hurts": "\u25bc",
     "no effect": "=",

@@ -11,7 +11,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from pytest_upskill.cells import ArmFigures, Cell, CellVerdict
 from pytest_upskill.comparison import Comparison
-from pytest_upskill.gate import Gate
+from pytest_upskill.gate import Gate, ShownVerdict
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.stats import TokenRatio
 
@@ -50,6 +50,8 @@ class Decision:
     """What the gate said of a cell."""
 
     outcome: Literal["passed", "failed", "skipped"]
+    verdict: ShownVerdict
+    """As reports show it: that of the figures, or a regression."""
     text: str
     comparison: Comparison | None
     """With what the cell was before."""
@@ -135,7 +137,12 @@ def _entry(gate: Gate) -> Entry:
         old_skill=cell.old_skill,
         missing=cell.missing,
     )
-    decision = Decision(outcome=gate.outcome, text=gate.text, comparison=gate.comparison)
+    decision = Decision(
+        outcome=gate.outcome,
+        verdict=gate.verdict,
+        text=gate.text,
+        comparison=gate.comparison,
+    )
     return Entry(cell=cell, figures=figures, gate=decision)
 
 

@@ -56,11 +56,10 @@ class JUnit:
     def pytest_sessionfinish(self) -> None:
         """Write the figures of every cell as suite properties."""
         if self._xml is not None:
-            for cell in self._ledger.cells:
-                for name, value in cell_figures(cell):
-                    self._xml.add_global_property(
-                        f"upskill.{name}[{cell.skill}-{cell.model}]", value
-                    )
+            for gate in self._ledger.gates:
+                cell = f"{gate.cell.title}-{gate.cell.model}"
+                for name, value in cell_figures(gate):
+                    self._xml.add_global_property(f"upskill.{name}[{cell}]", value)
 
 
 def _reasoning(record: TrialRecord | None) -> list[str]:

@@ -52,7 +52,7 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
         report: What to write about.
         limit: UTF-8 bytes of the whole; what does not fit is left out, and the page says so.
     """
-    return _fit([*_overview(report), *_details(report.cells)], _footer(report), limit)
+    return _fit([*_overview(report), *_details(report.gates)], _footer(report), limit)
 
 
 def code(text: str, *, table: bool = False) -> str:
@@ -79,7 +79,7 @@ def _overview(report: Report) -> Iterator[_Section]:
         f"- {code(line)}\n"
         for gate in report.gates
         if gate.outcome == "failed"
-        for line in (gate.text, *(gate.comparison.worse if gate.comparison else ()))
+        for line in (gate.text, *gate.details)
     )
     if red:
         yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
@@ -95,7 +95,7 @@ def _overview(report: Report) -> Iterator[_Section]:
     if changed:
         rows = tuple(f"- {code(line)}\n" for line in changed)
         yield _Section(head="#### Recordings that this branch changed\n\n", rows=rows, tail="\n")
-    worse = tuple(_worse(report.cells))
+    worse = tuple(_worse(report.gates))
     if worse:
         head = "#### Cases that got worse with the skill\n\n"
         yield _Section(head=head + _table("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
@@ -119,36 +119,38 @@ def _matrix(report: Report) -> _Section:
 def _matrix_entry(gate: Gate | None) -> str:
     if gate is None:
         return "\u2013"
-    text = f"{ICONS[gate.cell.verdict]} {gate.cell.verdict}<br>{'  '.join(matrix_parts(gate.cell))}"
+    text = f"{ICONS[gate.verdict]} {gate.verdict}<br>{'  '.join(matrix_parts(gate.cell))}"
     return f"{text}<br>**gate failed**" if gate.outcome == "failed" else text
 
 
 _CASE_HEAD = ("without", "with", "difference", "checks", "tokens")
 
 
-def _worse(cells: Iterable[Cell]) -> Iterator[str]:
-    for cell in cells:
-        for case in case_lines(cell):
-            if case.standing == "worse":
-                name = code(f"{cell.skill}::{case.case}", table=True)
+def _worse(gates: Iterable[Gate]) -> Iterator[str]:
+    for gate in gates:
+        cell = gate.cell
+        for case in case_lines(gate):
+            if case.difference is not None and case.difference < 0:
+                name = code(f"{cell.title}::{case.case}", table=True)
                 yield f"| {name} | {code(cell.model, table=True)} | {_case_columns(case)} |\n"
 
 
-def _details(cells: Sequence[Cell]) -> Iterator[_Section]:
-    for cell in cells:
+def _details(gates: Sequence[Gate]) -> Iterator[_Section]:
+    for gate in gates:
+        cell = gate.cell
         yield _Section(
-            head=_folded(f"{cell.skill} on {cell.model}: all cases")
-            + _table("case", "", *_CASE_HEAD),
-            rows=(*_measured(cell), *_unmeasured(cell)),
+            head=_folded(f"{cell.name}: all cases") + _table("case", "", *_CASE_HEAD),
+            rows=(*_measured(gate), *_unmeasured(cell)),
             tail="\n</details>\n\n",
         )
-    for trial in (trial for cell in cells for trial in cell.trials):
-        if (trial.arm == "with_skill" and not trial.passed) or trial.errors:
-            yield _missed(trial)
+    for gate in gates:
+        for trial in gate.cell.trials:
+            if (trial.arm == "with_skill" and not trial.passed) or trial.errors:
+                yield _missed(gate.cell.title, trial)
 
 
-def _measured(cell: Cell) -> Iterator[str]:
-    for case in case_lines(cell):
+def _measured(gate: Gate) -> Iterator[str]:
+    for case in case_lines(gate):
         yield f"| {code(case.case, table=True)} | {case.standing} | {_case_columns(case)} |\n"
 
 
@@ -158,10 +160,10 @@ def _unmeasured(cell: Cell) -> Iterator[str]:
         yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
 
 
-def _missed(trial: TrialResult) -> _Section:
+def _missed(skill: str, trial: TrialResult) -> _Section:
     """Show why a trial is red: of its runs that missed, the first."""
     run = next((run for run in trial.runs if not run.passed), None)
-    title = f"{trial.skill}::{trial.case} on {trial.model}, {trial.arm}: "
+    title = f"{skill}::{trial.case} on {trial.model}, {trial.arm}: "
     title += f"{trial.passes}/{len(trial.runs)} passed"
     body = [fence("\n".join(dict.fromkeys(trial.errors)))] if trial.errors else []
     if run is not None:

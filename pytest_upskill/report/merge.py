@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import chain
 
 from pytest_upskill.baseline_folder import Baselines
-from pytest_upskill.cells import Cell
+from pytest_upskill.cells import Cell, told_apart
 from pytest_upskill.gate import decide_all
 from pytest_upskill.plan import ARMS
 from pytest_upskill.report.document import Report
@@ -35,7 +35,7 @@ def merge(
             parts.setdefault((cell.path, cell.model), []).append((file, cell))
     models = list(dict.fromkeys(model for _, model in parts))
     places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
-    cells = [_whole(parts[place]) for place in places]
+    cells = told_apart(_whole(parts[place]) for place in places)
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
         gates=tuple(decide_all(cells, thresholds, baselines)),

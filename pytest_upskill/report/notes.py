@@ -20,8 +20,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         verbose: Whether to give the secondary figures too.
     """
     for gate in gates:
-        name = f"{gate.cell.skill} on {gate.cell.model}"
-        yield from (f"{name}: {note}" for note in notes_of(gate, verbose=verbose))
+        yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
     needed = sorted(gate.cell.runs_needed for gate in gates if gate.cell.runs_needed)
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
@@ -51,7 +50,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     yield from _remarks(gate)
     if verbose:
         yield from _figures(gate.cell)
-        yield from _idle(gate.cell)
+        yield from _idle(gate)
 
 
 def _remarks(gate: Gate) -> Iterator[str]:
@@ -66,14 +65,14 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield "mixed: clearly helps some cases and clearly hurts others"
 
 
-def _idle(cell: Cell) -> Iterator[str]:
+def _idle(gate: Gate) -> Iterator[str]:
     """Name the cases whose runs came out alike in every arm: paid for, and of no weight."""
-    standing = {case.case: case.standing for case in case_lines(cell)}
+    standing = {case.case: case.standing for case in case_lines(gate)}
     for alike, why in (
         ("always passes", "passes with and without the skill"),
         ("never passes", "never passes"),
     ):
-        if cases := [one.case for one, _ in cell.pairs if standing[one.case] == alike]:
+        if cases := [one.case for one, _ in gate.cell.pairs if standing[one.case] == alike]:
             yield f"{why}, so tells nothing: {', '.join(cases)}"
 
 

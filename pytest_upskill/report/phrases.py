@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from statistics import fmean
 
-from pytest_upskill.cells import Cell, CellVerdict
-from pytest_upskill.gate import Gate, compares_nothing
+from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Gate, ShownVerdict, compares_nothing
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     cut_short,
@@ -17,7 +17,8 @@ from pytest_upskill.report.outcome import (
 )
 from pytest_upskill.report.text import money, percent, points, times
 
-VERDICTS: tuple[CellVerdict, ...] = (
+VERDICTS: tuple[ShownVerdict, ...] = (
+    "regression",
     "hurts",
     "missing data",
     "too few runs",
@@ -26,13 +27,17 @@ VERDICTS: tuple[CellVerdict, ...] = (
 )
 """The one that calls for a look first."""
 
-ICONS: Mapping[CellVerdict, str] = {
+ICONS: Mapping[ShownVerdict, str] = {
+    "regression": "\u274c",
     "hurts": "\u274c",
     "missing data": "\u26a0\ufe0f",
     "too few runs": "\u2754",
     "no effect": "\u2796",
     "helps": "\u2705",
 }
+
+_NAMED = 3
+"""Regressions that a headline names."""
 
 
 def headline(report: Report) -> str:
@@ -51,21 +56,27 @@ def headline(report: Report) -> str:
     if runs := cut_short(report):
         parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
     if then := compares_nothing(report.gates):
-        parts.append(f"nothing compared with {'the baseline' if then == 'baseline' else then}")
+        parts.append(f"nothing compared with {then}")
     return ", ".join(parts)
 
 
 def _gates(gates: Sequence[Gate]) -> str:
-    counts = Counter(gate.cell.verdict for gate in gates)
+    counts = Counter(gate.verdict for gate in gates)
     failed = sum(gate.outcome == "failed" for gate in gates)
     undecided = sum(gate.outcome == "skipped" for gate in gates)
     if len(gates) == 1:
         (gate,) = gates
-        first = f"{gate.cell.skill} on {gate.cell.model}: {gate.cell.verdict}"
-        return f"{first}, {_outcome(gate)}"
+        if gate.verdict == "regression":
+            return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
+        return f"{gate.cell.name}: {gate.verdict}, {_outcome(gate)}"
     verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
     outcome = f"{failed} of {len(gates)} gates failed" if failed else _passed(len(gates), undecided)
-    return f"{outcome} ({verdicts})"
+    worse = [f"{each.cell.name} {_change(each)}" for each in gates if each.verdict == "regression"]
+    return "; ".join([f"{outcome} ({verdicts})", *worse[:_NAMED]])
+
+
+def _change(gate: Gate) -> str:
+    return "" if gate.comparison is None else gate.comparison.headline
 
 
 def scope(report: Report) -> str:
@@ -113,9 +124,9 @@ def costs(report: Report) -> list[tuple[str, str]]:
     ]
 
 
-def overall_verdict(cells: Sequence[Cell]) -> str:
+def overall_verdict(gates: Sequence[Gate]) -> str:
     """Name the verdict that calls for a look first; nothing where there is no cell."""
-    return min((cell.verdict for cell in cells), key=VERDICTS.index, default="")
+    return min((gate.verdict for gate in gates), key=VERDICTS.index, default="")
 
 
 def mean_lift(cells: Sequence[Cell]) -> float | None:
@@ -135,7 +146,7 @@ def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]
     for gate in report.gates:
         rows.setdefault(gate.cell.path, {})[gate.cell.model] = gate
     return models, [
-        (next(iter(gates.values())).cell.skill, [gates.get(model) for model in models])
+        (next(iter(gates.values())).cell.title, [gates.get(model) for model in models])
         for gates in rows.values()
     ]
 

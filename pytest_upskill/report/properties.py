@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from pytest_upskill.cells import Cell
+from pytest_upskill.gate import Gate
 from pytest_upskill.results import RunResult, TrialResult
 from pytest_upskill.safe_text import safe_line
 
@@ -42,20 +42,23 @@ def trial_properties(result: TrialResult) -> Properties:
     ]
 
 
-def cell_properties(cell: Cell, comparison: Comparison | None) -> Properties:
+def cell_properties(gate: Gate) -> Properties:
     """List what a cell measured; rates and lift are fractions, tokens are means of a run."""
+    cell = gate.cell
     return [
         ("upskill.skill", cell.skill),
         ("upskill.model", cell.model),
         ("upskill.model.resolved", cell.resolved),
-        *((f"upskill.{name}", value) for name, value in cell_figures(cell)),
-        *((f"upskill.{name}", value) for name, value in _comparison_figures(comparison)),
+        *((f"upskill.{name}", value) for name, value in cell_figures(gate)),
+        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
     ]
 
 
-def cell_figures(cell: Cell) -> Iterator[tuple[str, str]]:
+def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
     """Name the figures of a cell."""
-    yield "verdict", cell.verdict
+    cell = gate.cell
+    yield "verdict", gate.verdict
+    yield "lift.verdict", cell.verdict
     if cell.lift is not None and cell.interval is not None:
         yield "lift", f"{cell.lift:.4f}"
         yield "lift.low", f"{cell.interval.low:.4f}"

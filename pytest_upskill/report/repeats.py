@@ -37,7 +37,7 @@ class Repeats:
             return None
         # Not longreprtext: under pytest-xdist that begins with the worker's name.
         first = self._first.setdefault(str(report.longrepr), report.nodeid)
-        return None if first == report.nodeid else ("more of the same", "E", "ERROR")
+        return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
 
     # First: pytest's reporter writes the failures when all others are done.
     @pytest.hookimpl(tryfirst=True)
@@ -50,7 +50,8 @@ class Repeats:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Write what was left out, and how to see it."""
-        if self._brief and self._config.get_verbosity() == 0:
+        in_full = self._config.getoption("tbstyle") not in {"line", "no"}
+        if self._brief and in_full and self._config.get_verbosity() == 0:
             what = "1 more failure" if self._brief == 1 else f"{self._brief} more failures"
             terminalreporter.line(
                 f"left out: details of {what}, after the first {_FULL} of a skill on a model; "

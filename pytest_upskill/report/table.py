@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.cells import ArmFigures, Cell, Pair, figures
+from pytest_upskill.cells import ArmFigures, Pair, figures
+from pytest_upskill.gate import Gate
 from pytest_upskill.report.text import columns, percent, points, times
 from pytest_upskill.results import TrialResult
 
@@ -21,34 +22,35 @@ class Row:
     """A line of the table before it is laid out."""
 
     columns: tuple[str, ...]
-    cell: Cell | None = None
-    """The cell that the row sums up; None for the head, a skill's name or a single case."""
+    gate: Gate | None = None
+    """Of the cell that the row sums up; None for the head, a skill's name or a single case."""
 
 
-def table(cells: Sequence[Cell], width: int, *, cases: bool) -> list[tuple[str, Cell | None]]:
+def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, Gate | None]]:
     """Lay the cells out under the names of their skills.
 
     Args:
-        cells: Those of one skill side by side.
+        gates: Those of one skill side by side.
         width: Columns of the terminal.
         cases: Whether each case gets a row of its own.
 
     Returns:
-        Lines, each with the cell that it sums up, if any.
+        Lines, each with the gate of the cell that it sums up, if any.
     """
-    rows = list(_rows(cells, cases=cases))
+    rows = list(_rows(gates, cases=cases))
     widths = _fit(rows, width)
-    return [(line, row.cell) for row in rows for line in _lines(row.columns, widths)]
+    return [(line, row.gate) for row in rows for line in _lines(row.columns, widths)]
 
 
-def _rows(cells: Sequence[Cell], *, cases: bool) -> Iterator[Row]:
+def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
     yield Row(columns=_HEAD)
     path = None
-    for cell in cells:
+    for gate in gates:
+        cell = gate.cell
         if cell.path != path:
             path = cell.path
-            yield Row(columns=(cell.skill,))
-        yield Row(columns=_cell_columns(cell), cell=cell)
+            yield Row(columns=(cell.title,))
+        yield Row(columns=_cell_columns(gate), gate=gate)
         if cases:
             old = {one.case: other for one, other in cell.old_pairs}
             yield from (
@@ -59,7 +61,8 @@ def _rows(cells: Sequence[Cell], *, cases: bool) -> Iterator[Row]:
             )
 
 
-def _cell_columns(cell: Cell) -> tuple[str, ...]:
+def _cell_columns(gate: Gate) -> tuple[str, ...]:
+    cell = gate.cell
     lift = "n/a"
     if cell.lift is not None and cell.interval is not None:
         low, high = cell.interval
@@ -74,7 +77,7 @@ def _cell_columns(cell: Cell) -> tuple[str, ...]:
         )
         + "%",
         lift,
-        cell.verdict,
+        gate.verdict,
         *_means(cell.without_skill, cell.with_skill),
     )
 

@@ -89,7 +89,7 @@ class Terminal:
     def _not_compared(self, *, quiet: bool) -> Iterator[str]:
         """Write what lacks a comparison, where the notes do not, and whether everything does."""
         gaps = [
-            f"{gate.cell.skill} on {gate.cell.model}: {gap}"
+            f"{gate.cell.name}: {gap}"
             for gate in self._ledger.gates
             if gate.comparison
             for gap in gate.comparison.gaps
@@ -97,22 +97,19 @@ class Terminal:
         if then := self._ledger.compares_nothing:
             code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
             more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
-            what = "the baseline" if then == "baseline" else then
-            yield f"nothing was compared with {what}{code}: {gaps[0]}{more}"
+            yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
         elif quiet:
             yield from gaps
 
     def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        cells = self._ledger.cells
-        failed = {gate.nodeid for gate in self._ledger.gates if gate.outcome == "failed"}
-        arms = (
-            "without -> old -> with" if any(cell.old_skill for cell in cells) else "without -> with"
-        )
+        gates = self._ledger.gates
+        three = any(gate.cell.old_skill for gate in gates)
+        arms = "without -> old -> with" if three else "without -> with"
         terminalreporter.section(f"skills: {arms}", "=", bold=True)
         width = config.get_terminal_writer().fullwidth
-        for line, cell in table(cells, width, cases=config.get_verbosity() > 0):
-            red = cell is not None and f"{cell.path}::gate[{cell.model}]" in failed
-            verdict = None if cell is None or red else cell.verdict
+        for line, gate in table(gates, width, cases=config.get_verbosity() > 0):
+            red = gate is not None and gate.outcome == "failed"
+            verdict = None if gate is None or red else gate.verdict
             terminalreporter.line(
                 safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
             )

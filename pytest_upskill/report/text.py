@@ -39,11 +39,17 @@ def failure(result: TrialResult) -> str:
         return "\n".join(first)
     missing = f" ({len(result.errors)} missing)" if result.errors else ""
     passed = f"{result.passes} of {len(result.runs)} runs passed{missing}"
-    lines = [f"{passed}, {100 * result.min_pass_rate:g}% must: {first[0]}"]
+    lines = [f"{passed}; {_required(result)}: {first[0]}"]
     for misses, numbers in missed.items():
         lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
         lines += [f"  {line}" for line in misses]
     return "\n".join(lines)
+
+
+def _required(result: TrialResult) -> str:
+    runs = len(result.runs)
+    least = math.ceil(result.min_pass_rate * runs - 1e-9)
+    return f"all {runs} are required" if least == runs else f"at least {least} are required"
 
 
 def cell_sentence(cell: Cell) -> str:
