@@ -25,7 +25,7 @@ from pytest_upskill.report.properties import trial_properties
 from pytest_upskill.report.text import ANSWER, failure, quoted_lines
 from pytest_upskill.results import NO_JUDGE, TrialRecord, TrialResult
 from pytest_upskill.safe_text import safe_line
-from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings
+from pytest_upskill.settings import NO_MODELS, SETTINGS, Settings, places_of
 from pytest_upskill.skill import Case, Skill
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class SkillFile(pytest.File):
                 self.path,
                 shown=shown(self.path, self.config),
                 extensions=extensions,
-                root=self.config.rootpath,
+                places=places_of(self.config),
             )
         except NoSkillError as error:
             # A file of another's: nobody asked for it, and nothing can be run.

@@ -67,7 +67,7 @@ class LintItem(pytest.Item):
         extensions = extensions_of(self.ihook, languages_of(self.config))
         try:
             skills = load_skills(
-                self.path, shown=path, extensions=extensions, root=self.config.rootpath
+                self.path, shown=path, extensions=extensions, places=places_of(self.config)
             )
         except SkillError as error:
             raise LintFailed(str(error)) from None

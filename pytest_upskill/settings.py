@@ -162,9 +162,15 @@ class Settings:
         )
 
 
+_PLACES = pytest.StashKey[Places]()
+
+
 def places_of(config: pytest.Config) -> Places:
     """Read where files of cases are."""
-    return Places(root=config.rootpath, patterns=tuple(config.getini("upskill_case_files")))
+    if _PLACES not in config.stash:
+        patterns = tuple(config.getini("upskill_case_files"))
+        config.stash[_PLACES] = Places(root=config.rootpath, patterns=patterns)
+    return config.stash[_PLACES]
 
 
 def models_of(config: pytest.Config) -> tuple[Model, ...]:

@@ -24,7 +24,7 @@ from pytest_upskill.items import TrialItem, trials_by_name, wanted
 from pytest_upskill.plan import Trial
 from pytest_upskill.report.progress import Heartbeat, Progress
 from pytest_upskill.report.spending import Spending
-from pytest_upskill.settings import SETTINGS
+from pytest_upskill.settings import SETTINGS, places_of
 
 
 class Controller:
@@ -147,7 +147,7 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
         if path not in files:
             extensions = claimed_elsewhere(config.stash[RESOURCES].languages)
             skills = load_skills(
-                config.rootpath / path, shown=path, extensions=extensions, root=config.rootpath
+                config.rootpath / path, shown=path, extensions=extensions, places=places_of(config)
             )
             files[path] = trials_by_name(skills, settings)
         # --dist loadgroup writes "@group" behind a name.

@@ -87,6 +87,32 @@ def test_cases_kept_beside_all_skills_belong_to_the_one_that_they_name(
     ]
 
 
+@pytest.mark.parametrize("place", ["evals/trigger-queries.json", "evals.json"])
+def test_cases_kept_beside_a_folder_of_one_skill_are_for_it(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    write(folder.parent.parent / place, [CASE | {"should_trigger": True}])
+
+    assert collected(run_once, ".") == [
+        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
+    ]
+
+
+def test_a_trigger_set_of_each_skill_belongs_to_it(run_once: Run, folder: Path) -> None:
+    document = {"billing": {"should_trigger": ["Bill it"], "should_not_trigger": ["Sing"]}}
+    other = folder.parent / "parcels" / "SKILL.md"
+    other.parent.mkdir()
+    other.write_text("---\nname: parcels\ndescription: Facts.\n---\n", "utf-8")
+    write(folder.parent.parent / "evals" / "trigger-queries.json", document)
+
+    ids = collected(run_once, "evals")
+
+    assert ids[::2] == [
+        f"evals/trigger-queries.json::billing::{case}[offline-with_skill]"
+        for case in ("bill-it", "sing")
+    ]
+
+
 @pytest.mark.parametrize("place", ["evals/evals.json", "evals.json"])
 def test_cases_kept_beside_the_only_skill_are_for_it(
     run_once: Run, folder: Path, place: str
@@ -104,9 +130,12 @@ def test_cases_kept_beside_the_only_skill_are_for_it(
 def test_cases_that_name_another_skill_are_none_of_its(run_once: Run, folder: Path) -> None:
     write(folder.parent.parent / "evals" / "parcels" / "evals.json")
 
-    result = run_once("--upskill-models", "offline", "evals")
+    result = run_once("-W", "default", "--upskill-models", "offline", "evals")
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        ["*parcels/evals.json: nothing of it can be run: names no skill: add 'skill'"]
+    )
 
 
 def test_a_file_of_that_name_without_a_skill_is_none_of_our_business(

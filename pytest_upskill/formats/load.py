@@ -45,7 +45,7 @@ def load_skills(
     *,
     shown: str | None = None,
     extensions: Extensions = NO_EXTENSIONS,
-    root: Path | None = None,
+    places: Places | None = None,
 ) -> list[Skill]:
     """Read a case file and every ``SKILL.md`` that its cases belong to.
 
@@ -54,8 +54,8 @@ def load_skills(
             to have the skill without cases.
         shown: How messages write its path, such as relative to pytest's root; as given if None.
         extensions: What plugins add to the format.
-        root: Folder of the project, which no link to a skill may lead out of, unless a git
-            repository around it reaches further; None to go by the repository alone.
+        places: Where skills are looked for; no link to one may lead out of its root, unless a git
+            repository around it reaches further. None where nothing but git tells.
 
     Returns:
         The skill with all cases; of a file for several skills, each with its own cases.
@@ -64,21 +64,20 @@ def load_skills(
         NoSkillError: No skill is found for any of the cases.
         SkillError: With every problem of all files.
     """
-    return _Loader(case_file, PurePath(shown or case_file), extensions, root).skills()
+    return _Loader(case_file, PurePath(shown or case_file), extensions, places or Places()).skills()
 
 
 class _Loader:
     """Reads one case file, noting what is wrong with it and with the skills that it is for."""
 
     def __init__(
-        self, case_file: Path, shown: PurePath, extensions: Extensions, root: Path | None
+        self, case_file: Path, shown: PurePath, extensions: Extensions, places: Places
     ) -> None:
         self._case_file = case_file
         self._path = case_file.absolute()
         self._shown = shown
         self._extensions = extensions
-        self._root = root
-        self._places = Places(root=root)
+        self._places = places
         self._folder = self._places.skill_beside(self._path)
         self._texts: dict[Path, SkillText] = {}
         self._of_texts: list[str] = []
@@ -186,7 +185,7 @@ class _Loader:
         return self._texts[folder]
 
     def _read(self, path: Path) -> str:
-        if target := leads_out(path, self._root):
+        if target := leads_out(path, self._places.root):
             what = f"a link leads out of the project, to {target}: copy it in, or name that folder"
             raise BadFile([Problem(what=what)])
         return _text(path)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
@@ -52,7 +52,22 @@ _NAMED = re.compile(
     rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*\[?\s*["']?([\w:./ -]+)"""
 )
 _LIST = re.compile(r"\[|^\s*-\s", re.MULTILINE)
+_SET_OF = re.compile(
+    r"""["']?([\w:.-]+)["']?\s*:\s*\{?\s*["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
+)
+"""The name of a skill before its own trigger set."""
+_MOST_WORDS = 4
+"""Words of a name; what has more is a sentence."""
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A skill near a file of cases."""
+
+    folder: Path
+    title: str
+    """Its own name, written plainly."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +78,8 @@ class Places:
     """Folder above which no skill is looked for, where no git repository tells; None for none."""
     patterns: tuple[str, ...] = ()
     """Further names of files of cases, such as ``checks/*.json``."""
+    _found: dict[Path, list[_Found]] = field(default_factory=dict, compare=False)
+    """The skills seen from a folder, which many files ask for."""
 
     def may_hold_cases(self, path: Path) -> bool:
         """Tell whether a file has a name that files of cases have."""
@@ -77,9 +94,8 @@ class Places:
             return True
         certain = path.name in EVALS_FILES or any(map(path.match, self.patterns))
         if self.skill_beside(path) is None and not any(self.named_near(path)):
-            # It is to be said that the skill of its cases is not there.
-            names = (key for key, _ in _NAMED.findall(_head(path)))
-            return certain and not NAMING.isdisjoint(names) and _holds_cases(path)
+            # The reader says then that their skill is not there.
+            return certain and _holds_cases(path)
         return certain or _holds_cases(path)
 
     def skill_beside(self, case_file: Path) -> Path | None:
@@ -106,18 +122,20 @@ class Places:
         if not wanted:
             return None
         for top in self.tops(case_file):
-            folders = {folder for home in _HOMES for folder in _skills_of(top, home)}
-            found = [folder for folder in folders if plain_name(folder.name) == wanted]
-            found = found or [folder for folder in folders if plain_name(_title(folder)) == wanted]
+            skills = self._skills(top)
+            found = [each.folder for each in skills if plain_name(each.folder.name) == wanted]
+            found = found or [each.folder for each in skills if each.title == wanted]
             if found:
                 return _closest(found, {*case_file.parts, *name.split("/")})
         return None
 
     def named_near(self, case_file: Path) -> Iterator[Path]:
         """List the folders of the skills that the cases of a file name, each once."""
-        found = (name for _, named in _NAMED.findall(_head(case_file)) for name in names_in(named))
-        names = dict.fromkeys(name for name in found if name not in {"true", "false", "null"})
-        yield from filter(None, (self.find_skill(name, case_file) for name in names))
+        head = _head(case_file)
+        found = [*(named for _, named in _NAMED.findall(head)), *_SET_OF.findall(head)]
+        names = dict.fromkeys(name for named in found for name in names_in(named))
+        likely = (name for name in names if name.count(" ") < _MOST_WORDS)
+        yield from filter(None, (self.find_skill(name, case_file) for name in likely))
 
     def _of_path(self, case_file: Path) -> Path | None:
         """Find the skill that a folder names, as in ``evals/csv/evals.json``."""
@@ -140,10 +158,24 @@ class Places:
         top = folder.parent if folder.name in _CASE_FOLDERS else folder
         if (top / "skill" / "SKILL.md").exists():
             return top / "skill"
-        if folder == top or _NAMED.search(_head(case_file)):
+        keys = {key for key, _ in _NAMED.findall(_head(case_file))}
+        if not NAMING.isdisjoint(keys) or (folder == top and case_file.name not in EVALS_FILES):
             return None
-        folders = {folder for home in _HOMES for folder in _skills_of(top, home)}
-        return folders.pop() if len(folders) == 1 else None
+        homes = {top / home for home in _HOMES[1:]} if folder == top else {}
+        folders = [
+            each.folder for each in self._skills(top) if not homes or each.folder.parent in homes
+        ]
+        return folders[0] if len(folders) == 1 else None
+
+    def _skills(self, top: Path) -> list[_Found]:
+        """List the skills in every home below a folder."""
+        if top not in self._found:
+            folders = {folder for home in _HOMES for folder in _skills_of(top, home)}
+            self._found[top] = [
+                _Found(folder=folder, title=plain_name(_title(folder)))
+                for folder in sorted(folders)
+            ]
+        return self._found[top]
 
     def tops(self, path: Path) -> list[Path]:
         """List the folders above a path, up to the top of its repository, or of the project."""
