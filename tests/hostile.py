@@ -22,7 +22,7 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal, Self
 from unittest import mock
@@ -279,7 +279,8 @@ def _executed(targets: Mapping[str, object]) -> Iterator[Answer]:
     for name, code in BOMBS.items():
         yield Answer(f"bomb of {name}", "bomb", works, code)
     for code in HONEST["run"]:
-        yield Answer("run honestly", "honest", Run(language="python", code="pass"), code)
+        honest = Run(language="python", code="assert honest")
+        yield Answer("run honestly", "honest", honest, f"{code}\nhonest = True")
 
 
 def _compiled(language: str, targets: Mapping[str, object]) -> Iterator[Answer]:
@@ -422,8 +423,9 @@ def attack(compilers: Compilers, answer: Answer, targets: Mapping[str, object]) 
 def tight_limits() -> Iterator[None]:
     """Give programs less, for bombs to end soon."""
     with ExitStack() as stack:
-        for module in ("compile.python_runner", "compile.command"):
-            stack.enter_context(mock.patch(f"pytest_upskill.{module}.LIMITS", LIMITS))
+        compile_limits = replace(LIMITS, wall_s=10, cpu_s=10, memory_bytes=2 << 30)
+        for module, limits in (("python_runner", LIMITS), ("command", compile_limits)):
+            stack.enter_context(mock.patch(f"pytest_upskill.compile.{module}.LIMITS", limits))
         yield
 
 

@@ -90,7 +90,7 @@ def test_a_killed_pytest_leaves_no_answer_running(
     pytester: pytest.Pytester, write_skill: WriteSkill, marker: str
 ) -> None:
     answer = f"```python\nimport os\nos.system('{OUTLIVE.format(marker)}')\n```\n"
-    run = {"run": {"language": "python", "code": "pass"}}
+    run = {"run": {"language": "python", "code": "assert os"}}
     case = {"id": "stay", "input": "How do I stay?", "expected": run}
     write_skill(case, body=f"To stay, write:\n\n{answer}")
     options = ("--upskill-models", "offline", "--upskill-sandbox", "limits", "skills")
