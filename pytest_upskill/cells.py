@@ -204,11 +204,16 @@ class Cell:
             return "missing data"
         return stats.verdict(self.counts, self.alpha)
 
+    @property
+    def repetitive(self) -> bool:
+        """Whether the model answers every run alike, so that more runs tell nothing."""
+        return self.resolved.startswith("offline:")
+
     @cached_property
     def runs_needed(self) -> int | None:
         """How many runs of each trial would probably tell; None where that many did, or unknown."""
         # A cell that was spared runs was not short of them.
-        open_ = self.verdict == "too few runs" and not self.spared
+        open_ = self.verdict == "too few runs" and not self.spared and not self.repetitive
         return stats.runs_needed(self.counts) if open_ else None
 
     @cached_property
@@ -217,9 +222,13 @@ class Cell:
         return stats.token_ratio(self._token_pairs)
 
     @cached_property
-    def total_token_ratio(self) -> float | None:
-        """How many times the tokens the whole cell takes with the skill: what the bill sees."""
-        return stats.total_token_ratio(self._token_pairs)
+    def tokens_per_pass(self) -> tuple[float | None, float | None]:
+        """Tokens of all runs for each that passed, without the skill and with it."""
+        with_, without = zip(*self._token_pairs, strict=True) if self.pairs else ((), ())
+        return (
+            stats.tokens_per_pass(sum(map(sum, without)), sum(one.passes for _, one in self.pairs)),
+            stats.tokens_per_pass(sum(map(sum, with_)), sum(one.passes for one, _ in self.pairs)),
+        )
 
     @cached_property
     def pays_for_itself(self) -> bool:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
 
 C = TypeVar("C", bound=str)
+N = TypeVar("N", int, float)
 
 
 def value_of(config: pytest.Config, name: str) -> Any:
@@ -25,19 +26,38 @@ def value_of(config: pytest.Config, name: str) -> Any:
         raise pytest.UsageError(f"{where}{error}") from None
 
 
+def number(config: pytest.Config, name: str, kind: Callable[[str], N], example: str) -> N | None:
+    """Read a number, None where nothing was given; the command line gives text.
+
+    Args:
+        config: Of this process.
+        name: The option's.
+        kind: ``int`` or ``float``.
+        example: What could be written.
+    """
+    value = value_of(config, name)
+    try:
+        return None if value is None else kind(value)
+    except ValueError:
+        what = "a whole number" if kind is int else "a number"
+        raise pytest.UsageError(
+            f"{option_of(name)}: {value!r} is not {what}: write {example}"
+        ) from None
+
+
 def positive(config: pytest.Config, name: str, default: int) -> int:
     """Read a whole number of at least 1."""
-    value = value_of(config, name)
+    value = number(config, name, int, f"one such as {default}")
     if value is None:
         return default
     if value < 1:
         raise pytest.UsageError(f"{option_of(name)} must be at least 1, got {value}")
-    return int(value)
+    return value
 
 
 def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
     """Read a fraction from ``low`` to 1, None where nothing was given."""
-    value = value_of(config, name)
+    value = number(config, name, float, "0.2 for 20 %")
     try:
         return None if value is None else fraction(value, low=low)
     except ValueError as error:

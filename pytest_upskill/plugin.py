@@ -88,7 +88,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addini("upskill_models", "As --upskill-models.", type="args", default=[])
     for name, kind, metavar, text in _OPTIONS:
         option, key = f"--upskill-{name}", f"upskill_{name.replace('-', '_')}"
-        group.addoption(option, type=kind, metavar=metavar, help=text)
+        # Text, also of numbers: argparse would refuse them in five lines without a cure.
+        group.addoption(option, metavar=metavar, help=text)
         parser.addini(key, f"As {option}.", type=_INI_TYPES[kind], default=None)
     group.addoption(
         "--upskill-baseline-update",

@@ -15,7 +15,7 @@ from pytest_upskill.cache import MODES, Mode
 from pytest_upskill.formats.places import Places
 from pytest_upskill.git import GitError, merge_base
 from pytest_upskill.models import ALIASES, Model, ModelError, parse_model, parse_models, server
-from pytest_upskill.options import choice, option_of, path, positive, rate, value_of, words
+from pytest_upskill.options import choice, number, option_of, path, positive, rate, value_of, words
 from pytest_upskill.prices import OwnPrice
 from pytest_upskill.project import STATE, project_folder
 from pytest_upskill.redaction import without_credentials
@@ -300,10 +300,10 @@ def _cache_dir(config: pytest.Config, project: Path) -> Path:
 
 
 def _max_cost(config: pytest.Config) -> float | None:
-    value = value_of(config, "max_cost")
+    value = number(config, "max_cost", float, "dollars such as 2 or 0.50")
     if value is not None and not value > 0:
         raise pytest.UsageError(f"--upskill-max-cost must be more than 0 dollars, got {value:g}")
-    return None if value is None else float(value)
+    return value
 
 
 def _prices(config: pytest.Config) -> dict[str, OwnPrice]:

@@ -37,6 +37,14 @@ def only_line(result: pytest.RunResult) -> str:
         ),
         (("--upskill-min-lift", "nan"), "--upskill-min-lift must be between -1 and 1, got nan: *"),
         (("--upskill-max-cost", "0"), "--upskill-max-cost must be more than 0 dollars, got 0"),
+        (
+            ("--upskill-max-cost", "1USD"),
+            "--upskill-max-cost: '1USD' is not a number: write dollars such as 2 or 0.50",
+        ),
+        (
+            ("--upskill-min-lift", "20%"),
+            "--upskill-min-lift: '20%' is not a number: write 0.2 for 20 %",
+        ),
         (("--upskill-max-cost", "nan"), "--upskill-max-cost must be more than 0 dollars, got nan"),
         (
             ("--upskill-cache", "perhaps"),
@@ -90,7 +98,9 @@ def test_a_number_that_is_none_is_refused_by_the_command_line(
     result = run_once(*OFFLINE, "--upskill-runs", "many", "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*argument --upskill-runs: invalid int value: 'many'"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --upskill-runs: 'many' is not a whole number: write one such as 1"]
+    )
 
 
 @pytest.mark.parametrize(

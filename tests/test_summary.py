@@ -8,6 +8,7 @@ import pytest
 
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.notes import notes
+from pytest_upskill.report.table import LEGEND
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.reporting import counted, trial
@@ -25,7 +26,7 @@ MODELS = ("--upskill-models", "offline,a-model-with-a-long-label=offline")
 
 def summary(result: pytest.RunResult) -> list[str]:
     """Return the lines from the summary's headline to the next one."""
-    lines = [line for line in result.outlines if line]
+    lines = [line for line in result.outlines if line and line != LEGEND]
     headlines = [place for place, line in enumerate(lines) if line.startswith("==")]
     start = next(place for place in headlines if "without -> with" in lines[place])
     end = next(place for place in headlines if place > start)
@@ -49,7 +50,7 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
         "  a-model-with-a-long-label",
         "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
-        "too few runs: --upskill-runs 8 would probably tell",
+        "too few runs: offline answers every run alike, so only more cases would tell",
     ]
 
 
@@ -159,7 +160,9 @@ def test_quiet_leaves_only_what_needs_action(run: Run, write_skill: WriteSkill, 
 
     lines = [line for line in result.outlines if line and "bringing up nodes" not in line]
     assert set(lines[0].split()[0]) == {".", "-"}
-    assert len(lines) == {"-q": 2, "-qq": 1}[quiet]
+    # The table is what was run for; notes and plan are not.
+    assert len(lines) == {"-q": 6, "-qq": 1}[quiet]
+    assert any(line.startswith("  offline  0->100%") for line in lines) == (quiet == "-q")
 
 
 def test_quiet_keeps_a_red_gate(run_once: Run, write_skill: WriteSkill) -> None:
@@ -267,3 +270,44 @@ def test_a_case_that_passed_with_the_skill_as_it_was_is_not_said_to_tell_nothing
 
     assert any(line.endswith("never passes, so tells nothing: case-1, case-2") for line in before)
     assert any(line.endswith("never passes, so tells nothing: case-2") for line in after)
+
+
+def test_the_table_has_a_legend_and_the_gates_are_announced(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(GREEN)
+    write_skill(GREEN, name="shipping")
+
+    result = run_once("--upskill-models", "offline", "skills")
+
+    assert LEGEND in result.outlines
+    result.stdout.fnmatch_lines(
+        ["collected 4 items", "upskill: 2 gates to follow, one for each skill on each model"]
+    )
+    result.assert_outcomes(passed=6)
+
+
+@pytest.mark.parametrize(
+    ("counts", "of", "why"),
+    [
+        ([(1, 0)] * 4, 1, "the interval excludes 0, but a verdict takes 5 runs in each arm"),
+        (
+            [(1, 0)] * 4 + [(0, 0)],
+            1,
+            "the interval excludes 0, but the exact test decides: p = 0.062, over 0.05",
+        ),
+        ([(5, 0)] * 4, 5, None),
+        ([(1, 1)] * 5, 1, None),
+    ],
+)
+def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
+    counts: list[tuple[int, int]], of: int, why: str | None
+) -> None:
+    cell = counted(counts, of)
+
+    said = list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=False))
+
+    name = f"{cell.skill} on {cell.model}: "
+    assert [line.removeprefix(name) for line in said if "interval" in line] == (
+        [why] if why else []
+    )

@@ -30,7 +30,7 @@ from pytest_upskill.report.outcome import (
     unmeasured_trials,
 )
 from pytest_upskill.report.phrases import headline
-from pytest_upskill.report.table import table
+from pytest_upskill.report.table import LEGEND, table
 from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import REPORTS
 from pytest_upskill.thresholds import FAIL_ON, FailOn, Thresholds
@@ -180,6 +180,7 @@ def _lines(report: Report) -> Iterator[str]:
     yield headline(report)
     if report.gates:
         yield from (line for line, _ in table(report.gates, _width(), cases=False))
+        yield LEGEND
         yield from notes(report.gates, verbose=False)
     yield from _warnings(report)
     for nodeid, trial in failed_trials(report):

@@ -9,7 +9,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells import Cell
 from pytest_upskill.gate import Gate
 from pytest_upskill.report.cases import case_lines
-from pytest_upskill.report.text import money, percent, points, runs
+from pytest_upskill.report.text import money, points, runs
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
@@ -25,6 +25,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {span} would probably tell"
+    if any(_copies(gate) for gate in gates):
+        yield "too few runs: offline answers every run alike, so only more cases would tell"
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
@@ -61,8 +63,30 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield f"{_are(cell.missing)} missing (no usable reply); the verdict stands without"
     if gate.comparison is not None:
         yield from gate.comparison.remarks
+    if gate.outcome != "skipped" and (explained := _explained(cell)):
+        yield explained
     if stats.mixed(cell.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
+
+
+def _copies(gate: Gate) -> bool:
+    """Return whether a verdict is open that more runs could only seem to settle."""
+    decided = gate.outcome != "skipped"
+    return decided and gate.cell.repetitive and gate.cell.verdict == "too few runs"
+
+
+def _explained(cell: Cell) -> str:
+    """Explain a verdict that seems to contradict its figures; empty where it does not."""
+    open_ = cell.verdict in {"too few runs", "no effect"}
+    if not open_ or cell.interval is None or cell.interval.low <= 0 <= cell.interval.high:
+        return ""
+    arms = ([c.runs_with for c in cell.counts], [c.runs_without for c in cell.counts])
+    if min(map(sum, arms)) < stats.MIN_RUNS:
+        return f"the interval excludes 0, but a verdict takes {stats.MIN_RUNS} runs in each arm"
+    p = stats.lift_test(cell.counts)
+    return (
+        f"the interval excludes 0, but the exact test decides: p = {p:.2g}, over {cell.alpha:.2g}"
+    )
 
 
 def _idle(gate: Gate) -> Iterator[str]:
@@ -81,8 +105,8 @@ def _are(count: int) -> str:
 
 
 def _figures(cell: Cell) -> Iterator[str]:
-    if cell.token_ratio is not None:
-        yield _tokens(cell, cell.token_ratio)
+    if cell.token_ratio is not None and (tokens := _tokens(cell)):
+        yield tokens
     interval = stats.population_interval(cell.counts)
     if interval is not None and cell.lift is not None:
         low, high = interval
@@ -92,20 +116,14 @@ def _figures(cell: Cell) -> Iterator[str]:
         )
 
 
-def _tokens(cell: Cell, ratio: stats.TokenRatio) -> str:
-    """Say what the skill costs: ``tokens x1.32 [1.10, 1.58]; pays for itself if ...``."""
-    text = f"tokens x{ratio.ratio:.2f}"
-    if ratio.low is not None and ratio.high is not None:
-        text += f" [{ratio.low:.2f}, {ratio.high:.2f}]"
+def _tokens(cell: Cell) -> str:
+    """Return what the skill costs: ``a pass takes 812 -> 430 tokens, so the skill pays …``."""
     one, other = cell.with_skill, cell.without_skill
-    if one is None or other is None or cell.total_token_ratio is None:
-        return text
-    if one.tokens is None or other.tokens is None:
-        return f"{text} where the server counted"
+    if one is None or other is None or one.tokens is None or other.tokens is None:
+        return ""
+    per_pass = ["n/a" if each is None else f"{each:,.0f}" for each in cell.tokens_per_pass]
+    pays = "pays for itself" if cell.pays_for_itself else "does not pay for itself"
+    text = f"a pass takes {' -> '.join(per_pass)} tokens, so the skill {pays}"
     if one.cost_usd and other.cost_usd:
-        text += f", {money(other.cost_usd)} -> {money(one.cost_usd)} a run"
-    return (
-        f"{text}; pays for itself if it passes over {cell.total_token_ratio:.2f} times as often: "
-        f"{percent(other.pass_rate)}% -> {percent(one.pass_rate)}%, "
-        f"so it {'does' if cell.pays_for_itself else 'does not'}"
-    )
+        text += f"; a run costs {money(other.cost_usd)} -> {money(one.cost_usd)}"
+    return text

@@ -11,6 +11,12 @@ from pytest_upskill.report.text import columns, percent, points, times
 from pytest_upskill.results import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
+LEGEND = (
+    "of a mean run, without -> with the skill: pass rate, checks held/all, tokens (x: how many "
+    "times); lift: in points of 100"
+)
+"""What the figures of the table are."""
+
 _LEAST_COLUMNS = 4
 """What a narrow terminal still gets; other reports have everything."""
 _LEAST_NAME = 8

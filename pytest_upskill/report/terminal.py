@@ -8,11 +8,13 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.fetching import asks
 from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.items import wanted
 from pytest_upskill.ledger import Ledger
 from pytest_upskill.project import CONFTEST, unused_settings
 from pytest_upskill.report.notes import notes
-from pytest_upskill.report.table import table
+from pytest_upskill.report.table import LEGEND, table
 from pytest_upskill.report.text import broken
 from pytest_upskill.safe_text import safe_line
 from pytest_upskill.settings import Settings
@@ -29,6 +31,17 @@ class Terminal:
         """Say which models the cases run on, and how often."""
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
         return lines_of(f"upskill: {models}; runs: {self._settings.runs}", config)
+
+    def pytest_report_collectionfinish(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> list[str]:
+        """Say how many results there will be beside the collected ones."""
+        if config.get_verbosity() < 0 or self._settings.dry_run or not asks(config):
+            return []
+        trials = wanted(items).items()
+        gates = len({(nodeid.partition("::")[0], trial.model.label) for nodeid, trial in trials})
+        each = "1 gate" if gates == 1 else f"{gates} gates"
+        return [f"upskill: {each} to follow, one for each skill on each model"] if gates else []
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
@@ -60,10 +73,14 @@ class Terminal:
             write(terminalreporter, update.text, red=update.refused)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        if config.get_verbosity() < 0:
+        quiet = config.get_verbosity()
+        # As with pytest-cov: -q keeps the table, which is what was run for; -qq drops it.
+        if self._ledger.cells and quiet > -2:  # noqa: PLR2004
+            self._table(terminalreporter, config)
+        if quiet < 0:
             return
         if self._ledger.cells:
-            self._table(terminalreporter, config)
+            write(terminalreporter, LEGEND)
         if not self._ledger.nothing_measured:
             for each in self._ledger.unmeasured:
                 write(terminalreporter, str(each), yellow=True)
