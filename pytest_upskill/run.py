@@ -35,6 +35,7 @@ from pytest_upskill.outgoing import Outgoing, redacted_logs
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.redaction import Redactor
+from pytest_upskill.report.allure import AllureGates
 from pytest_upskill.report.files import Files
 from pytest_upskill.report.junit import JUnit
 from pytest_upskill.report.progress import Progress
@@ -93,6 +94,7 @@ def start(config: pytest.Config) -> None:
         from pytest_upskill.report.tb_line import OneLineFailures
 
         plugins.register(OneLineFailures(), "upskill-tb-line")
+    plugins.register(AllureGates(config, ledger), "upskill-allure")
     plugins.register(JUnit(config, settings.junit_properties, ledger), "upskill-junit")
     plugins.register(Files(config, settings, ledger), "upskill-files")
     spending = Spending(config, settings, ledger)

@@ -26,9 +26,9 @@ MAP = {
     # 3: know pytest, or what a run has come to
     "a run": "run",
     "hooks of a run": (
-        "xdist caseless changed_since outgoing shard prune passed_over report.files report.junit "
-        "report.live_line report.progress report.repeats report.spending report.tb_line "
-        "report.terminal worker_output"
+        "xdist caseless changed_since outgoing shard prune passed_over report.allure report.files "
+        "report.junit report.live_line report.progress report.repeats report.spending "
+        "report.tb_line report.terminal worker_output"
     ),
     "items and their results": "items ledger lint_items grouped_warnings",
     "asking for a run": "extending fetching",

@@ -1,0 +1,85 @@
+"""Gates in Allure, whose listener follows items, not reports; idle without ``--alluredir``."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from functools import partial
+from typing import Any
+
+import pytest
+
+from pytest_upskill.gate import Gate
+from pytest_upskill.items import CaseFailed, SkillFile
+from pytest_upskill.ledger import Ledger
+
+_LISTENER = "allure_listener"
+"""Name under which allure-pytest registers what follows a run."""
+
+
+class GateItem(pytest.Item):
+    """A gate as an item, which exists for Allure alone and is never run."""
+
+    def runtest(self) -> None:
+        """Do nothing: the gate is decided already."""
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Write the report of the gate."""
+        return str(excinfo.value) if style is None else super().repr_failure(excinfo, style)
+
+
+class AllureGates:
+    """Plays each gate to Allure's listener, and to no other plugin: those have its report."""
+
+    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+        self._plugins = config.pluginmanager
+        self._ledger = ledger
+        self._root = config.rootpath
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
+        """Play the gates once they are decided, also where the run was cut short."""
+        try:
+            return (yield)
+        finally:
+            if (listener := self._plugins.get_plugin(_LISTENER)) is not None:
+                for gate in self._ledger.gates:
+                    self._play(session, listener, gate)
+
+    def pytest_runtest_makereport(
+        self, item: pytest.Item, call: pytest.CallInfo[None]
+    ) -> pytest.TestReport | None:
+        """Make the report that the listener waits for."""
+        return pytest.TestReport.from_item_and_call(item, call) if _is_gate(item) else None
+
+    def _play(self, session: pytest.Session, listener: object, gate: Gate) -> None:
+        others = [each for each in self._plugins.get_plugins() if each not in {listener, self}]
+
+        def tell(hook: str, **arguments: object) -> None:
+            self._plugins.subset_hook_caller(hook, others)(**arguments)
+
+        file = SkillFile.from_parent(session, path=self._root / gate.cell.path)
+        item = GateItem.from_parent(file, name=f"gate[{gate.cell.model}]", nodeid=gate.nodeid)
+        tell("pytest_runtest_setup", item=item)
+        ready = pytest.CallInfo.from_call(_nothing, when="setup")
+        tell("pytest_runtest_makereport", item=item, call=ready)
+        tell("pytest_runtest_call", item=item)
+        call = pytest.CallInfo.from_call(partial(_end, gate), when="call")
+        tell("pytest_runtest_makereport", item=item, call=call)
+        tell("pytest_runtest_teardown", item=item, nextitem=None)
+        tell("pytest_runtest_logfinish", nodeid=item.nodeid, location=item.location)
+
+
+def _is_gate(item: pytest.Item) -> bool:
+    return isinstance(item, GateItem)
+
+
+def _nothing() -> None:
+    """Do nothing, as the setup of a gate."""
+
+
+def _end(gate: Gate) -> None:
+    """End as the gate did."""
+    if gate.outcome == "skipped":
+        pytest.skip(gate.text)
+    if gate.outcome == "failed":
+        raise CaseFailed(gate.report)
