@@ -21,7 +21,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     """
     for gate in gates:
         yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
-    needed = sorted(gate.cell.runs_needed for gate in gates if gate.cell.runs_needed)
+    open_ = [gate.cell for gate in gates if gate.verdict == "too few runs"]
+    needed = sorted(cell.runs_needed for cell in open_ if cell.runs_needed)
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {span} would probably tell"
@@ -72,7 +73,7 @@ def _remarks(gate: Gate) -> Iterator[str]:
 def _copies(gate: Gate) -> bool:
     """Return whether a verdict is open that more runs could only seem to settle."""
     decided = gate.outcome != "skipped"
-    return decided and gate.cell.repetitive and gate.cell.verdict == "too few runs"
+    return decided and gate.cell.repetitive and gate.verdict == "too few runs"
 
 
 def _explained(cell: Cell) -> str:
