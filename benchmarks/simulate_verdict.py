@@ -12,15 +12,16 @@ from __future__ import annotations
 import argparse
 import random
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from math import sqrt
 from multiprocessing import Pool
 from statistics import fmean
 
+from pytest_upskill.baseline import Tally
+from pytest_upskill.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
-    early_gate,
     early_verdict,
     last_look_alpha,
     lift,
@@ -53,6 +54,10 @@ class Cell:
     change: float
     """Mean lift of a verdict; mean drop of a gate."""
     all_or_nothing: bool = True
+    # Not in the seed, which is made of the repr: other cells keep their figures.
+    models: int = field(default=1, repr=False)
+    correlation: float = field(default=0.0, repr=False)
+    """Of the runs of a case in an arm: that of a beta-binomial distribution."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +83,9 @@ def main() -> None:
     print(f"{args.suites} suites per cell, seed {args.seed}")
     print_verdicts([each for each in shares if each.cell.kind == "verdict"], args.suites)
     print_early_stops([each for each in shares if each.cell.kind == "early verdict"])
-    print_gates([each for each in shares if each.cell.kind in {"gate", "early gate"}])
+    print_gates([each for each in shares if each.cell.kind == "gate"])
+    print_suites([each for each in shares if each.cell.kind == "suite"])
+    print_dependent([each for each in shares if each.cell.kind == "dependent"])
 
 
 def cells() -> Iterator[Cell]:
@@ -99,8 +106,11 @@ def cells() -> Iterator[Cell]:
         (0.0, 0.2, 0.39, ONE_BROKEN),
     ):
         yield Cell("gate", cases, runs, baseline_runs, look, rate, change)
-        if runs == 5:
-            yield Cell("early gate", cases, runs, baseline_runs, look, rate, change)
+    for models, (look, rate) in product((20, 5, 1), good):
+        yield Cell("suite", 10, 3, 10, look, rate, 0.0, models=models)
+    for (cases, runs), correlation, (look, rate) in product(fixed, (0.1, 0.3), rates):
+        if runs > 1:
+            yield Cell("dependent", cases, runs, 0, look, rate, 0.0, correlation=correlation)
 
 
 def simulate(cell: Cell, suites: int, seed: int) -> Shares:
@@ -109,6 +119,8 @@ def simulate(cell: Cell, suites: int, seed: int) -> Shares:
     judge = JUDGES[cell.kind]
     if cell.kind == "early verdict":
         suites = max(1, suites // 8)
+    elif cell.kind == "suite":
+        suites = max(1, suites // cell.models)
     outcomes = [judge(cell, rng) for _ in range(suites)]
     found, covered, saved = (fmean(column) for column in zip(*outcomes, strict=True))
     return Shares(cell=cell, significant=found, covered=covered, saved=saved)
@@ -160,29 +172,54 @@ def judge_gate(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
     return significant(regression_test(cases)) and (lift(cases) or 0.0) < 0, True, 0.0
 
 
-def judge_early_gate(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Say whether the gate fails when it may stop early, and what share of the runs was saved."""
-    before = pass_rates(cell, rng)
-    now = worsened(before, cell, rng)
-    baseline = [passes(p0, cell.baseline_runs, rng) for p0 in before]
-    hits = [0] * cell.cases
-    for done in range(1, cell.runs + 1):
-        hits = [x1 + (rng.random() < p1) for x1, p1 in zip(hits, now, strict=True)]
-        cases = [
-            CaseCounts(x1, done, x0, cell.baseline_runs)
-            for x1, x0 in zip(hits, baseline, strict=True)
-        ]
-        if decision := early_gate(cases, done, cell.runs):
-            return decision == "regressed", True, 1 - done / cell.runs
-    failed = significant(regression_test(cases), last_look_alpha(cell.runs))
-    return failed and (lift(cases) or 0.0) < 0, True, 0.0
+def judge_suite(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
+    """Say whether any model is red, and whether none is but one is left open, by missing runs.
+
+    ``cell.models`` models are compared with their baselines; each lacks a run of its first case.
+    """
+    suite = adjust([compared(cell, rng) for _ in range(cell.models)])
+    red, possible = (
+        any(each is not None and each.would_regress(worse=worse) for each in suite)
+        for worse in (False, True)
+    )
+    return red, True, float(possible and not red)
+
+
+def compared(cell: Cell, rng: random.Random) -> Comparison:
+    """Compare an unchanged skill on one model with its baseline."""
+    cases = []
+    for number, rate in enumerate(pass_rates(cell, rng)):
+        runs = cell.runs - (number == 0)
+        case = ComparedCase(
+            id=str(number),
+            now=Tally(passes(rate, runs, rng), runs),
+            then=Tally(passes(rate, cell.baseline_runs, rng), cell.baseline_runs),
+            missing_now=cell.runs - runs,
+        )
+        cases.append(case)
+    return Comparison(then="baseline", cases=tuple(cases))
+
+
+def judge_dependent(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
+    """Say whether the suite is significant though no case differs, as runs of a case are alike."""
+    cases = []
+    for rate in pass_rates(cell, rng):
+        one, other = (
+            passes(beta(rate, (1 - cell.correlation) / cell.correlation, rng), cell.runs, rng)
+            if 0 < rate < 1
+            else round(rate) * cell.runs
+            for _ in range(2)
+        )
+        cases.append(CaseCounts(one, cell.runs, other, cell.runs))
+    return significant(lift_test(cases)), True, 0.0
 
 
 JUDGES: dict[str, Callable[[Cell, random.Random], tuple[bool, bool, float]]] = {
     "verdict": judge_verdict,
     "early verdict": judge_early_verdict,
     "gate": judge_gate,
-    "early gate": judge_early_gate,
+    "suite": judge_suite,
+    "dependent": judge_dependent,
 }
 
 
@@ -254,18 +291,38 @@ def print_early_stops(shares: list[Shares]) -> None:
 
 
 def print_gates(shares: list[Shares]) -> None:
-    """Print false alarms, detection and saved runs per design."""
+    """Print false alarms and detection per design."""
     print("\nGate: cases x (runs, baseline runs)")
-    print("design        kind        false alarm mean  worst  -20   -39   one broken  saved, dead")
-    for kind in ("gate", "early gate"):
-        for design, group in by_design([each for each in shares if each.cell.kind == kind]):
-            null = [each.significant for each in group if not each.cell.change]
-            print(
-                f"{design:12}  {kind:10}  {fmean(null):16.1%}  {max(null):5.1%}  "
-                f"{power(group, 0.2):4.0%}  {power(group, 0.39):4.0%}  "
-                f"{power(group, ONE_BROKEN):10.0%}  "
-                f"{saved(group, 0.0):5.0%}, {saved(group, 0.39):4.0%}"
-            )
+    print("design        false alarm mean  worst  -20   -39   one broken")
+    for design, group in by_design(shares):
+        null = [each.significant for each in group if not each.cell.change]
+        print(
+            f"{design:12}  {fmean(null):16.1%}  {max(null):5.1%}  {power(group, 0.2):4.0%}  "
+            f"{power(group, 0.39):4.0%}  {power(group, ONE_BROKEN):10.0%}"
+        )
+
+
+def print_suites(shares: list[Shares]) -> None:
+    """Print how often an unchanged skill has a red or an open gate on any of several models."""
+    print("\nGates of an unchanged skill, 10x(3,10), one missing run per model")
+    print("models  red mean  worst   open mean  worst")
+    for models in sorted({each.cell.models for each in shares}):
+        group = [each for each in shares if each.cell.models == models]
+        red, left_open = [each.significant for each in group], [each.saved for each in group]
+        print(
+            f"{models:6}  {fmean(red):8.1%}  {max(red):5.1%}   {fmean(left_open):9.1%}  "
+            f"{max(left_open):5.1%}"
+        )
+
+
+def print_dependent(shares: list[Shares]) -> None:
+    """Print type I error where the runs of a case in an arm are correlated."""
+    print("\nVerdict where the runs of a case in an arm are correlated")
+    print("cases x runs  correlation  type I mean  worst")
+    for design, group in by_design(shares):
+        for correlation in sorted({each.cell.correlation for each in group}):
+            null = [e.significant for e in group if e.cell.correlation == correlation]
+            print(f"{design:12}  {correlation:11.1f}  {fmean(null):11.1%}  {max(null):5.1%}")
 
 
 def by_design(shares: Iterable[Shares]) -> list[tuple[str, list[Shares]]]:

@@ -59,6 +59,13 @@ def fetch_answers(
         except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
             return Answer(completion=None, error=_unexpected(error))
 
+    async def close() -> None:
+        try:
+            await asker.aclose()
+        finally:
+            if rounds is not None:
+                rounds.close()
+
     return Fetcher(
         lanes.values(),
         fetch,
@@ -68,7 +75,7 @@ def fetch_answers(
         width=2 * concurrency,
         lookahead=lookahead,
         known=known,
-        close=asker.aclose,
+        close=close,
     )
 
 

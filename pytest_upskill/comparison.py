@@ -54,8 +54,6 @@ class Comparison:
     """The same, had all missing runs of all cells been against the skills as they are."""
     p_if_better: float = 1.0
     """The same, had they all been for them."""
-    alpha: float = 0.05
-    """Error rate of the test."""
     drift: str = ""
     """Why the model, and not the skill, may be what has changed."""
     notes: tuple[str, ...] = ()
@@ -144,7 +142,7 @@ class Comparison:
 
     def _drops(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
         difference = stats.lift(counts)
-        return difference is not None and difference < 0 and stats.significant(p, self.alpha)
+        return difference is not None and difference < 0 and stats.significant(p)
 
 
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
@@ -199,7 +197,6 @@ def against_ref(cell: Cell) -> Comparison:
     return Comparison(
         then=cell.ref,
         cases=cases,
-        alpha=cell.alpha,
     )
 
 

@@ -7,7 +7,10 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FrameType
-from typing import NoReturn, TypeVar, TypeVarTuple, cast
+from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple, cast
+
+if TYPE_CHECKING:
+    import subprocess
 
 _AGAIN_S = 0.1
 Ts = TypeVarTuple("Ts")
@@ -25,6 +28,92 @@ except Exception as error:  # raised again by the parent
     came = None, error
 pickle.dump(came, sys.stdout.buffer)
 """
+
+
+# Ctrl-C is the parent's, which then closes the pipe.
+_WORKER = """
+import pickle, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_IGN)
+requests, results = sys.stdin.buffer, sys.stdout.buffer
+sys.path, sys.stdout = pickle.load(requests), sys.stderr
+while requests.peek(1):
+    function, args = pickle.load(requests)
+    try:
+        came = function(*args), None
+    except Exception as error:  # raised again by the parent
+        came = None, error
+    pickle.dump(came, results)
+    results.flush()
+"""
+
+
+class Worker:
+    """A child process that makes calls on its main thread, where their CPU time can be limited.
+
+    It starts with the first call. Calls of several threads are made one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._child: subprocess.Popen[bytes] | None = None
+
+    def call(self, function: Callable[[*Ts], R], *args: *Ts) -> R:
+        """Call a function that the child can import.
+
+        Args:
+            function: The function.
+            args: Its arguments; these, the result and what it raises can be pickled.
+
+        Raises:
+            RuntimeError: The child ended before it answered; the next call starts another.
+            Exception: What the function raises.
+        """
+        # Here and below: rare, and not free to import.
+        import pickle
+
+        request = pickle.dumps((function, args))
+        with self._lock:
+            child = self._child = self._child or _start_worker()
+            assert child.stdin is not None
+            assert child.stdout is not None
+            try:
+                child.stdin.write(request)
+                child.stdin.flush()
+                result, error = pickle.load(child.stdout)  # noqa: S301  what our own child wrote
+            except (OSError, EOFError) as reason:
+                self._end()
+                raise RuntimeError("a process that checks answers has ended") from reason
+        if error is not None:
+            raise error
+        return cast(R, result)
+
+    def close(self) -> None:
+        """End the child, and with it the call that it is making."""
+        if child := self._child:
+            child.kill()
+        with self._lock:
+            self._end()
+
+    def _end(self) -> None:
+        child, self._child = self._child, None
+        if child is not None:
+            child.kill()
+            child.communicate()
+
+
+def _start_worker() -> subprocess.Popen[bytes]:
+    import pickle
+    import subprocess
+
+    child = subprocess.Popen(  # noqa: S603  our own code
+        [sys.executable, "-P", "-c", _WORKER],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+    )
+    assert child.stdin is not None
+    pickle.dump(sys.path, child.stdin)
+    return child
 
 
 def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:

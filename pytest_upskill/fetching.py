@@ -21,7 +21,7 @@ from pytest_upskill.forecast import Forecast, forecast
 from pytest_upskill.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.inquiries import Host, Resources
 from pytest_upskill.models import Model
-from pytest_upskill.plan import Arm, Trial
+from pytest_upskill.plan import Trial
 from pytest_upskill.prices import Prices
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.given import GivenClient
@@ -35,7 +35,7 @@ from pytest_upskill.providers.keys import (
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.redaction import Redactor, without_userinfo
 from pytest_upskill.settings import SETTINGS, Settings
-from pytest_upskill.stats import CaseCounts, early_gate, early_verdict, lift
+from pytest_upskill.stats import CaseCounts, early_verdict
 
 RESOURCES = pytest.StashKey[Resources]()
 """What this process answers trials with."""
@@ -137,14 +137,9 @@ def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
                 config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
 
 
-def _is_clear(against: Mapping[Arm, Sequence[CaseCounts]], done: int, planned: int) -> bool:
-    """Tell whether the verdict, or the gate where the skill is compared, needs no more rounds."""
-    without = against.get("without_skill", ())
-    if "old_skill" not in against:
-        return early_verdict(without, done, planned) is not None
-    said = early_gate(against["old_skill"], done, planned)
-    # No worse than it was, it may hurt all the same.
-    return said == "regressed" or (said == "ok" and (lift(without) or 0) >= 0)
+def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
+    """Return whether the verdict needs no more rounds."""
+    return early_verdict(cases, done, planned) is not None
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:

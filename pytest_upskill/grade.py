@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.checks import CheckError, CheckResult, Custom, Judge, Sandboxed
+from pytest_upskill.checks import Check, CheckError, CheckResult, Custom, Judge, Sandboxed
 from pytest_upskill.completion import Completion
 from pytest_upskill.plan import Trial, arm_digests, grader_digest, request
 from pytest_upskill.results import RunResult, TrialResult
@@ -20,6 +20,8 @@ class Answer:
     completion: Completion | None
     compiled: tuple[tuple[CheckResult, ...], ...] = ()
     """The results of each check of the case that a program decides, in its order."""
+    checked: tuple[CheckResult, ...] | None = None
+    """The results of the checks that the text alone decides, None where they were not made yet."""
     judged: tuple[CheckResult, ...] | None = None
     """A result for each statement of the case, None where nobody judged."""
     judgement: Completion | None = None
@@ -44,6 +46,20 @@ def statements_of(case: Case) -> list[Judge]:
 def sandboxed_of(case: Case) -> list[Sandboxed]:
     """List what only a program can decide."""
     return [check for check in case.checks if isinstance(check, Sandboxed)]
+
+
+def text_checks_of(case: Case) -> list[Check]:
+    """List what the text of an answer alone decides."""
+    return [c for c in case.checks if not isinstance(c, (Sandboxed, Custom, Judge))]
+
+
+def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
+    """Make checks that the text alone decides.
+
+    Raises:
+        CheckError: One of them cannot be decided.
+    """
+    return tuple(check.check(text) for check in checks)
 
 
 def undecided(check: Custom, text: str) -> CheckResult:
@@ -96,12 +112,13 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
 def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[CheckResult]:
     """Check a text, taking the compilers' results where they stand in the case."""
     done, judged = iter(answer.compiled), iter(answer.judged or ())
+    checked = None if answer.checked is None else iter(answer.checked)
     for check in trial.case.checks:
         if isinstance(check, Sandboxed):
             yield from next(done)
         elif isinstance(check, Custom):
             yield decide(check, text)
         elif not isinstance(check, Judge):
-            yield check.check(text)
+            yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither holds nor fails
             yield next(judged)

@@ -69,7 +69,8 @@ def plan(
         runs: Repeats of each trial.
         min_pass_rate: Share of the runs that must pass where the case file does not say.
         max_tokens: Limit of one answer.
-        early_stop: Whether to leave out runs once the verdict is clear.
+        early_stop: Whether to leave out runs once the verdict is clear; not of a skill with a least
+            lift, which needs them all.
         judge: Who decides statements about the answers.
     """
     models = tuple(models)
@@ -90,7 +91,7 @@ def plan(
                     runs=runs,
                     min_pass_rate=rate,
                     max_tokens=max_tokens,
-                    early_stop=early_stop,
+                    early_stop=early_stop and skill.gate.min_lift is None,
                     judge=judge,
                 )
 

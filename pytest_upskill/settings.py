@@ -276,12 +276,18 @@ def _early_stop(config: pytest.Config) -> bool:
     """Refuse what needs the runs that an early stop leaves out, or does not see those that are."""
     if not value_of(config, "early_stop"):
         return False
+    compare = value_of(config, "compare")
     for given, option, why in (
-        (value_of(config, "compare") == "baseline", "--upskill-compare baseline", "needs all runs"),
+        (compare, f"--upskill-compare {compare}", "needs all runs"),
         (
             config.getoption("upskill_baseline_update"),
             "--upskill-baseline-update",
             "needs all runs",
+        ),
+        (
+            value_of(config, "min_lift") is not None,
+            "--upskill-min-lift",
+            "needs all runs, as the lift is too large where they stop early",
         ),
         (_shard(config) is not None, "--upskill-shard", "would stop by the runs of one share"),
     ):

@@ -1,33 +1,38 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import subprocess
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import Contains
+from pytest_upskill.checks import Check, Contains, Regex
 from pytest_upskill.completion import Completion
-from pytest_upskill.grade import Answer
+from pytest_upskill.cpu_limit import Worker
+from pytest_upskill.grade import Answer, grade
 from pytest_upskill.models import parse_model
-from pytest_upskill.plan import Arm, Trial, plan
+from pytest_upskill.plan import Trial, plan
 from pytest_upskill.rounds import Rounds
 from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts
 
 
-def trials(*, cases: int = 2, runs: int = 3) -> list[Trial]:
+def trials(*, cases: int = 2, runs: int = 3, check: Check | None = None) -> list[Trial]:
     skill = Skill(
         name="billing",
         text="Facts.",
         case_file=Path("skills/billing/skill_meta.json"),
         cases=tuple(
-            Case(id=f"case-{n}", input="Why?", checks=(Contains(text="because"),))
+            Case(id=f"case-{n}", input="Why?", checks=(check or Contains(text="because"),))
             for n in range(cases)
         ),
     )
     model = parse_model("offline")
-    return list(plan(skill, [model], runs=runs, min_pass_rate=1.0, max_tokens=100))
+    return list(plan(skill, [model], runs=runs, min_pass_rate=1.0, max_tokens=100, early_stop=True))
 
 
 def answer(text: str) -> Answer:
@@ -60,9 +65,9 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
     asked = trials(runs=5)
     looks: list[tuple[int, int]] = []
 
-    def clear(counts: Mapping[Arm, Sequence[CaseCounts]], rounds: int, planned: int) -> bool:
+    def clear(counts: Sequence[CaseCounts], rounds: int, planned: int) -> bool:
         looks.append((rounds, planned))
-        assert counts == {"without_skill": [CaseCounts(rounds, rounds, 0, rounds)] * 2}
+        assert counts == [CaseCounts(rounds, rounds, 0, rounds)] * 2
         return rounds == 2
 
     done = asyncio.run(ask_all(Rounds(asked, clear), asked, runs=5))
@@ -75,8 +80,8 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
     asked = trials(cases=1, runs=2)
     seen: list[CaseCounts] = []
 
-    def clear(counts: Mapping[Arm, Sequence[CaseCounts]], _: int, __: int) -> bool:
-        seen.extend(counts["without_skill"])
+    def clear(counts: Sequence[CaseCounts], _: int, __: int) -> bool:
+        seen.extend(counts)
         return True
 
     async def fail() -> Answer:
@@ -110,3 +115,70 @@ def test_trouble_in_one_run_holds_up_no_round() -> None:
         return [await rounds.play(trial, 1, reply) for trial in asked]
 
     assert [answer.needless for answer in asyncio.run(ask())] == [False, False]
+
+
+def play_all(asked: Sequence[Trial], texts: Mapping[str, str]) -> list[Answer]:
+    """Play the first round; return what came of each trial."""
+
+    async def play() -> list[Answer]:
+        rounds = Rounds(asked, lambda *_: True)
+
+        async def reply(trial: Trial) -> Answer:
+            return answer(texts[trial.arm])
+
+        try:
+            return [await rounds.play(trial, 0, partial(reply, trial)) for trial in asked]
+        finally:
+            rounds.close()
+
+    return asyncio.run(play())
+
+
+def test_the_item_does_not_repeat_the_checks_that_a_round_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked = trials(cases=1, check=Regex(pattern=r"be\w+"))
+    texts = {"with_skill": "because", "without_skill": "no idea"}
+
+    played = play_all(asked, texts)
+    monkeypatch.delattr(Regex, "check")
+    results = [grade(trial, [each]) for trial, each in zip(asked, played, strict=True)]
+
+    assert [result.passes for result in results] == [1, 0]
+
+
+def test_one_process_makes_the_searches_of_all_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    popen = subprocess.Popen
+
+    def count(*args: Any, **kwargs: Any) -> subprocess.Popen[bytes]:
+        started.append(args)
+        return popen(*args, **kwargs)
+
+    monkeypatch.setattr(subprocess, "Popen", count)
+    texts = {"with_skill": "because", "without_skill": "no idea"}
+
+    played = play_all(trials(cases=3, check=Regex(pattern="because")), texts)
+
+    assert [each.checked is not None for each in played] == [True] * 6
+    assert len(started) == 1
+
+
+def test_a_search_without_end_is_missing_data_and_the_next_is_made() -> None:
+    asked = trials(cases=1, check=Regex(pattern="(a+)+$"))
+
+    slow, swift = play_all(asked, {"with_skill": "a" * 40 + "!", "without_skill": "aaa"})
+
+    assert "took over 1 s" in slow.error
+    assert swift.checked is not None
+    assert [check.passed for check in swift.checked] == [True]
+
+
+def test_a_process_that_was_killed_costs_one_answer_its_early_check() -> None:
+    worker = Worker()
+
+    with pytest.raises(RuntimeError, match="ended"):
+        worker.call(os._exit, 1)
+
+    assert worker.call(abs, -1) == 1
+    worker.close()

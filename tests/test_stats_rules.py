@@ -4,7 +4,6 @@ import pytest
 
 from pytest_upskill.stats import (
     CaseCounts,
-    early_gate,
     early_verdict,
     last_look_alpha,
     lift,
@@ -122,15 +121,6 @@ def test_an_early_look_waits_for_whole_rounds() -> None:
     assert early_verdict(clear, done=2, planned=5) == "helps"
     assert early_verdict(clear, done=3, planned=5) is None
     assert early_verdict(clear, done=2, planned=2) is None
-
-
-def test_an_early_gate_stops_on_a_dead_skill_and_clears_none_after_one_round() -> None:
-    dead = [CaseCounts(0, 1, 10, 10)] * 4
-    equal = [CaseCounts(1, 1, 10, 10)] * 4
-
-    assert early_gate(dead, done=1, planned=5) == "regressed"
-    assert early_gate(equal, done=1, planned=5) is None
-    assert early_gate(equal, done=1, planned=1) is None
 
 
 def test_the_last_look_keeps_half_of_alpha_however_many_rounds() -> None:

@@ -9,7 +9,7 @@ cannot give is ``None``; a test without data has ``p = 1``.
 from __future__ import annotations
 
 from pytest_upskill.stats.counts import CaseCounts, Interval, lift
-from pytest_upskill.stats.early_stop import early_gate, early_verdict, last_look_alpha
+from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
 from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
 from pytest_upskill.stats.tokens import (
@@ -35,7 +35,6 @@ __all__ = [
     "Interval",
     "TokenRatio",
     "Verdict",
-    "early_gate",
     "early_verdict",
     "holm",
     "last_look_alpha",

@@ -11,10 +11,9 @@ from collections.abc import Sequence
 from typing import Literal
 
 from pytest_upskill.stats.counts import CaseCounts, lift
-from pytest_upskill.stats.exact_test import lift_test, regression_test, significant
+from pytest_upskill.stats.exact_test import lift_test, significant
 
 _INTERIM_ALPHA = 0.001
-_MIN_ROUNDS_TO_CLEAR = 2
 
 
 def early_verdict(
@@ -38,31 +37,6 @@ def early_verdict(
     if not significant(lift_test(complete), _interim_alpha(planned, alpha)):
         return None
     return "helps" if estimate > 0 else "hurts"
-
-
-def early_gate(
-    cases: Sequence[CaseCounts], done: int, planned: int, alpha: float = 0.05
-) -> Literal["regressed", "ok"] | None:
-    """Tell what the regression gate will say, if that is clear after a whole round.
-
-    Stops as regressed where ``regression_test`` is at most 0.001, and as ok after two rounds in
-    which the *with* arm, the pull request's, is no worse than the baseline.
-
-    Args:
-        cases: Counts so far; cases that lack a run of these rounds in the *with* arm are left out.
-        done: Whole rounds done.
-        planned: Rounds planned; the last one is judged by ``regression_test`` at
-            ``last_look_alpha``.
-        alpha: Error rate of all looks together.
-    """
-    complete = [case for case in cases if case.runs_with == done]
-    estimate = lift(complete)
-    if done >= planned or estimate is None:
-        return None
-    if estimate < 0:
-        clear = significant(regression_test(complete), _interim_alpha(planned, alpha))
-        return "regressed" if clear else None
-    return "ok" if done >= _MIN_ROUNDS_TO_CLEAR else None
 
 
 def last_look_alpha(planned: int, alpha: float = 0.05) -> float:
