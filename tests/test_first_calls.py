@@ -1,9 +1,13 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 
 import pytest
 
+from pytest_upskill.completion import Request
+from pytest_upskill.first_calls import FirstCalls
+from pytest_upskill.models import parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 
@@ -91,3 +95,17 @@ def test_nobody_waits_at_a_server_of_one_s_own(
     run_once("--upskill-models", f"m=anthropic:claude-haiku-5-5@{loopback.url}", "skills")
 
     assert watch.before == {"with": 5, "without": 5}
+
+
+def test_after_the_first_request_the_others_go_together() -> None:
+    haiku = parse_model("haiku")
+    asked = Request(model=haiku, frame="", skill=LONG, user="?", max_tokens=1, run=0)
+
+    async def go() -> str:
+        calls = FirstCalls()
+        async with calls.turn(asked):
+            pass
+        async with asyncio.timeout(1), calls.turn(asked), calls.turn(asked):
+            return "together"
+
+    assert asyncio.run(go()) == "together"

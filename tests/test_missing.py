@@ -87,3 +87,11 @@ def test_a_replay_that_lacks_a_recording_is_red(script: Script, run_once: Run) -
     result = run_once(*args, "--upskill-cache=replay")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+
+
+def test_the_only_run_that_is_not_missing_is_counted_in_the_failure(
+    script: Script, run_once: Run
+) -> None:
+    result = run_once(*script(one="-! --"))
+
+    result.stdout.fnmatch_lines(["0 of 1 runs passed (1 missing)*"])

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.models import parse_model
-from pytest_upskill.prices import OwnPrice, Prices
+from pytest_upskill.prices import OwnPrice, Prices, most_input_tokens
 from tests import junit
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, know
@@ -25,6 +25,14 @@ def test_tokens_of_every_kind_have_their_own_price() -> None:
     assert Prices({}).cost(haiku, cached) == pytest.approx(
         (1000 * 0.1 + 8000 * 0.01 + 1000 * 0.125 + 1000 * 0.5) / 1e6
     )
+
+
+def test_a_prompt_may_have_more_tokens_than_bytes_as_an_api_wraps_it() -> None:
+    asked = Request(
+        model=parse_model("haiku"), frame="Frame.", skill="", user="Grüße", max_tokens=1, run=0
+    )
+
+    assert most_input_tokens(asked) > len("Frame.Grüße".encode())
 
 
 def test_a_long_prompt_has_the_price_of_its_tier() -> None:

@@ -111,3 +111,8 @@ def test_logs_hold_no_key_wherever_they_come_from(caplog: pytest.LogCaptureFixtu
     assert "##[" not in caplog.text
     assert [record.args for record in caplog.records][-3:] == [(2,), (), ("as ever",)]
     assert "ValueError: ***" in caplog.text
+
+
+@pytest.mark.parametrize(("secret", "shown"), [("8-chars!", "***"), ("7-chars", "7-chars")])
+def test_a_secret_has_eight_characters_or_more(secret: str, shown: str) -> None:
+    assert Redactor([secret]).redact(f"key: {secret}") == f"key: {shown}"
