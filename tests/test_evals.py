@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from pytest_upskill.checks import Contains, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals import read_evals
+from pytest_upskill.formats.evals_features import TRIGGER_CASE
 from pytest_upskill.formats.problems import BadFile
 from tests.evals import problems, read, read_one, skill
 
@@ -353,12 +354,17 @@ def test_in_a_file_for_several_skills_a_case_without_one_is_skipped() -> None:
     document = [
         {"id": "tsv", "expected_skill": "tsv", "prompt": "a", "assertions": ["b"]},
         {"id": "any", "prompt": "a", "assertions": ["b"]},
+        {"id": "none", "prompt": "a", "expected_skill": None},
     ]
 
     evals = read(document, owner=None)
 
-    assert [owner.folder.name for owner in evals.owners] == ["tsv", "tsv"]
-    assert [case.skip for case in evals.cases] == [None, "names no skill: add 'skill'"]
+    assert [owner.folder.name for owner in evals.owners] == ["tsv", "tsv", "tsv"]
+    assert [case.skip for case in evals.cases] == [
+        None,
+        "names no skill: add 'skill'",
+        f"expected_skill is none: {TRIGGER_CASE}",
+    ]
 
 
 KEYS = st.sampled_from(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_upskill.formats.evals_case import NAMES, PROMPTS, READ, read_case
+from pytest_upskill.formats.evals_features import TRIGGER_CASE
 from pytest_upskill.formats.evals_owner import FindOwner, Owner, owner_of
 from pytest_upskill.formats.evals_shapes import Entries, asks, find_entries, keys_of_cases
 from pytest_upskill.formats.ids import lenient_ids
@@ -80,7 +81,9 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
             why = "; ".join(f"{each.where}: {each.what}" for each in error.problems)
             line = document.line(path)
             case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
-        cases.append(replace(case, skip=reason) if reason else case)
+        # A question that no skill is for names none: that is what it asks.
+        triggers = case.skip is not None and TRIGGER_CASE in case.skip
+        cases.append(replace(case, skip=reason) if reason and not triggers else case)
     if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
         raise BadFile(bad)
     warnings += [replace(each, what=f"{each.what} (the case is skipped)") for each in bad]
