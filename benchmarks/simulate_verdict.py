@@ -18,8 +18,8 @@ from math import sqrt
 from multiprocessing import Pool
 from statistics import fmean
 
-from pytest_upskill.baseline import Tally
-from pytest_upskill.comparison import ComparedCase, Comparison, adjust
+from pytest_upskill.cells.baseline import Tally
+from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust
 from pytest_upskill.stats import (
     CaseCounts,
     early_verdict,

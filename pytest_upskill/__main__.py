@@ -13,7 +13,7 @@ def main() -> int:
     if command != "report":
         sys.stderr.write(_USAGE)
         return 4
-    from pytest_upskill.report.command import main as report
+    from pytest_upskill.report.merge.command import main as report
 
     return report(arguments)
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import Field
 
-from pytest_upskill.models import Model
+from pytest_upskill.model import Model
 
 StopReason = Literal["end", "max_tokens", "refusal", "other"]
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
     from pytest_upskill.checks import CheckResult
     from pytest_upskill.compile import Language
-    from pytest_upskill.models import Model
+    from pytest_upskill.model import Model
     from pytest_upskill.providers import Client
     from pytest_upskill.skill import Case
 

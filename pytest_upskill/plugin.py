@@ -167,7 +167,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
     """Write the schema instead of a run; keep in one process what runs no trial."""
     if path := config.getoption("upskill_write_schema"):
-        from pytest_upskill.formats.skill_meta_schema import write_schema
+        from pytest_upskill.formats.skill_meta.json_schema import write_schema
 
         return write_schema(config.invocation_params.dir / path)
     if config.getoption("upskill_dry_run") or config.getoption("upskill_cache_prune"):
@@ -184,20 +184,20 @@ def pytest_configure(config: pytest.Config) -> None:
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
     )
     if _models_chosen(config):
-        from pytest_upskill.as_written import as_written
-        from pytest_upskill.longlived import long_lived
+        from pytest_upskill.providers.sdk_import import long_lived
+        from pytest_upskill.session.as_written import as_written
 
         with long_lived(), as_written(config.pluginmanager.rewrite_hook):
-            from pytest_upskill.run import start
+            from pytest_upskill.session.start import start
         start(config)
     elif config.getoption("upskill_lint"):
-        from pytest_upskill.lint_items import CaselessSkills
+        from pytest_upskill.session.lint_items import CaselessSkills
 
         config.pluginmanager.register(CaselessSkills(config), "upskill-caseless-skills")
     else:
         _refuse_without_models(config)
         return
-    from pytest_upskill.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
+    from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
 
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     config.pluginmanager.register(grouped, "upskill-grouped-warnings")
@@ -213,20 +213,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     lint = parent.config.getoption("upskill_lint")
     if not (asked_for or lint or _models_chosen(parent.config)):
         if known and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
-            from pytest_upskill.passed_over import passed_over
+            from pytest_upskill.session.passed_over import passed_over
 
             passed_over(parent.config).files += 1
         return None
-    from pytest_upskill.settings import places_of
+    from pytest_upskill.session.settings import places_of
 
     places = places_of(parent.config)
     if not (places.may_hold_cases(file_path) and (asked_for or places.is_case_file(file_path))):
         return None
     if lint:
-        from pytest_upskill.lint_items import LintFile
+        from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file_path)
-    from pytest_upskill.items import SkillFile
+    from pytest_upskill.session.items import SkillFile
 
     return SkillFile.from_parent(parent, path=file_path)
 
@@ -235,7 +235,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_testnodedown(node: Any) -> None:
     """Hear from a worker of pytest-xdist how many case files it passed over."""
     if files := getattr(node, "workeroutput", {}).get("upskill-passed-over"):
-        from pytest_upskill.passed_over import passed_over
+        from pytest_upskill.session.passed_over import passed_over
 
         passed_over(node.config).files = files
 
@@ -244,11 +244,11 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
     """Refuse a folder whose name must not be printed, in runs that are about skills."""
     if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
         return None
-    from pytest_upskill.safe_text import safe_line
+    from pytest_upskill.sanitize.safe_text import safe_line
 
     if safe_line(path.name) == path.name and "::" not in path.name:
         return None
-    from pytest_upskill.items import UnsafeFolder
+    from pytest_upskill.session.items import UnsafeFolder
 
     return UnsafeFolder.of(parent, path)
 
@@ -268,14 +268,14 @@ class NamedFiles:
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
         if file_path.name == "SKILL.md":
-            from pytest_upskill.items import NamedSkill
+            from pytest_upskill.session.items import NamedSkill
 
             return [NamedSkill.from_parent(parent, path=file_path)]
         if parent.config.getoption("upskill_lint"):
-            from pytest_upskill.lint_items import LintFile
+            from pytest_upskill.session.lint_items import LintFile
 
             return [LintFile.from_parent(parent, path=file_path)]
-        from pytest_upskill.items import SkillFile
+        from pytest_upskill.session.items import SkillFile
 
         return [SkillFile.from_parent(parent, path=file_path)]
 
@@ -284,7 +284,7 @@ def _refuse_without_models(config: pytest.Config) -> None:
     """Refuse what can do nothing without models; a mere setting may be there for other runs."""
     for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
         if config.getoption(option):
-            from pytest_upskill.settings import NO_MODELS
+            from pytest_upskill.session.settings import NO_MODELS
 
             raise pytest.UsageError(f"{option}: {NO_MODELS}")
 

@@ -6,7 +6,7 @@ import asyncio
 import os
 
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.models import Model, parse_model
+from pytest_upskill.model import Model, parse_model
 from pytest_upskill.providers import Client, make_client
 from pytest_upskill.providers.keys import endpoints
 from tests.loopback import Loopback

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from pytest_upskill.sandbox import Sandbox
-from pytest_upskill.sandbox_levels import LEVELS
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.levels import LEVELS
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import workspace
 
 BEYOND_ITS_FOLDER = {
     "stop another process": "os.kill({process}, 18)",

@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Compile
 from pytest_upskill.compile import Compilers
-from pytest_upskill.sandbox import Outcome, Sandbox
+from pytest_upskill.sandbox.run import Outcome, Sandbox
 
 SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nint x = 0 B(+1);\n"
 """C and C++ that no compiler finishes soon."""

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Limits, Outcome, Sandbox, SandboxError
-from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox, SandboxError
+from pytest_upskill.sandbox.workspace import workspace
 
 
 def _working_levels() -> Iterator[Level]:

@@ -18,7 +18,7 @@ import pytest
 # Extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a second.
 import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
-import pytest_upskill.run  # noqa: F401
+import pytest_upskill.session.start  # noqa: F401
 from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
 from tests.confined import marker as marker  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture

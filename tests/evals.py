@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.formats.evals import Evals, read_evals
-from pytest_upskill.formats.evals_owner import Owner, plain_name
-from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.evals.owner import Owner, plain_name
+from pytest_upskill.formats.evals.reader import Evals, read_evals
+from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.skill import Case
 
 

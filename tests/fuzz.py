@@ -16,14 +16,14 @@ from unittest import mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.blocks import blocks, choose
 from pytest_upskill.checks import CheckError, Holds, NotRegex, Regex, compile_pattern
+from pytest_upskill.checks.blocks import blocks, choose
 from pytest_upskill.completion import Completion
-from pytest_upskill.formats.evals import read_evals
-from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.skill_md import read_skill_text
-from pytest_upskill.formats.skill_meta import read_cases
-from pytest_upskill.judging import read_judgement
+from pytest_upskill.formats.evals.reader import read_evals
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.grading.judge import read_judgement
 from tests.evals import skill
 
 MOST_SECONDS = 5.0
@@ -94,7 +94,7 @@ def pattern(text: str) -> None:
     except (re.error, RecursionError, OverflowError):
         return  # it is refused when the case file is read
     # Less than the second that a check has: many of these patterns would use it up.
-    with mock.patch("pytest_upskill.checks.limit._SECONDS", 0.02):
+    with mock.patch("pytest_upskill.checks.time_limit._SECONDS", 0.02):
         for kind in (Regex, NotRegex):
             with suppress(CheckError):
                 kind(pattern=text[:half]).check(text[half:])

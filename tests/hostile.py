@@ -29,8 +29,8 @@ from unittest import mock
 
 from pytest_upskill.checks import Compile, Run, Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.sandbox import Limits, Sandbox
-from pytest_upskill.sandbox_levels import Level
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Limits, Sandbox
 from tests.confined import LEVELS
 
 Kind = Literal["honest", "theft", "harm", "deceit", "bomb"]
@@ -491,8 +491,8 @@ def survivors(level: Level) -> int:
     marker = f"97.{time.time_ns() % 10**9}"
     script = f"sleep {marker} & (sleep {marker} &) ; (setsid sleep {marker} &) ; sleep {marker}"
     program = (
-        "import sys\nfrom pytest_upskill.sandbox import Sandbox\n"
-        "from pytest_upskill.workspace import workspace\n"
+        "import sys\nfrom pytest_upskill.sandbox.run import Sandbox\n"
+        "from pytest_upskill.sandbox.workspace import workspace\n"
         "with workspace() as home: Sandbox(sys.argv[1]).run(['/bin/sh', '-c', sys.argv[2]], home)"
     )
     with subprocess.Popen([sys.executable, "-c", program, level, script]) as process:

@@ -6,15 +6,15 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from pytest_upskill.cells import Cell
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import Gate
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
-from pytest_upskill.gate import Gate
-from pytest_upskill.plan import Arm
-from pytest_upskill.report.document import Report, Session
-from pytest_upskill.report.json_report import write_json
-from pytest_upskill.results import RunResult, TrialResult
+from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.files.json import write_json
+from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.skill import GateRule
+from pytest_upskill.trial import Arm
 
 PATH = "skills/billing/skill_meta.json"
 

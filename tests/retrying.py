@@ -6,10 +6,10 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
-from pytest_upskill.activity import Activity
 from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.models import Model, parse_model
-from pytest_upskill.retry import Patience, RetryingClient, Slots
+from pytest_upskill.model import Model, parse_model
+from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.retry import Patience, RetryingClient, Slots
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")

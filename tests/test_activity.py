@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_upskill.activity import Activity, Pause
+from pytest_upskill.spending.in_flight import Activity, Pause
 
 
 class Clock:

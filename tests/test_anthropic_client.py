@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.models import parse_model
+from pytest_upskill.model import parse_model
 from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply
 

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from pytest_upskill.as_written import as_written
+from pytest_upskill.session.as_written import as_written
 from tests.conftest import WriteSkill
 
 
@@ -56,8 +56,8 @@ def test_asserts_of_tests_are_rewritten_and_ours_are_not(
         from importlib.machinery import SourceFileLoader
 
         def test_ours():
-            import pytest_upskill.run, pytest_upskill.items, pytest_upskill.cells
-            for module in (pytest_upskill.run, pytest_upskill.items, pytest_upskill.cells):
+            import pytest_upskill.session.start, pytest_upskill.session.items, pytest_upskill.cells.cell
+            for module in (pytest_upskill.session.start, pytest_upskill.session.items, pytest_upskill.cells.cell):
                 if type(module.__loader__) is not SourceFileLoader:
                     pytest.fail(f"{module.__name__} is not as it was written")
 

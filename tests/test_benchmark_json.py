@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.report.benchmark import write_benchmarks
+from pytest_upskill.report.files.benchmark_json import write_benchmarks
 from tests.conftest import Run, WriteSkill
 from tests.reporting import cell, counted, report, run, trial
 

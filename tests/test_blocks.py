@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.blocks import Block, blocks, choose
+from pytest_upskill.checks.blocks import Block, blocks, choose
 
 
 def _only(text: str) -> Block:

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.bundle import Bundle, read_bundle
 from pytest_upskill.formats.load import load_skills
-from pytest_upskill.formats.skill_files import MAX_FILE_BYTES
-from pytest_upskill.formats.skill_md import read_skill_text
+from pytest_upskill.formats.skill_md.bundle import Bundle, read_bundle
+from pytest_upskill.formats.skill_md.files import MAX_FILE_BYTES
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 
 FRONT = "---\nname: csv\ndescription: See references/api.md.\n---\n"
 CASES = '[{"input": "Say hi", "expected": {"contains": "hi"}}]'

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cache import Cache, Mode
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.models import parse_model
+from pytest_upskill.completions.cache import Cache, Mode
+from pytest_upskill.model import parse_model
 
 URL = "https://api.anthropic.com"
 REQUEST = Request(

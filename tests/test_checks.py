@@ -22,7 +22,7 @@ from pytest_upskill.checks import (
     NotRegex,
     Regex,
 )
-from pytest_upskill.cpu_limit import call_limited
+from pytest_upskill.checks.cpu_limit import call_limited
 
 ANSWER = "Here is the function:\n\ndef clean(text):\n    return text.strip()\n"
 SEEN = "the answer (64 characters; begins 'Here is the function:\\n\\ndef clean(text):…')"
@@ -32,7 +32,7 @@ STATUS = {"type": "object", "properties": {"status": {"type": "integer"}}, "requ
 
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.checks.limit._SECONDS", 0.1)
+    monkeypatch.setattr("pytest_upskill.checks.time_limit._SECONDS", 0.1)
 
 
 def failure(check: Check, text: str) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.checks import Compile
+from pytest_upskill.checks.compile_options import check_arch, check_file, check_flags
+from pytest_upskill.checks.languages import LANGUAGES, canonical
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.compile_options import check_arch, check_file, check_flags
-from pytest_upskill.languages import LANGUAGES, canonical
 
 
 @pytest.mark.parametrize(

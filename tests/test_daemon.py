@@ -7,7 +7,7 @@ import textwrap
 
 import pytest
 
-from pytest_upskill.daemon import in_daemon_thread
+from pytest_upskill.completions.daemon_thread import in_daemon_thread
 
 
 def test_what_the_call_returns_or_raises_reaches_whoever_waits() -> None:
@@ -22,7 +22,7 @@ def test_what_the_call_returns_or_raises_reaches_whoever_waits() -> None:
 def test_a_process_does_not_wait_for_a_call_to_leave() -> None:
     script = textwrap.dedent("""
         import asyncio, time
-        from pytest_upskill.daemon import in_daemon_thread
+        from pytest_upskill.completions.daemon_thread import in_daemon_thread
 
         async def main():
             await asyncio.wait_for(in_daemon_thread(lambda: time.sleep(600)), 0.1)

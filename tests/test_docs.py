@@ -16,7 +16,7 @@ import yaml
 
 from pytest_upskill import hookspecs
 from pytest_upskill.formats.load import load_skills
-from pytest_upskill.formats.skill_meta_entries import CaseFile
+from pytest_upskill.formats.skill_meta.schema import CaseFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT, PAGES, Command, Fence, commands, fences, links, page_name
 

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from pytest_upskill.checks import Contains, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.formats.evals import read_evals
-from pytest_upskill.formats.evals_features import TRIGGER_CASE
-from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.evals.reader import read_evals
+from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
+from pytest_upskill.formats.source.problems import BadFile
 from tests.evals import problems, read, read_one, skill
 
 SAYS_HI = (Judge(statement="Says hi"),)

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks import Contains, ContainsAny, JsonSchema, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.formats.evals_features import TRIGGER_CASE
+from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
 from tests.evals import read_one
 
 

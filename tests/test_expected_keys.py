@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.checks import AnyCheck, AtMost, Compile, Holds, Instruction, Judge, Run
-from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.skill_meta import read_cases
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.problems import BadFile
 
 
 def checks(expected: dict[str, Any]) -> tuple[AnyCheck, ...]:

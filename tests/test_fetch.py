@@ -8,8 +8,8 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from pytest_upskill import turns
-from pytest_upskill.fetch import Fetcher
+from pytest_upskill.completions import turns
+from pytest_upskill.completions.prefetch import Fetcher
 
 PATIENCE_S = 10.0
 KEYS = range(10)

@@ -6,8 +6,8 @@ import threading
 import pytest
 
 from pytest_upskill.completion import Request
-from pytest_upskill.first_calls import FirstCalls
-from pytest_upskill.models import parse_model
+from pytest_upskill.completions.prompt_cache import FirstCalls
+from pytest_upskill.model import parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 

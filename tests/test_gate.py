@@ -6,9 +6,9 @@ from dataclasses import replace
 import pytest
 
 from pytest_upskill import stats
-from pytest_upskill.cells import Cell
-from pytest_upskill.gate import NOT_MEASURED, decide, decide_all
-from pytest_upskill.thresholds import Thresholds
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import NOT_MEASURED, decide, decide_all
+from pytest_upskill.cells.thresholds import Thresholds
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.retry import Patience, Slots
+from pytest_upskill.spending.retry import Patience, Slots
 from tests.retrying import (
     ANSWER,
     Clock,

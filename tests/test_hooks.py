@@ -5,7 +5,7 @@ from fnmatch import fnmatchcase
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 
 CLIENT = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.compile import Compilers
-from pytest_upskill.sandbox_levels import Level
+from pytest_upskill.sandbox.levels import Level
 from tests import hostile
 from tests.confined import every_level
 

@@ -8,9 +8,9 @@ from html.parser import HTMLParser
 
 import pytest
 
-from pytest_upskill.gate import Gate
-from pytest_upskill.plan import Arm
-from pytest_upskill.report.html import MOST_BYTES, write_html
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.report.files.html import MOST_BYTES, write_html
+from pytest_upskill.trial import Arm
 from tests.conftest import Run, WriteSkill
 from tests.reporting import cell, counted, report, run, trial
 

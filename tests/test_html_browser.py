@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Page, Request, sync_playwright
 
-from pytest_upskill.report.html import write_html
+from pytest_upskill.report.files.html import write_html
 from tests.reporting import cell, counted, report, run, trial
 
 pytestmark = pytest.mark.needs("chromium")

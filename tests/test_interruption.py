@@ -189,7 +189,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     pytester.makeconftest(
         f"""
         import pydantic_core
-        from pytest_upskill.handover import Handover
+        from pytest_upskill.session.handover import Handover
 
         def give(self, nodeid, answers):
             raise {what}

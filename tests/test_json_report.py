@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from pytest_upskill.report.document import ANSWER_LIMIT, _presentable
-from pytest_upskill.report.json_report import (
+from pytest_upskill.report.files.document import ANSWER_LIMIT, _presentable
+from pytest_upskill.report.files.json import (
     ReportError,
     generate_schema,
     published_schema,

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Loopback, Received, Reply
 

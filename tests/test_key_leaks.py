@@ -13,8 +13,8 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_upskill.models import parse_model
-from pytest_upskill.retry import RetryingClient
+from pytest_upskill.model import parse_model
+from pytest_upskill.spending.retry import RetryingClient
 from tests.asking import ask, request_to
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
@@ -115,7 +115,7 @@ def written(
     """Read everything that a run left anywhere it could write to."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     # What the workers were handed stays, to be looked at.
-    monkeypatch.setattr("pytest_upskill.xdist.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("pytest_upskill.session.xdist.shutil.rmtree", lambda *_, **__: None)
 
     def read() -> dict[str, str]:
         files = [*pytester.path.rglob("*"), *tmp_path.rglob("*")]

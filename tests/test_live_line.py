@@ -17,7 +17,7 @@ from pathlib import Path
 import pyte
 import pytest
 
-from pytest_upskill.report.live_line import fitting
+from pytest_upskill.session.output.live_line import fitting
 from tests.conftest import WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

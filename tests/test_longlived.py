@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from pytest_upskill.longlived import long_lived
+from pytest_upskill.providers.sdk_import import long_lived
 from tests.conftest import Run, WriteSkill
 
 

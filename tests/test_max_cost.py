@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from pytest_upskill.budget import Budget
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.spending.budget import Budget
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Reply
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
-from pytest_upskill.report.command import main
-from pytest_upskill.report.json_report import read_json, write_json
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.report.files.json import read_json, write_json
+from pytest_upskill.report.merge.command import main
 from pytest_upskill.skill import GateRule
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run
 from tests.scripted import Script

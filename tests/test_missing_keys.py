@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.models import parse_model
+from pytest_upskill.model import parse_model
 from pytest_upskill.providers import missing_sdk
 from pytest_upskill.providers.keys import missing_key
 
@@ -76,7 +76,7 @@ def test_a_missing_sdk_is_one_line_with_the_command(
 def test_keys_are_looked_at_without_importing_an_sdk() -> None:
     program = (
         "import sys, pytest_upskill.providers as p, pytest_upskill.providers.keys as k\n"
-        "from pytest_upskill.models import parse_model\n"
+        "from pytest_upskill.model import parse_model\n"
         "m = parse_model('haiku'); p.missing_sdk(m); k.missing_key(m, {}); k.endpoints([m], {})\n"
         "print(*{'anthropic', 'openai', 'httpx2', 'anyio'} & set(sys.modules))"
     )

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.models import Model, ModelError, parse_model, parse_models, server
+from pytest_upskill.model import Model, ModelError, parse_model, parse_models, server
 
 LOCAL = "http://localhost:8080/v1"
 

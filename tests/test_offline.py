@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.models import parse_model
+from pytest_upskill.model import parse_model
 from pytest_upskill.providers.offline import EXCERPT, NO_REFERENCE, OfflineClient
 
 SKILL = """\

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply
 

@@ -17,7 +17,7 @@ def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     """Take away what macOS has not: processors of a process, /proc, bubblewrap, Landlock."""
     glob = Path.glob
     monkeypatch.delattr(os, "sched_getaffinity")
-    monkeypatch.setattr("pytest_upskill.sandbox.sys.platform", "darwin")
+    monkeypatch.setattr("pytest_upskill.sandbox.run.sys.platform", "darwin")
     monkeypatch.setattr(
         Path, "glob", lambda self, *args: iter(()) if self == Path("/proc") else glob(self, *args)
     )

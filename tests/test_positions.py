@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.positions import MAX_DEPTH, parse_json_lines, read_json
-from pytest_upskill.formats.problems import BadFile
+from pytest_upskill.formats.source.json import MAX_DEPTH, parse_json_lines, read_json
+from pytest_upskill.formats.source.problems import BadFile
 
 TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=["Cs"]))
 JSON = st.recursive(

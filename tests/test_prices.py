@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.models import parse_model
-from pytest_upskill.prices import OwnPrice, Prices, most_input_tokens
+from pytest_upskill.model import parse_model
+from pytest_upskill.spending.prices import OwnPrice, Prices, most_input_tokens
 from tests import junit
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, know

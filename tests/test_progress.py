@@ -7,10 +7,10 @@ from concurrent.futures import Future
 
 import pytest
 
-from pytest_upskill.activity import ASKING, Activity
 from pytest_upskill.completion import Completion
-from pytest_upskill.grade import Answer
+from pytest_upskill.grading.grade import Answer
 from pytest_upskill.report import live_line, progress
+from pytest_upskill.spending.in_flight import ASKING, Activity
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

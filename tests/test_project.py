@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.project import project_folder
+from pytest_upskill.repository.project import project_folder
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Loopback
 

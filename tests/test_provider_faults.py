@@ -11,7 +11,7 @@ from time import time
 import pytest
 
 from pytest_upskill.completion import ProviderError
-from pytest_upskill.models import parse_model
+from pytest_upskill.model import parse_model
 from pytest_upskill.providers.connections import MOST_BYTES
 from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.reasoning import split_reasoning
+from pytest_upskill.wire.reasoning import split_reasoning
 from tests import junit
 from tests.conftest import QUESTION, Run, WriteSkill, recordings
 from tests.loopback import Answer, Loopback, Received, Reply

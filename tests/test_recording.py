@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Reply

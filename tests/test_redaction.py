@@ -11,10 +11,10 @@ from urllib.parse import quote
 
 import pytest
 
-from pytest_upskill.models import ModelError, parse_model, parse_models
-from pytest_upskill.outgoing import redacted_logs
+from pytest_upskill.model import ModelError, parse_model, parse_models
 from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.redaction import Redactor
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.session.output.outgoing import redacted_logs
 
 USER = "planted-user-name"
 KEY = "sk-planted-0123456789"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells import Cell
-from pytest_upskill.report.command import UNUSABLE, main
-from pytest_upskill.report.json_report import generate_schema
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.report.files.json import generate_schema
+from pytest_upskill.report.merge.command import UNUSABLE, main
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.reporting import cell, counted, report, run, save, trial

@@ -4,14 +4,14 @@ import asyncio
 
 import pytest
 
-from pytest_upskill.activity import ASKING, Activity, Pause
-from pytest_upskill.budget import Budget
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.paying import PayingClient
-from pytest_upskill.prices import Prices
 from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.retry import Patience, RetryingClient, Slots
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.in_flight import ASKING, Activity, Pause
+from pytest_upskill.spending.paying import PayingClient
+from pytest_upskill.spending.prices import Prices
+from pytest_upskill.spending.retry import Patience, RetryingClient, Slots
 from tests.asking import model_at, request_to
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request

@@ -6,11 +6,11 @@ from dataclasses import replace
 
 import pytest
 
-from pytest_upskill.gate import Gate, decide
-from pytest_upskill.report.phrases import matrix_parts
-from pytest_upskill.report.table import table
-from pytest_upskill.report.text import percent, points
-from pytest_upskill.thresholds import Thresholds
+from pytest_upskill.cells.gate import Gate, decide
+from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.cells.wording import percent, points
+from pytest_upskill.report.files.phrases import matrix_parts
+from pytest_upskill.report.terminal.table import table
 from tests.reporting import cell, counted, run, trial
 
 NONE = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset())

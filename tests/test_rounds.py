@@ -11,14 +11,14 @@ from typing import Any
 import pytest
 
 from pytest_upskill.checks import Check, Contains, Regex
+from pytest_upskill.checks.cpu_limit import Worker
 from pytest_upskill.completion import Completion
-from pytest_upskill.cpu_limit import Worker
-from pytest_upskill.grade import Answer, grade
-from pytest_upskill.models import parse_model
-from pytest_upskill.plan import Trial, plan
-from pytest_upskill.rounds import Rounds
+from pytest_upskill.completions.early_stop import Rounds
+from pytest_upskill.grading.grade import Answer, grade
+from pytest_upskill.model import parse_model
 from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts
+from pytest_upskill.trial import Trial, plan
 
 
 def trials(*, cases: int = 2, runs: int = 3, check: Check | None = None) -> list[Trial]:

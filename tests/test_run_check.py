@@ -11,8 +11,8 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.sandbox import Limits, Sandbox
-from pytest_upskill.sandbox_levels import Level
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Limits, Sandbox
 from tests.compiling import fenced
 from tests.confined import LEVELS, every_level, is_gone
 

@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import Compilers
-from pytest_upskill.sandbox_levels import Level
+from pytest_upskill.sandbox.levels import Level
 from tests.compiling import fenced
 from tests.confined import LEVELS
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Sandbox, SandboxError
-from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
+from pytest_upskill.sandbox.workspace import workspace
 from tests.confined import LEVELS, every_level, every_level_and_off, shell
 
 

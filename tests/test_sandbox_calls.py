@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.seccomp import build_filter
-from pytest_upskill.syscalls import (
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.seccomp import build_filter
+from pytest_upskill.sandbox.syscalls import (
     ATTRIBUTES,
     CHECKED,
     GROUPS,
@@ -26,7 +26,7 @@ from pytest_upskill.syscalls import (
     TRUNCATE,
     numbers,
 )
-from pytest_upskill.syscalls import HARMLESS as HARMLESS_CALLS
+from pytest_upskill.sandbox.syscalls import HARMLESS as HARMLESS_CALLS
 from tests.confined import LEVELS
 from tests.pages import CHECKOUT
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Limits, Outcome, Sandbox
-from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
+from pytest_upskill.sandbox.workspace import workspace
 from tests.confined import every_level, every_level_and_off, is_gone, running, shell
 
 

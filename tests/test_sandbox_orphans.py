@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.sandbox import Sandbox
-from pytest_upskill.sandbox_levels import Level
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import workspace
 from tests.confined import every_level_and_off, is_gone, running
 from tests.conftest import WriteSkill
 
@@ -22,8 +22,8 @@ from tests.conftest import WriteSkill
 OUTLIVE = "sleep {0} & (sleep {0} &) ; (setsid sleep {0} &) ; sleep {0}"
 RUN = """
 import sys
-from pytest_upskill.sandbox import Sandbox
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import workspace
 with workspace() as home:
     Sandbox(sys.argv[1]).run(["/bin/sh", "-c", sys.argv[2]], home)
 """

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
 
@@ -63,7 +63,7 @@ def planted(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Planted:
     (tmp_path / "home" / ".env").write_text("KEY=sk-planted-in-a-file\n")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     # What the workers were handed stays, to be looked at.
-    monkeypatch.setattr("pytest_upskill.xdist.shutil.rmtree", lambda *_, **__: None)
+    monkeypatch.setattr("pytest_upskill.session.xdist.shutil.rmtree", lambda *_, **__: None)
     secrets = [*KEYS.values(), PASSWORD, "sk-planted-in-a-file"]
     encoded = [base64.b64encode(f"someone:{PASSWORD}".encode())]
     return Planted(folder=tmp_path, secrets=[*(each.encode() for each in secrets), *encoded])

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.shard import share
+from pytest_upskill.session.shard import share
 from tests.conftest import Run, WriteSkill
 
 CASES = [

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.skill_md import SkillText, read_skill_text
+from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
+from pytest_upskill.formats.source.problems import BadFile
 
 GOOD = "name: csv\ndescription: Reads CSV.\n"
 NO_COLON = "mapping values are not allowed in this context"

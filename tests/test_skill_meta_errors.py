@@ -8,8 +8,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.skill_meta import read_cases
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.problems import BadFile
 
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 

@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
-from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.skill_meta import read_cases
-from pytest_upskill.formats.skill_meta_schema import generate_schema, shipped_schema
+from pytest_upskill.formats.skill_meta.json_schema import generate_schema, shipped_schema
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.problems import BadFile
 from tests.conftest import Run
 
 SCHEMA = json.loads(shipped_schema())

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.retry import Slots
+from pytest_upskill.spending.retry import Slots
 from tests.retrying import Clock, Host, client_of, later, outcomes, request
 
 

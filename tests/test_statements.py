@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.statements import needs_agent
+from pytest_upskill.formats.statements import needs_agent
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cache import Cache
-from pytest_upskill.gate import NOT_MEASURED
-from pytest_upskill.retry import RetryingClient
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.completions.cache import Cache
+from pytest_upskill.spending.retry import RetryingClient
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know

@@ -9,8 +9,8 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill import turns
-from pytest_upskill.turns import Turns
+from pytest_upskill.completions import turns
+from pytest_upskill.completions.turns import Turns
 
 PATIENCE_S = 10.0
 

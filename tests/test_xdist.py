@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.grade import Answer
-from pytest_upskill.handover import Handover
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.session.handover import Handover
 from tests.conftest import QUESTION, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply

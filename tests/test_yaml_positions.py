@@ -9,9 +9,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.formats.positions import read_json
-from pytest_upskill.formats.problems import BadFile
-from pytest_upskill.formats.yaml_positions import parse_yaml
+from pytest_upskill.formats.source.json import read_json
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.formats.source.yaml import parse_yaml
 
 NO_COLON = "mapping values are not allowed in this context"
 TEXT = st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs"]), max_size=8)

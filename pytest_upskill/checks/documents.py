@@ -11,7 +11,7 @@ import tomllib
 from dataclasses import dataclass
 from typing import Any, Literal, NoReturn
 
-from pytest_upskill.blocks import Block, blocks, choose
+from pytest_upskill.checks.blocks import Block, blocks, choose
 from pytest_upskill.checks.yaml_documents import load_yaml
 
 Kind = Literal["json", "toml", "yaml"]

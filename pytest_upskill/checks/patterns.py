@@ -8,7 +8,6 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_upskill.checks.limit import limited
 from pytest_upskill.checks.result import (
     CheckError,
     CheckResult,
@@ -19,6 +18,7 @@ from pytest_upskill.checks.result import (
     quoted,
     summary,
 )
+from pytest_upskill.checks.time_limit import limited
 
 MAX_TEXT = 1 << 20
 """Characters of an answer that a pattern is searched in; what comes after does not count."""

@@ -8,12 +8,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_upskill.blocks import Block
+from pytest_upskill.checks.blocks import Block
 from pytest_upskill.compile import diagnostics, provenance
-from pytest_upskill.compile.memo import Memo
+from pytest_upskill.compile.once import Memo
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.sandbox import Limits, Outcome, Sandbox
-from pytest_upskill.workspace import Workspace, workspace
+from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
+from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 LIMITS = Limits()
 """For all files of an answer together, where it is of time; for each compiler where not."""

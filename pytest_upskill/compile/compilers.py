@@ -8,16 +8,19 @@ from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from pytest_upskill.blocks import Block, blocks, choose
 from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
+from pytest_upskill.checks.blocks import Block, blocks, choose
+from pytest_upskill.checks.compile_options import C_FAMILY, check_arch, check_file, check_flags
+from pytest_upskill.checks.extensions import raised
+from pytest_upskill.checks.languages import canonical
+from pytest_upskill.compile.build_cache import Remembered
 from pytest_upskill.compile.cuda import Cuda
-from pytest_upskill.compile.describe import describe, result, seen, unbuilt
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.language import Language
-from pytest_upskill.compile.memo import Memo
+from pytest_upskill.compile.message import describe, result, seen, unbuilt
+from pytest_upskill.compile.once import Memo
 from pytest_upskill.compile.python import Python
 from pytest_upskill.compile.python_runner import PythonRunner
-from pytest_upskill.compile.remembered import Remembered
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
@@ -26,11 +29,8 @@ from pytest_upskill.compile.toolchain import (
     Sources,
     Toolchain,
 )
-from pytest_upskill.compile_options import C_FAMILY, check_arch, check_file, check_flags
-from pytest_upskill.extensions import raised
-from pytest_upskill.languages import canonical
-from pytest_upskill.sandbox import Sandbox, SandboxError
-from pytest_upskill.sandbox_levels import Level
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
 _ENDED = "the session has ended"
 

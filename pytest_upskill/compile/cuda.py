@@ -14,11 +14,11 @@ from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import AtMost, CheckResult, Compile
 from pytest_upskill.compile import cubin
+from pytest_upskill.compile.build_cache import stamps
 from pytest_upskill.compile.command import LIMITS, Command, Probes
 from pytest_upskill.compile.device import Function, hold, look_for, read_functions
 from pytest_upskill.compile.gnu import find_host_compiler
 from pytest_upskill.compile.ptx import ptx_instructions
-from pytest_upskill.compile.remembered import stamps
 from pytest_upskill.compile.sass import Disassembler
 from pytest_upskill.compile.toolchain import (
     Built,
@@ -28,8 +28,8 @@ from pytest_upskill.compile.toolchain import (
     homes_of,
     wheel_programs,
 )
-from pytest_upskill.sandbox import Sandbox
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import workspace
 
 DEFAULT_ARCH = "sm_90"
 SYSTEM_NVCC = Path("/usr/local/cuda/bin/nvcc")

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from pytest_upskill.compile.toolchain import CannotCompile
-from pytest_upskill.sandbox import Limits, Outcome
-from pytest_upskill.workspace import Workspace
+from pytest_upskill.sandbox.run import Limits, Outcome
+from pytest_upskill.sandbox.workspace import Workspace
 
 _LONGEST_LINE = 300
 _SIGNALS = range(129, 160)  # how a shell, and so the sandbox, reports one

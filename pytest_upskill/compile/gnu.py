@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_upskill.checks import Compile
+from pytest_upskill.compile.build_cache import stamps
 from pytest_upskill.compile.command import Command, Probes
-from pytest_upskill.compile.remembered import stamps
 from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of
-from pytest_upskill.sandbox import Sandbox
+from pytest_upskill.sandbox.run import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
 _VERSION = re.compile(r"\d+\.\d+")

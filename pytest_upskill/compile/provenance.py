@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from pytest_upskill.sandbox import Outcome
-from pytest_upskill.workspace import Workspace
+from pytest_upskill.sandbox.run import Outcome
+from pytest_upskill.sandbox.workspace import Workspace
 
 PUBLIC = ("../src/", "../include/", "../tmp/", "/usr/", "<built-in>", "<command-line>")
 """Folders and names of files without secrets, as a compiler prints them."""

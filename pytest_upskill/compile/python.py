@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.toolchain import Built, Sources
-from pytest_upskill.sandbox import Sandbox
+from pytest_upskill.sandbox.run import Sandbox
 
 # Reads the file as UTF-8 whatever it says of itself, and prints errors as compilers do.
 _COMPILE = """

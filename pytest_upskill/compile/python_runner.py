@@ -14,8 +14,8 @@ from pathlib import Path
 from pytest_upskill.checks.python_tests import PythonTests, find_tests
 from pytest_upskill.compile.running import LIMITS, Ran
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
-from pytest_upskill.sandbox import Outcome, Sandbox
-from pytest_upskill.workspace import Workspace, workspace
+from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 _PROGRAM = f"Python {platform.python_version()}"
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources
-from pytest_upskill.sandbox import Limits, Outcome, Sandbox
+from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
 

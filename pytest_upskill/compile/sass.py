@@ -9,8 +9,8 @@ from functools import cached_property
 from pathlib import Path
 
 from pytest_upskill.compile.toolchain import CannotCompile, homes_of, wheel_programs
-from pytest_upskill.sandbox import Limits, Sandbox
-from pytest_upskill.workspace import workspace
+from pytest_upskill.sandbox.run import Limits, Sandbox
+from pytest_upskill.sandbox.workspace import workspace
 
 _LIMITS = Limits(output_bytes=32 << 20)
 # Only instructions have an offset before them; names stand in labels, directives and operands.

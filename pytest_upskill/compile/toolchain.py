@@ -10,10 +10,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
-from pytest_upskill.blocks import Block
 from pytest_upskill.checks import CheckError, CheckResult, Compile
-from pytest_upskill.sandbox import Sandbox
-from pytest_upskill.workspace import Workspace
+from pytest_upskill.checks.blocks import Block
+from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.sandbox.workspace import Workspace
 
 
 class CannotCompile(CheckError):  # noqa: N818 - the name says it: no error of anybody

@@ -11,19 +11,19 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.extensions import NO_EXTENSIONS, Extensions
-from pytest_upskill.formats.bundle import read_bundle
-from pytest_upskill.formats.places import Places, folder_of_cases
-from pytest_upskill.formats.positions import read_json
-from pytest_upskill.formats.problems import BadFile, Problem
-from pytest_upskill.formats.skill_files import leads_out, read_files
-from pytest_upskill.formats.skill_md import SkillText, read_skill_text
-from pytest_upskill.formats.skill_meta import read_cases
+from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.formats.discovery import Places, folder_of_cases
+from pytest_upskill.formats.skill_md.bundle import read_bundle
+from pytest_upskill.formats.skill_md.files import leads_out, read_files
+from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.json import read_json
+from pytest_upskill.formats.source.problems import BadFile, Problem
+from pytest_upskill.formats.statements import without_triggers
 from pytest_upskill.skill import Case, GateRule, Skill
-from pytest_upskill.statements import without_triggers
 
 if TYPE_CHECKING:
-    from pytest_upskill.formats.evals_owner import Owner
+    from pytest_upskill.formats.evals.owner import Owner
 
 MAX_BYTES = 1 << 20
 """Size of a file beyond which it is refused."""
@@ -129,7 +129,7 @@ class _Loader:
             _check_number(cases)
             return self._of_one(cases)
         # Only here: most skills have no such file.
-        from pytest_upskill.formats.evals import SUFFIXES, read_evals
+        from pytest_upskill.formats.evals.reader import SUFFIXES, read_evals
 
         if self._path.suffix not in SUFFIXES:
             raise BadFile([Problem(what=f"cases are read from {', '.join(sorted(SUFFIXES))} only")])
@@ -159,7 +159,7 @@ class _Loader:
         return None if folder is None else self._owner(folder)
 
     def _owner(self, folder: Path) -> Owner:
-        from pytest_upskill.formats.evals_owner import Owner
+        from pytest_upskill.formats.evals.owner import Owner
 
         read = partial(
             read_files,

@@ -6,9 +6,9 @@ from importlib.util import find_spec
 from typing import Protocol
 
 from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.models import Model
+from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.redaction import without_userinfo
+from pytest_upskill.sanitize.redaction import without_userinfo
 
 _SDKS = frozenset({"anthropic", "openai"})
 

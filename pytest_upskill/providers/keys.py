@@ -12,8 +12,8 @@ from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
-from pytest_upskill.models import Model, server
-from pytest_upskill.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
+from pytest_upskill.model import Model, server
+from pytest_upskill.sanitize.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
 """What a server without a key gets: the SDKs refuse to send no key at all."""

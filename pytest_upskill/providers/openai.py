@@ -11,7 +11,7 @@ from typing import Any
 import httpx2
 
 from pytest_upskill.completion import Completion, ProviderError, Request, StopReason, clean
-from pytest_upskill.models import Model
+from pytest_upskill.model import Model
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.content import of_message
 from pytest_upskill.providers.keys import Endpoint

@@ -15,11 +15,11 @@ from typing import Any
 import httpx2
 
 from pytest_upskill.completion import MAX_TOKENS_COUNTED, Completion, ProviderError, clean
-from pytest_upskill.models import Model
+from pytest_upskill.model import Model
 from pytest_upskill.providers.complaints import FILTERED, LOADING, cure
 from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.redaction import without_userinfo
+from pytest_upskill.sanitize.redaction import without_userinfo
 
 _DETAIL_CHARS = 200
 _FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})

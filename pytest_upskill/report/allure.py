@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.gate import Gate
-from pytest_upskill.items import CaseFailed, SkillFile
-from pytest_upskill.ledger import Ledger
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.session.items import CaseFailed, SkillFile
+from pytest_upskill.session.results import Ledger
 
 _LISTENER = "allure_listener"
 """Name under which allure-pytest registers what follows a run."""

@@ -1,0 +1,160 @@
+"""The folder of baseline files: which of them belongs to a case file."""
+
+from __future__ import annotations
+
+import posixpath
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import quote, unquote
+
+from pytest_upskill.cells.baseline import Baseline, read_baseline
+from pytest_upskill.cells.cell import Cell
+
+
+class Key(NamedTuple):
+    """What a cell's baseline is found by."""
+
+    case_file: str
+    """Path from the folder that holds ``.upskill``, with slashes."""
+    skill: str
+    model: str
+    """Label of the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """A baseline and where it was read."""
+
+    file: Path
+    baseline: Baseline
+    moved: bool
+    """Whether its case file is no longer where it was."""
+
+    @property
+    def key(self) -> Key:
+        """Whose baseline it is."""
+        baseline = self.baseline
+        return Key(baseline.case_file, baseline.skill, baseline.model)
+
+
+@dataclass(frozen=True, slots=True)
+class Baselines:
+    """The stored baselines of the chosen models."""
+
+    stored: tuple[Stored, ...] = ()
+
+    def of(self, keys: Sequence[Key]) -> list[Baseline | None]:
+        """Find the baseline of each cell of a run, None where there is none.
+
+        It is the one recorded for the path of the case file. Without one, it is that of a case file
+        of the same name that is gone, if its skill had the same name: the skill was moved. That is
+        left open where several could have been moved, there or here.
+        """
+        return [found.baseline if found else None for found in self._of(keys)]
+
+    def needless(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
+        """List the files that can be deleted, each with the reason.
+
+        Args:
+            used: Every cell that was measured.
+        """
+        taken = [found.file for found in self._of(used) if found]
+        for each in self.stored:
+            kept = self._recorded(each.key)
+            if kept is not None and kept.file != each.file:
+                yield each, f"{kept.file} replaces it"
+            elif each.moved and each.file not in taken:
+                yield each, f"{each.key.case_file} is gone"
+
+    def _of(self, keys: Sequence[Key]) -> list[Stored | None]:
+        own = [self._recorded(key) for key in keys]
+        claims = Counter(_kind(key) for key, found in zip(keys, own, strict=True) if found is None)
+        return [
+            found or (self._moved(key) if claims[_kind(key)] == 1 else None)
+            for key, found in zip(keys, own, strict=True)
+        ]
+
+    def _moved(self, key: Key) -> Stored | None:
+        moved = [each for each in self.stored if each.moved and _kind(each.key) == _kind(key)]
+        one = len({each.key.case_file for each in moved}) == 1
+        return self._recorded(moved[0].key) if one else None
+
+    def _recorded(self, key: Key) -> Stored | None:
+        """Find the file of this path; of several, the newest format and the name of the skill."""
+        same = [
+            each
+            for each in self.stored
+            if (each.key.case_file, each.key.model) == (key.case_file, key.model)
+        ]
+        return max(
+            same,
+            key=lambda each: (
+                each.baseline.format,
+                each.key.skill == key.skill,
+                each.baseline.date,
+            ),
+            default=None,
+        )
+
+
+def key_of(cell: Cell) -> Key:
+    """Return what the baseline of a cell is found by."""
+    return Key(cell.case_file or cell.path, cell.skill, cell.model)
+
+
+def baseline_file(folder: Path, case_file: str, model: str) -> Path:
+    """Return where the baseline of a case file on a model is: the same path below ``folder``.
+
+    Args:
+        folder: Of the baseline files.
+        case_file: Its path from the folder that holds ``.upskill``, with slashes.
+        model: Label of the model.
+    """
+    return folder.joinpath(*map(_part, case_file.split("/")), _name(model))
+
+
+def read_baselines(folder: Path, models: Iterable[str], project: Path | None) -> Baselines:
+    """Read the baselines of every case file on the models of these labels.
+
+    Args:
+        folder: Of the baseline files.
+        models: Labels.
+        project: Folder that holds ``.upskill``, to see whether a case file is still there; None
+            where it is not at hand, so that none counts as moved.
+
+    Raises:
+        BaselineError: One of them cannot be used.
+    """
+    names = {_name(model) for model in models}
+    files = [each for each in sorted(folder.rglob("*.json")) if each.name in names]
+    return Baselines(tuple(_stored(folder, project, files)))
+
+
+def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterator[Stored]:
+    for file in files:
+        place = "/".join(map(unquote, file.parent.relative_to(folder).parts))
+        # The folder of a case file may be called like a baseline file.
+        baseline = None if file.is_dir() else read_baseline(file, place)
+        if baseline is not None:
+            gone = (
+                project is not None
+                and not (project / baseline.case_file.partition("::")[0]).exists()
+            )
+            yield Stored(file=file, baseline=baseline, moved=gone)
+
+
+def _part(name: str) -> str:
+    """Write a part of a path so that it stays below the folder, and can be read back."""
+    return "%2E%2E" if name == ".." else name.replace("%", "%25")
+
+
+def _name(model: str) -> str:
+    quoted = quote(model, safe=" ")
+    return f"%2E{quoted[1:]}.json" if quoted.startswith(".") else f"{quoted}.json"
+
+
+def _kind(key: Key) -> tuple[str, str, str]:
+    return posixpath.basename(key.case_file), key.skill, key.model

@@ -1,0 +1,98 @@
+"""Baselines written after a run: only of whole cells, and never in silence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+
+from pytest_upskill.cells.baseline import (
+    Baseline,
+    BaselineCase,
+    BaselineError,
+    write_baseline,
+)
+from pytest_upskill.cells.baseline_folder import baseline_file, key_of
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.comparison import tally
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """What became of one baseline."""
+
+    text: str
+    """One line that stands alone."""
+    refused: bool = False
+    """Whether it was to be written and could not be."""
+
+
+def update_baselines(cells: Sequence[Cell], folder: Path, *, runs: int) -> list[Update]:
+    """Write the baseline of every whole cell.
+
+    Args:
+        cells: All cells of the run.
+        folder: Of the baseline files.
+        runs: How many make a trial whole.
+    """
+    if not cells:
+        return [Update(text="no baseline written: nothing was measured")]
+    return [
+        _kept(cell, reason) if (reason := _not_whole(cell, runs)) else _write(cell, folder)
+        for cell in cells
+    ]
+
+
+def baseline_of(cell: Cell) -> Baseline:
+    """Sum up a cell as its baseline."""
+    cases = [
+        BaselineCase(
+            id=one.case,
+            digest=one.prompt_digest,
+            grader=one.grader_digest,
+            with_skill=tally(one),
+            without_skill=tally(other),
+        )
+        for one, other in cell.pairs
+    ]
+    return Baseline(
+        skill=cell.skill,
+        model=cell.model,
+        case_file=key_of(cell).case_file,
+        resolved=cell.resolved,
+        served=tuple(cell.served),
+        date=datetime.now(UTC).date().isoformat(),
+        version=version("pytest-upskill"),
+        skill_digest=cell.pairs[0][0].skill_digest,
+        cases=tuple(sorted(cases, key=lambda case: case.id)),
+    )
+
+
+def _not_whole(cell: Cell, runs: int) -> str:
+    """Say what a cell lacks for a baseline."""
+    if len(cell.trials) != cell.planned:
+        return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
+    if cell.missing:
+        return f"{cell.missing} of its runs are missing: run again, recorded answers cost nothing"
+    if any(len(trial.runs) != runs for trial in cell.trials):
+        return "it was stopped early: run without --upskill-early-stop"
+    return ""
+
+
+def _write(cell: Cell, folder: Path) -> Update:
+    baseline = baseline_of(cell)
+    file = baseline_file(folder, baseline.case_file, baseline.model)
+    try:
+        written = write_baseline(file, baseline)
+    except BaselineError as error:
+        return replace(_kept(cell, str(error)), refused=True)
+    except OSError as error:
+        return replace(_kept(cell, f"cannot write {file}: {error.strerror}"), refused=True)
+    done = "written, commit it" if written else "is up to date"
+    return Update(text=f"baseline of {cell.skill} on {cell.model}: {file} {done}")
+
+
+def _kept(cell: Cell, reason: str) -> Update:
+    return Update(text=f"no baseline written of {cell.skill} on {cell.model}: {reason}")

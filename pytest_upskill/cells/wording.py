@@ -1,0 +1,134 @@
+"""Lines about trials and cells, with model output made harmless."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+import unicodedata
+
+from pytest_upskill.cells.cell import ArmFigures, Cell
+from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.sanitize.safe_text import safe
+
+ANSWER = "answer"
+"""Name of the report section that quotes the answers of a trial that missed."""
+
+_SHOWN = 8192
+"""Characters of an answer that a report shows."""
+
+
+def quoted_lines(text: str) -> str:
+    """Quote model output line by line.
+
+    The bar keeps CI runners from reading a line of it, such as ``::error``, as a command.
+    """
+    more = len(text) - _SHOWN
+    if more > 0:
+        text = f"{text[:_SHOWN]}\n[... {more} more characters]"
+    return "".join(f"| {line}\n" for line in safe(text).split("\n"))
+
+
+def failure(result: TrialResult) -> str:
+    """Report a failed trial; the first line stands alone in any dashboard."""
+    missed: dict[tuple[str, ...], list[int]] = {}
+    for number, run in enumerate(result.runs, 1):
+        if not run.passed:
+            missed.setdefault(tuple(_misses(run)), []).append(number)
+    first = next(iter(missed))
+    if len(result.runs) == 1 and not result.errors:
+        return "\n".join(first)
+    missing = f" ({len(result.errors)} missing)" if result.errors else ""
+    passed = f"{result.passes} of {len(result.runs)} runs passed{missing}"
+    lines = [f"{passed}; {_required(result)}: {first[0]}"]
+    for misses, numbers in missed.items():
+        lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
+        lines += [f"  {line}" for line in misses]
+    return "\n".join(lines)
+
+
+def _required(result: TrialResult) -> str:
+    runs = len(result.runs)
+    least = math.ceil(result.min_pass_rate * runs - 1e-9)
+    return f"all {runs} are required" if least == runs else f"at least {least} are required"
+
+
+def cell_sentence(cell: Cell) -> str:
+    """Say what a cell measured: ``helps: 25 % -> 100 %, lift +75 points [+41, +92]``."""
+    one, other = cell.with_skill, cell.without_skill
+    if one is None or other is None or cell.lift is None or cell.interval is None:
+        return "no case ran in both arms"
+    low, high = cell.interval
+    needed = f", about {cell.runs_needed} would tell" if cell.runs_needed else ""
+    return (
+        f"{cell.verdict}{needed}: passed {percent(other.pass_rate)}% without, "
+        f"{percent(one.pass_rate)}% with, "
+        f"lift {points(cell.lift)} points [{points(low)}, {points(high)}]"
+    )
+
+
+def columns(text: str) -> int:
+    """Count the columns of a terminal that ``safe`` text takes: none, one or two a character."""
+    return sum(map(_columns, text))
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Break a line between words, where a terminal would break it within one."""
+    return textwrap.wrap(
+        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
+
+
+def points(fraction: float) -> str:
+    """Write a difference of rates in percentage points, with its sign; none is +0."""
+    for digits in range(2):
+        text = f"{100 * fraction:+.{digits}f}"
+        if float(text):
+            return text
+    return "+0"
+
+
+def runs(count: int) -> str:
+    """Write a number of runs."""
+    return "1 run" if count == 1 else f"{count} runs"
+
+
+def percent(rate: float) -> str:
+    """Write a rate in whole percent, unless that would hide a pass or a failure."""
+    whole = f"{100 * rate:.0f}"
+    if whole in {"0", "100"} and 0 < rate < 1:
+        return f"{min(max(100 * rate, 0.1), 99.9):.1f}"
+    return whole
+
+
+def times(without: ArmFigures | None, with_: ArmFigures | None) -> str | None:
+    """Write how many times the tokens a mean run takes with the skill, None where not counted."""
+    if without and with_ and without.tokens and with_.tokens:
+        return f"{with_.tokens / without.tokens:.2f}"
+    return None
+
+
+def money(dollars: float | None, *, at_most: bool = False) -> str:
+    """Write dollars: to the cent, or below one to the hundredth of a cent; a bound rounded up."""
+    if dollars is None:
+        return "cost n/a"
+    digits = 2 if dollars >= 1 else 4
+    if at_most:
+        dollars = math.ceil(dollars * 10**digits) / 10**digits
+    return f"${dollars:,.{digits}f}"
+
+
+def _columns(character: str) -> int:
+    if unicodedata.category(character) in {"Mn", "Me"}:
+        return 0
+    return 2 if unicodedata.east_asian_width(character) in {"F", "W"} else 1
+
+
+def _misses(run: RunResult) -> list[str]:
+    """Say why a run did not pass: a line for each check, the compiler's below it."""
+    lines = [run.stopped] if run.stopped else []
+    for check in run.checks:
+        if not check.passed:
+            lines.append(safe(check.message))
+            lines += [f"  | {line}" for line in safe(check.detail).splitlines()]
+    held = sum(check.passed for check in run.checks)
+    return [*lines, f"{held} of {len(run.checks)} checks held"]

@@ -1,0 +1,69 @@
+"""Letting programs look at the code of answers, beside further requests."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from hashlib import sha256
+
+from pytest_upskill.checks import CheckResult, Sandboxed
+from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.completion import Completion
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.trial import Trial
+
+Compiled = tuple[tuple[CheckResult, ...], ...]
+"""The results of each check of a case that a program decides."""
+
+
+class Compiling:
+    """As many compilers at a time as there are cores; lives on one event loop.
+
+    Args:
+        compilers: What decides.
+        activity: Where to note what runs.
+        checks: What will be decided.
+    """
+
+    def __init__(
+        self, compilers: Compilers, activity: Activity, checks: Iterable[Sandboxed]
+    ) -> None:
+        self._compilers = compilers
+        self._activity = activity
+        self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
+        self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
+        # While SDKs are imported there is no answer to build, and a core to spare.
+        for check in {check.language: check for check in checks}.values():
+            self._threads.submit(compilers.prepare, check)
+
+    async def answer(
+        self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
+    ) -> Answer:
+        """Add what compilers say of the code in a completion."""
+        # Not left to the compilers alone: a thread that waits for another's build builds nothing.
+        digest = sha256(completion.text.encode("utf-8", "surrogatepass")).digest()
+        same = str(trial.skill.case_file), trial.case.id, digest
+        task = self._tasks.get(same)
+        if task is None:
+            task = self._tasks[same] = asyncio.create_task(self._decide(checks, completion.text))
+        try:
+            return Answer(completion=completion, compiled=await task)
+        except CannotCompile as error:
+            return Answer(completion=completion, error=str(error))
+
+    def close(self) -> None:
+        """Kill what runs, and start no more."""
+        self._compilers.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _decide(self, checks: Sequence[Sandboxed], text: str) -> Compiled:
+        loop = asyncio.get_running_loop()
+        builds = [loop.run_in_executor(self._threads, self._run, check, text) for check in checks]
+        return tuple(await asyncio.gather(*builds))
+
+    def _run(self, check: Sandboxed, text: str) -> tuple[CheckResult, ...]:
+        with self._activity.doing(check.name):
+            return self._compilers.decide(check, text)

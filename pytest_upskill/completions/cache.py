@@ -1,0 +1,254 @@
+"""Recordings: completions kept on disk by what was asked, so that nothing is paid for twice."""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import json
+import os
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.completion import Completion, Request, clean
+from pytest_upskill.wire.reasoning import without_reasoning
+
+Mode = Literal["auto", "refresh", "replay", "off"]
+MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
+
+_LATEST = 256
+"""Requests to know the names of: each is looked for, asked and recorded, and then seen no more."""
+
+_MOST_BYTES = 1 << 26
+"""Of a recording: four times what a client accepts as a reply."""
+
+_GITIGNORE = """\
+# Made by pytest-upskill. Recordings to commit belong into a folder of --upskill-cache-dir.
+*
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recording:
+    """A recording's file, in the order in which a reader needs it."""
+
+    format: Literal[1] = 1
+    subject: str
+    """Whose answer it is: skill, case, model, arm and run, in the words of the node id."""
+    recorded: str
+    """When, as ISO 8601."""
+    request: Mapping[str, Any]
+    """What was asked, the system prompt by its digests."""
+    completion: Mapping[str, Any]
+    """The completion without its text."""
+    text: tuple[str, ...]
+    """Its lines: a changed answer is a readable diff."""
+    reasoning: tuple[str, ...] = ()
+    """The lines that the model wrote before it."""
+    served: str = ""
+    """The model that a custom host said it was serving; empty where it did not say."""
+
+
+_RECORDING = TypeAdapter(Recording)
+_COMPLETION = TypeAdapter(Completion)
+
+
+class Cache:
+    """A folder of recordings, one JSON file for each completion, named by what was asked.
+
+    Any number of processes may read and write it at a time: a file appears whole or not at all.
+    A file that is no recording is ignored, named in ``problems`` and asked for again.
+
+    The host is part of what is asked: the methods take its ``url``, without credentials.
+
+    Args:
+        folder: Made when first written to.
+        mode: ``auto`` reads and writes, ``refresh`` only writes, ``replay`` only reads, ``off``
+            does neither.
+        hidden: Whether git is to pass over the folder.
+    """
+
+    def __init__(self, folder: Path, mode: Mode, *, hidden: bool = False) -> None:
+        self.folder = folder
+        self.mode = mode
+        self.problems: dict[str, None] = {}
+        """One line for each recording that could not be read or written, in order."""
+        self.served: dict[tuple[str, str], str] = {}
+        """The model that custom hosts serve now, by URL and the name that is requested."""
+        self._replaced = Counter[tuple[str, str, str, str]]()
+        self._hidden = hidden  # until the first recording has seen to it
+
+    def load(self, request: Request, url: str) -> Completion | None:
+        """Find the recorded answer to ``request``."""
+        if self.mode not in {"auto", "replay"}:
+            return None
+        file = self._file(request, url)
+        try:
+            recording = _RECORDING.validate_json(_read(file))
+            if recording.request == _asked(request, url):
+                self._compare(recording, url, request.model.name)
+                return _completion(recording)
+            problem = "of another request"
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            problem = str(error.strerror)
+        except ValidationError:
+            problem = "not a recording"
+        self.problems[f"{file}: ignored: {problem}"] = None
+        return None
+
+    def store(self, request: Request, url: str, completion: Completion, subject: str) -> None:
+        """Record an answer; where the disk refuses it, the run goes on without."""
+        if self.mode not in {"auto", "refresh"}:
+            return
+        recorded = asdict(completion)
+        del recorded["replayed"]
+        recording = Recording(
+            subject=subject,
+            recorded=datetime.now(UTC).isoformat(timespec="seconds"),
+            request=_asked(request, url),
+            text=tuple(_lines(recorded.pop("text"))),
+            reasoning=tuple(_lines(reasoning)) if (reasoning := recorded.pop("reasoning")) else (),
+            completion=recorded,
+            served=self.served.get((url, request.model.name), ""),
+        )
+        data = _RECORDING.dump_json(recording, indent=1) + b"\n"
+        try:
+            self._hide()
+            write_whole(self._file(request, url), data, mode=0o666)
+        except OSError as error:
+            self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
+
+    @property
+    def replaced(self) -> list[str]:
+        """One line for each model that was recorded where another is served now."""
+        return [
+            f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are of "
+            f"{then}: add --upskill-cache refresh to request them again"
+            for (url, name, then, now), count in self._replaced.items()
+        ]
+
+    def _compare(self, recording: Recording, url: str, name: str) -> None:
+        """Count a recording of another model than the one that is served now."""
+        now = self.served.get((url, name))
+        if now and recording.served and now != recording.served:
+            self._replaced[url, name, recording.served, now] += 1
+
+    def holds(self, request: Request, url: str) -> bool:
+        """Tell, without reading it, whether there is a recording that ``load`` could read."""
+        return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
+
+    def changes(self, subject: str, request: Request, url: str) -> list[str]:
+        """List what is not as it was when ``subject`` was recorded; nothing if it never was."""
+        now = _asked(request, url)
+        recorded = self._requests.get(subject, ())
+        differences = ([key for key in now if then.get(key) != now[key]] for then in recorded)
+        return min(differences, key=len, default=[])
+
+    def unused(self, requests: Mapping[Request, str]) -> list[tuple[Path, Recording]]:
+        """List the recordings of no run, however high its index, of ``requests``.
+
+        Args:
+            requests: With the URL that each goes to.
+        """
+        everything = list(self.recordings())
+        runs = {recording.request.get("run", 0) for _, recording in everything}
+        used = {
+            self._file(replace(request, run=run), url)
+            for request, url in requests.items()
+            for run in runs
+        }
+        return [(file, recording) for file, recording in everything if file not in used]
+
+    def recordings(self) -> Iterator[tuple[Path, Recording]]:
+        """Read every recording of the folder; pass over other files."""
+        for file in sorted(self.folder.glob("??/*.json")):
+            with suppress(OSError, ValidationError):
+                yield file, _RECORDING.validate_json(file.read_bytes())
+
+    @cached_property
+    def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:
+        """What was asked for each subject that was ever recorded."""
+        requests = defaultdict(list)
+        for _, recording in self.recordings():
+            requests[recording.subject].append(recording.request)
+        return requests
+
+    def _file(self, request: Request, url: str) -> Path:
+        name = identity(request, url)
+        return self.folder / f"{name[:2]}/{name[2:34]}.json"
+
+    def _hide(self) -> None:
+        if not self._hidden:
+            return
+        ignore = self.folder / ".gitignore"
+        if not ignore.exists():
+            write_whole(ignore, _GITIGNORE.encode())
+        self._hidden = False
+
+
+def _read(file: Path) -> bytes:
+    """Read a recording's file.
+
+    Raises:
+        OSError: It cannot be read, or is larger than any recording.
+    """
+    with file.open("rb") as opened:
+        data = opened.read(_MOST_BYTES + 1)
+    if len(data) > _MOST_BYTES:
+        raise OSError(errno.EFBIG, "too large for a recording")
+    return data
+
+
+def _completion(recording: Recording) -> Completion:
+    """Read a recording's completion; one of an older version may hold reasoning in its text.
+
+    Raises:
+        ValidationError: It is none.
+    """
+    told = {
+        "text": "\n".join(recording.text),
+        "reasoning": "\n".join(recording.reasoning),
+        "replayed": True,
+    }
+    return without_reasoning(_COMPLETION.validate_python({**recording.completion, **told}))
+
+
+@lru_cache(maxsize=_LATEST)
+def identity(request: Request, url: str) -> str:
+    """Digest what is asked, whom and in which run: requests with one identity have one answer."""
+    return hashlib.sha256(json.dumps(_asked(request, url)).encode()).hexdigest()
+
+
+@lru_cache(maxsize=_LATEST)
+def _asked(request: Request, url: str) -> Mapping[str, Any]:
+    """Name everything that is sent, to whom, and the run; no key, time limit or label."""
+    return {
+        "model": f"{request.model.provider}:{request.model.name}",
+        "url": url,
+        "frame": _digest(request.frame),
+        "skill": _digest(request.skill),
+        "user": _lines(request.user),
+        "max_tokens": request.max_tokens,
+        "run": request.run,
+    }
+
+
+@lru_cache(maxsize=256)  # The same few skills, again and again.
+def _digest(text: str) -> str:
+    """Digest a text; nothing stays nothing."""
+    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
+
+
+def _lines(text: str) -> list[str]:
+    """Split a text, without lone surrogates: they are not sent, and no file takes them."""
+    return clean(text).split("\n")

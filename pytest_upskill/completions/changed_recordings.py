@@ -1,0 +1,71 @@
+"""Which recordings a branch changed: whoever can edit them decides what a replay finds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+
+from pytest_upskill.completions.cache import Cache
+from pytest_upskill.repository.git import GitError, changed_files, has_remote, merge_base
+
+_TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
+"""Variables in which GitHub, GitLab and Jenkins name the branch that a request is to go into."""
+
+_BRANCHES = ("HEAD", "main", "master")
+
+
+def changed_recordings(
+    cache: Cache, environ: Mapping[str, str], refs: Sequence[str | None]
+) -> list[str]:
+    """List the recordings that are not as they were where the branch began.
+
+    Args:
+        cache: The recordings.
+        environ: Where CI systems name the target of a pull request.
+        refs: Git refs that the branch may have left, the likeliest first; None for one not given.
+
+    Returns:
+        A line with the sum, then one for each, the edited ones first; nothing if none changed, or
+        if there is no repository; one line where git cannot tell.
+    """
+    if not cache.folder.is_dir():
+        return []
+    targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
+    remote = [f"origin/{branch}" for branch in _BRANCHES]
+    if not has_remote(cache.folder):
+        # Nobody's branch: what is not committed is all there is to tell.
+        remote = ["HEAD"]
+    problem = ""
+    for ref in (*filter(None, refs), *targets, *remote):
+        try:
+            commit = merge_base(cache.folder, ref)
+            return _lines(cache, changed_files(commit, cache.folder), f"{ref} ({commit[:7]})")
+        except GitError as error:
+            problem = problem or str(error)
+    if "not in a git repository" in problem or "git is not installed" in problem:
+        return []
+    return [f"recordings: nobody can tell which of them this branch changed: {problem}"]
+
+
+def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
+    files = {name: letter for name, letter in changed.items() if name.endswith(".json")}
+    added = sorted(name for name, letter in files.items() if letter == "A")
+    deleted = sorted(name for name, letter in files.items() if letter == "D")
+    edited = sorted(files.keys() - {*added, *deleted})
+    if not files:
+        return []
+    subjects: dict[str, str] = {}
+    for file, recording in cache.recordings():
+        with suppress(ValueError):
+            subjects[file.relative_to(cache.folder).as_posix()] = recording.subject
+    groups = {"edited": edited, "added": added, "deleted": deleted}
+    counts = ", ".join(f"{len(names)} {what}" for what, names in groups.items() if names)
+    total = f"recordings changed since {since}: {counts}; review them like code"
+    return [
+        f"{total}, as this replay is about what they say",
+        *(_line(what, name, subjects) for what, names in groups.items() for name in names),
+    ]
+
+
+def _line(what: str, name: str, subjects: Mapping[str, str]) -> str:
+    return f"{what}: {name} ({subjects[name]})" if name in subjects else f"{what}: {name}"

@@ -1,0 +1,123 @@
+"""Before anything is paid for: how much there is to ask, and what it may cost at most."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.completion import Request
+from pytest_upskill.grading.grade import statements_of
+from pytest_upskill.model import Model
+from pytest_upskill.spending.prices import Prices, most_input_tokens
+from pytest_upskill.trial import Trial, request
+
+_BYTES_PER_TOKEN = 4
+"""What a token of an answer comes to, in prose and code alike."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """What is to be asked of one model."""
+
+    model: Model
+    requests: int
+    most_input_tokens: int
+    most_output_tokens: int
+    most_usd: float | None
+    """Bound in dollars; None where the price of the model is not known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What a run is about to do."""
+
+    trials: int
+    runs: int
+    """Completions that the trials need."""
+    shares: tuple[Share, ...]
+    """Those that are not recorded, by model."""
+    judgements: Share | None = None
+    """What a judge may be asked, recorded or not: that depends on the answers; None for nothing."""
+
+    @property
+    def to_send(self) -> int:
+        """Completions that must be asked for."""
+        return sum(share.requests for share in self.shares)
+
+    @property
+    def recorded(self) -> int:
+        """Completions that the cache holds already."""
+        return self.runs - self.to_send
+
+    @property
+    def everything(self) -> tuple[Share, ...]:
+        """What is to be asked of any model, the judge last."""
+        return self.shares if self.judgements is None else (*self.shares, self.judgements)
+
+    @property
+    def unpriced(self) -> list[Model]:
+        """The models of unknown price, each once."""
+        return list(dict.fromkeys(each.model for each in self.everything if each.most_usd is None))
+
+
+def forecast(
+    trials: Iterable[Trial],
+    *,
+    recorded: Callable[[Request], bool],
+    prices: Prices,
+    judge: Model | None = None,
+) -> Forecast:
+    """Count what the trials need.
+
+    Args:
+        trials: Those that will run.
+        recorded: Tells whether the answer to a request is at hand.
+        prices: Of the models that will be asked.
+        judge: Who decides statements about the answers.
+    """
+    trials = list(trials)
+    asks: dict[Model, list[tuple[Request, int]]] = defaultdict(list)
+    for trial in trials:
+        missing = sum(not recorded(request(trial, run)) for run in range(trial.runs))
+        if missing:
+            asks[trial.model].append((request(trial, run=0), missing))
+    return Forecast(
+        trials=len(trials),
+        runs=sum(trial.runs for trial in trials),
+        shares=tuple(_share(model, of_model, prices) for model, of_model in asks.items()),
+        judgements=_judgements(trials, judge, prices) if judge else None,
+    )
+
+
+def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
+    """Sum up judgements, one of each answer, as long as answers may become."""
+    from pytest_upskill.grading.judge import judge_request
+
+    asks = [
+        (
+            judge_request(
+                judge,
+                statements_of(trial.case),
+                question=request(trial, run=0).user,
+                answer=" " * (_BYTES_PER_TOKEN * trial.max_tokens),
+            ),
+            trial.runs,
+        )
+        for trial in trials
+        if statements_of(trial.case)
+    ]
+    return _share(judge, asks, prices)
+
+
+def _share(model: Model, asks: Sequence[tuple[Request, int]], prices: Prices) -> Share:
+    """Sum up requests, each with how often it will be sent."""
+    usd = [(prices.most(asked), times) for asked, times in asks]
+    known = [most * times for most, times in usd if most is not None]
+    return Share(
+        model=model,
+        requests=sum(times for _, times in asks),
+        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in asks),
+        most_output_tokens=sum(times * asked.max_tokens for asked, times in asks),
+        most_usd=sum(known) if len(known) == len(usd) else None,
+    )

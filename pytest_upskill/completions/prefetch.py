@@ -1,0 +1,159 @@
+"""Fetch ahead of the items that wait: in order, concurrently, on one background loop."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
+from functools import partial
+from types import MappingProxyType
+from typing import Generic, TypeVar
+
+from pytest_upskill.completions.turns import Turns
+
+K = TypeVar("K")
+T = TypeVar("T")
+
+
+class Fetcher(Generic[K, T]):
+    """Fetch the value of every key on a daemon thread, soonest needed first.
+
+    Keys start in the order given, each lane (a host, say) on its own, so that a slow one never
+    holds up another. A key that is waited for out of order moves to the front of its lane.
+
+    Args:
+        lanes: Keys of each lane, in the order in which they will be waited for.
+        fetch: Get the value of a key; what it raises is raised to whoever waits for the key.
+        width: Fetches at a time in one lane.
+        in_order: Whether a key stays where it is, even if it is waited for.
+        lookahead: How many keys may start beyond those waited for, so that stopping early wastes
+            no more than that; None for no limit.
+        known: Values of further keys, which are there already.
+        close: Release what ``fetch`` opened on the loop; what it raises is raised by ``stop``.
+    """
+
+    def __init__(
+        self,
+        lanes: Iterable[Iterable[K]],
+        fetch: Callable[[K], Awaitable[T]],
+        *,
+        width: int,
+        in_order: bool = False,
+        lookahead: int | None = None,
+        known: Mapping[K, T] = MappingProxyType({}),
+        close: Callable[[], Awaitable[None]] | None = None,
+    ) -> None:
+        self._queues = [OrderedDict.fromkeys(lane) for lane in lanes]
+        self._queue_of = {key: queue for queue in self._queues for key in queue}
+        self._futures: dict[K, Future[T]] = {key: Future() for key in self._queue_of}
+        for key, value in known.items():
+            self._futures[key] = Future()
+            self._futures[key].set_result(value)
+        self._fetch = fetch
+        self._close = close
+        self._unclosed: Exception | None = None
+        self._width = width
+        self._in_order = in_order
+        self._lookahead = lookahead
+        self._wanted: set[K] = set()
+        self._started = 0
+        self._turns = Turns()
+        self._loop = asyncio.SelectorEventLoop(self._turns)
+        self._wake = asyncio.Event()
+        self._stopped = asyncio.Event()
+        # Daemon: a hung connection must never keep pytest from exiting.
+        self._thread = threading.Thread(target=self._run, name="upskill-fetch", daemon=True)
+        self._thread.start()
+
+    def want(self, key: K) -> None:
+        """Say that ``key`` is needed now."""
+        # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
+        queue = self._queue_of.get(key)
+        if queue is not None and (self._lookahead is not None or key in queue):
+            self._post(self._move_up, key)
+
+    def future(self, key: K) -> Future[T]:
+        """Return the future of ``key``, for :meth:`wait`; the key is to be wanted before."""
+        return self._futures[key]
+
+    def wait(self, futures: Sequence[Future[T]], timeout: float) -> bool:
+        """Wait ``timeout`` seconds for all of the futures; tell whether they are settled."""
+        if all(future.done() for future in futures):
+            return True
+        with self._turns.waiting(futures):
+            return not wait(futures, timeout).not_done
+
+    def stop(self, timeout: float = 2.0) -> None:
+        """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
+        self._post(self._stopped.set)
+        self._thread.join(timeout)
+        if self._unclosed is not None:
+            raise self._unclosed
+
+    def _post(self, function: Callable[..., object], *args: object) -> None:
+        with suppress(RuntimeError):  # the loop is closed: every future is settled
+            self._loop.call_soon_threadsafe(function, *args)
+
+    # What follows runs on the background thread.
+
+    def _run(self) -> None:
+        try:
+            self._loop.run_until_complete(self._main())
+        finally:
+            self._turns.settle()
+            for future in self._futures.values():
+                future.cancel()
+            self._loop.close()
+
+    async def _main(self) -> None:
+        workers = [
+            asyncio.create_task(self._work(queue))
+            for queue in self._queues
+            for _ in range(min(self._width, len(queue)))
+        ]
+        try:
+            await self._stopped.wait()
+        finally:
+            for worker in workers:
+                worker.cancel()
+            await asyncio.gather(*workers, return_exceptions=True)
+            await self._release()
+
+    async def _release(self) -> None:
+        if self._close is not None:
+            try:
+                await self._close()
+            except Exception as error:  # noqa: BLE001  belongs to whoever stops this
+                self._unclosed = error
+
+    async def _work(self, queue: OrderedDict[K, None]) -> None:
+        while queue:
+            key = next(iter(queue))
+            if not self._may_start(key):
+                self._wake.clear()
+                await self._wake.wait()
+                continue
+            del queue[key]
+            self._started += 1
+            future = self._futures[key]
+            try:
+                value = await self._fetch(key)
+            except Exception as error:  # noqa: BLE001  belongs to whoever waits for this key
+                self._turns.give_out(partial(future.set_exception, error))
+            else:
+                self._turns.give_out(partial(future.set_result, value))
+
+    def _may_start(self, key: K) -> bool:
+        if self._lookahead is None or key in self._wanted:
+            return True
+        return self._started < len(self._wanted) + self._lookahead
+
+    def _move_up(self, key: K) -> None:
+        self._wanted.add(key)
+        queue = self._queue_of[key]
+        if key in queue and not self._in_order:
+            queue.move_to_end(key, last=False)
+        self._wake.set()

@@ -1,0 +1,241 @@
+"""What a model answers to a request: recorded before, asked for meanwhile, or paid for now."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from pytest_upskill.checks.extensions import raised
+from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completions.cache import Cache, identity
+from pytest_upskill.completions.daemon_thread import in_daemon_thread
+from pytest_upskill.completions.prompt_cache import FirstCalls
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.providers import Client
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.spending.budget import Budget, BudgetError
+from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.prices import Prices
+from pytest_upskill.wire.reasoning import without_reasoning
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers, Language
+
+_CHANGED = MappingProxyType(
+    {
+        "model": "the model",
+        "url": "its address",
+        "frame": "this plugin",
+        "skill": "SKILL.md",
+        "user": "the case",
+        "max_tokens": "--upskill-max-tokens",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """An endpoint; the models behind it share its connections and its limit."""
+
+    name: str
+    url: str
+    """Its address without credentials, empty where there is none."""
+    open: Callable[[], Client]
+    """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
+    recorded: bool
+    """Whether its answers are kept: those of no real model are not."""
+    caches_prompts: bool = False
+    """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
+    given: bool = False
+    """Whether a plugin's hook made its client."""
+    served: Callable[[Iterable[str]], Mapping[str, str]] | None = None
+    """Request which models it serves under some names; None for a host where that is settled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What was paid for, whether or not a result came of it."""
+
+    answers: list[Completion] = field(default_factory=list)
+    judgements: list[Completion] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inquiry:
+    """What to ask, whom, and what for."""
+
+    request: Request
+    host: Host
+    subject: str
+    """Whose answer it is, in the words of the node id."""
+    bill: list[Completion]
+    """Where to note what was paid for."""
+    usable: Callable[[Completion], bool] = lambda _: True
+    """Whether an answer is worth recording."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What answering uses beside the models, one of each in a session."""
+
+    cache: Cache
+    languages: tuple[Language, ...]
+    """What plugins add to those that are built in."""
+    compilers: Callable[[], Compilers]
+    """Give what builds and runs code. Slow to import: called only where a case needs it."""
+    prices: Prices
+    budget: Budget
+    activity: Activity
+    bill: Bill
+    redactor: Redactor
+
+
+class Inquiries:
+    """Asks the models, each thing once; holds the open clients and lives on the fetcher's loop.
+
+    Args:
+        resources: Where answers are recorded, and what asking takes.
+        concurrency: Requests in flight at one host.
+        recording: The command that records what a replay lacks.
+    """
+
+    def __init__(self, resources: Resources, *, concurrency: int, recording: str) -> None:
+        self._cache = resources.cache
+        self._resources = resources
+        self._concurrency = concurrency
+        self._recording = recording
+        self._clients: dict[Host, asyncio.Task[Client]] = {}
+        self._asked: dict[str, asyncio.Task[Answer]] = {}
+        self._answers: dict[str, Answer] = {}
+        self._first_calls = FirstCalls()
+
+    async def answer(self, inquiry: Inquiry) -> Answer:
+        """Get what was or will be answered, whoever else asks the same."""
+        if not inquiry.host.recorded or self._cache.mode == "off":
+            return await self._pay(inquiry)
+        # Two labels of one model, or two skills without their blocks, ask the same.
+        same = identity(inquiry.request, inquiry.host.url)
+        if same in self._answers:
+            return _paid_already(self._answers[same])
+        first = same not in self._asked
+        if first:
+            completion = self._cache.load(inquiry.request, inquiry.host.url)
+            if completion is not None:
+                return Answer(completion=completion)
+            if self._cache.mode == "replay":
+                return Answer(completion=None, error=self._unrecorded(inquiry))
+            self._asked[same] = asyncio.create_task(self._pay(inquiry))
+        answer = self._answers[same] = await self._asked[same]
+        # A task takes ten times the memory of what it leaves.
+        self._asked.pop(same, None)
+        return answer if first else _paid_already(answer)
+
+    async def aclose(self) -> None:
+        """Close the connections.
+
+        Raises:
+            ExceptionGroup: What clients raised that would not close.
+        """
+        errors = []
+        for task in self._clients.values():
+            if task.done() and not task.cancelled():
+                try:
+                    await task.result().aclose()
+                except Exception as error:  # noqa: BLE001  the others are to be closed too
+                    errors.append(error)
+        if errors:
+            raise ExceptionGroup("clients that would not close", errors)
+
+    async def _pay(self, inquiry: Inquiry) -> Answer:
+        """Ask the model, within the budget, and keep what it answers."""
+        try:
+            completion = without_reasoning(await self._ask(inquiry.request, inquiry.host))
+        except BudgetError as error:
+            return Answer(completion=None, unasked=str(error))
+        except ProviderError as error:
+            return Answer(completion=None, error=str(error))
+        if inquiry.request.model.provider != "offline":
+            inquiry.bill.append(completion)
+        if inquiry.host.recorded and inquiry.usable(completion):
+            self._cache.store(inquiry.request, inquiry.host.url, completion, inquiry.subject)
+        return Answer(completion=completion)
+
+    async def _ask(self, asked: Request, host: Host) -> Completion:
+        client = await self._client(host)
+        if not host.caches_prompts:
+            return await client.complete(asked)
+        async with self._first_calls.turn(asked):
+            return await client.complete(asked)
+
+    def _unrecorded(self, inquiry: Inquiry) -> str:
+        """Say what a replay lacks and how to record it."""
+        subject, asked, url = inquiry.subject, inquiry.request, inquiry.host.url
+        changed = ", ".join(
+            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, url)
+        )
+        problem = f"stale recording ({changed} changed since)" if changed else "no recording"
+        return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
+
+    async def _client(self, host: Host) -> Client:
+        task = self._clients.get(host)
+        if task is None:
+            task = self._clients[host] = asyncio.create_task(self._open_once(host))
+        return await task
+
+    async def _open_once(self, host: Host) -> Client:
+        try:
+            return await self._open(host)
+        except ProviderError as error:
+            return Unopened(str(error))
+        except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it
+            return Unopened(f"no client for {host.name}: {raised(error)}")
+
+    async def _open(self, host: Host) -> Client:
+        # Only here: a run that asks no model needs neither SDK nor retries.
+        from pytest_upskill.spending.paying import PayingClient
+        from pytest_upskill.spending.retry import RetryingClient, Slots
+
+        client, shared = await in_daemon_thread(host.open), self._resources
+        return RetryingClient(
+            PayingClient(client, shared.budget, shared.prices, shared.activity),
+            slots=Slots(self._concurrency),
+            host=urlsplit(host.url).netloc or host.name,
+            activity=shared.activity,
+        )
+
+
+class Unopened:
+    """The client of a host that has none: every request fails with the same line.
+
+    Each with an exception of its own: every ``raise`` lengthens an exception's traceback, so that
+    the printed tracebacks of a shared one grow with the square of the requests.
+
+    Args:
+        message: Why there is no client.
+    """
+
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    async def complete(self, request: Request) -> Completion:
+        """Send nothing.
+
+        Raises:
+            ProviderError: Always.
+        """
+        del request
+        raise ProviderError(self._message, fatal=True, billable=False)
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+def _paid_already(answer: Answer) -> Answer:
+    """Make the answer of one run that of another, which costs nothing more."""
+    if answer.completion is None:
+        return answer
+    return replace(answer, completion=replace(answer.completion, replayed=True))

@@ -1,0 +1,138 @@
+"""One run's answer: recorded or asked for, with what compilers and the judge say of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from pytest_upskill.checks import CheckError
+from pytest_upskill.completion import Completion
+from pytest_upskill.completions.service import Host, Inquiries, Inquiry, Resources
+from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.model import Model
+from pytest_upskill.trial import Trial, request
+
+if TYPE_CHECKING:
+    from pytest_upskill.completions.builds import Compiling
+
+JUDGEMENT = "judgement of "
+"""What the subject of a judgement's recording begins with."""
+
+Key = tuple[str, int]
+"""Node id of a trial and index of the run."""
+
+
+class Asker:
+    """Gets the answers of runs; lives on the fetcher's loop.
+
+    Args:
+        trials: By node id.
+        hosts: Where each model is served.
+        resources: What else it takes.
+        inquiries: Who asks the models.
+        judge: Who decides statements about answers; None for nobody.
+    """
+
+    def __init__(
+        self,
+        trials: Mapping[str, Trial],
+        hosts: Mapping[Model, Host],
+        resources: Resources,
+        inquiries: Inquiries,
+        *,
+        judge: Model | None,
+    ) -> None:
+        self._trials = trials
+        self._hosts = hosts
+        self._cache = resources.cache
+        self._bill = resources.bill
+        self._inquiries = inquiries
+        self._compiling = _compiling(trials.values(), resources)
+        self._judge = judge
+
+    def recorded(self, key: Key) -> Answer | None:
+        """Read one run's answer, if it is recorded and nothing but its text is to be looked at.
+
+        Here, not on the loop: a thread that reads files beside one that runs items loses more time
+        to Python's interpreter lock than to the files.
+        """
+        nodeid, run = key
+        trial = self._trials[nodeid]
+        host = self._hosts[trial.model]
+        if not host.recorded or sandboxed_of(trial.case) or statements_of(trial.case):
+            return None
+        completion = self._cache.load(request(trial, run), host.url)
+        return None if completion is None else Answer(completion=completion)
+
+    async def answer(self, key: Key) -> Answer:
+        """Get one run's answer; what keeps it from coming is told, not raised."""
+        nodeid, run = key
+        trial = self._trials[nodeid]
+        subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
+        answer = await self._inquiries.answer(
+            Inquiry(
+                request=request(trial, run),
+                host=self._hosts[trial.model],
+                subject=subject,
+                bill=self._bill.answers,
+            )
+        )
+        if answer.completion is None:
+            return answer
+        if self._compiling and (sandboxed := sandboxed_of(trial.case)):
+            answer = await self._compiling.answer(trial, sandboxed, answer.completion)
+        if self._judge is None or answer.error or not statements_of(trial.case):
+            return answer
+        return await self._judged(self._judge, trial, answer, subject)
+
+    async def aclose(self) -> None:
+        """Kill running compilers and close the connections.
+
+        Raises:
+            ExceptionGroup: What clients raised that would not close.
+        """
+        if self._compiling:
+            self._compiling.close()
+        await self._inquiries.aclose()
+
+    async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
+        """Add what the judge says of an answer; it is kept, counted and limited as any other."""
+        from pytest_upskill.grading.judge import judge_request, read_judgement
+
+        assert answer.completion is not None
+        text, statements = answer.completion.text, statements_of(trial.case)
+        question = request(trial, run=0).user
+
+        def usable(said: Completion) -> bool:
+            with suppress(CheckError):
+                return bool(read_judgement(said, statements, text))
+            return False
+
+        said = await self._inquiries.answer(
+            Inquiry(
+                request=judge_request(judge, statements, question=question, answer=text),
+                host=self._hosts[judge],
+                subject=f"{JUDGEMENT}{subject}",
+                bill=self._bill.judgements,
+                usable=usable,
+            )
+        )
+        if said.completion is None:
+            error = said.error and f"judge: {said.error}"
+            return replace(answer, error=error, unasked=said.unasked)
+        try:
+            results = read_judgement(said.completion, statements, text)
+        except CheckError as error:
+            return replace(answer, error=str(error), judgement=said.completion)
+        return replace(answer, judged=results, judgement=said.completion)
+
+
+def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:
+    checks = [check for trial in trials for check in sandboxed_of(trial.case)]
+    if not checks:
+        return None
+    from pytest_upskill.completions.builds import Compiling
+
+    return Compiling(resources.compilers(), resources.activity, checks)

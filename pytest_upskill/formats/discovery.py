@@ -1,0 +1,294 @@
+"""Where people keep cases: which files hold them, which skill each is for, and who has none."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill.formats.evals.owner import HINTING, NAMING, names_in, plain_name
+
+_CASE_FOLDERS = frozenset(
+    {"evals", "eval", "evaluations", "tests", "test", "testing", "benchmark", "benchmarks"}
+)
+"""Folders that hold the cases of what is beside them."""
+
+_INSIDE = re.compile(
+    rf"(modes/[^/]+/)?((({'|'.join(sorted(_CASE_FOLDERS))})/)([^/]+/){{0,2}})?|references/"
+)
+"""Where in a skill's folder its cases may be."""
+
+_HOMES = (
+    "",
+    "skills",
+    ".claude/skills",
+    ".agents/skills",
+    ".github/skills",
+    "plugins/*/skills",
+    "skills/*",
+    "*/skills",
+)
+"""Folders of skills, seen from the folder that holds the cases of all; a star is any folder."""
+
+_MOST_ABOVE = 6
+"""Folders above a file of cases that its skill is looked for in, in a repository."""
+
+_MOST_WITHOUT_GIT = 4
+"""The same, where nothing tells how far the project reaches."""
+
+_GENERIC = re.compile(
+    r"(cases|triggers|(.+[-_.])?evals?([-_]?(\d+|all|cases|full|queries|set))?)\.(jsonl?|ya?ml)",
+    re.IGNORECASE,
+)
+"""Names that other files have too."""
+
+_HEAD = 64 << 10
+"""Characters of a file in which the name of a skill is looked for."""
+
+_NAMED = re.compile(
+    rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*\[?\s*["']?([\w:./ -]+)"""
+)
+_LIST = re.compile(r"\[|^\s*-\s", re.MULTILINE)
+_SET_OF = re.compile(
+    r"""["']?([\w:.-]+)["']?\s*:\s*\{?\s*["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
+)
+"""The name of a skill before its own trigger set."""
+_MOST_WORDS = 4
+"""Words of a name; what has more is a sentence."""
+_TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Found:
+    """A skill near a file of cases."""
+
+    folder: Path
+    title: str
+    """Its own name, written plainly."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Places:
+    """Where a project keeps its cases."""
+
+    root: Path | None = None
+    """Folder above which no skill is looked for, where no git repository tells; None for none."""
+    patterns: tuple[str, ...] = ()
+    """Further names of files of cases, such as ``checks/*.json``."""
+    _found: dict[Path, list[_Found]] = field(default_factory=dict, compare=False)
+    """The skills seen from a folder, which many files ask for."""
+
+    def may_hold_cases(self, path: Path) -> bool:
+        """Tell whether a file has a name that files of cases have."""
+        name = path.name
+        if name in EVALS_FILES or name == CASE_FILE or _GENERIC.fullmatch(name):
+            return True
+        return any(map(path.match, self.patterns))
+
+    def is_case_file(self, path: Path) -> bool:
+        """Tell whether a file of such a name holds cases of a skill."""
+        if path.name == CASE_FILE:
+            return True
+        certain = path.name in EVALS_FILES or any(map(path.match, self.patterns))
+        if self.skill_beside(path) is None and not any(self.named_near(path)):
+            # The reader says then that their skill is not there.
+            return certain and _holds_cases(path)
+        return certain or _holds_cases(path)
+
+    def skill_beside(self, case_file: Path) -> Path | None:
+        """Find the folder of the skill that a file of cases is for, by where it is.
+
+        It is the nearest that has a place for cases there; else the one that a folder on the way
+        down to the file, or the file itself, names; else the only one near.
+        """
+        if case_file.name in {CASE_FILE, "SKILL.md"}:
+            return case_file.parent
+        if (around := _around(case_file)) is None:
+            return self._of_path(case_file) or self._of_head(case_file) or self._only(case_file)
+        name = plain_name(_name_of_file(case_file))
+        if name in {"", plain_name(around.name), plain_name(_title(around))}:
+            return around
+        return self.find_skill(name, case_file) or around
+
+    def find_skill(self, name: str, case_file: Path) -> Path | None:
+        """Find the folder of the skill of a name, near a file of cases.
+
+        Of several of that name it is the one with the most folders of the file's path, or none.
+        """
+        wanted = plain_name(name)
+        if not wanted:
+            return None
+        for top in self.tops(case_file):
+            skills = self._skills(top)
+            found = [each.folder for each in skills if plain_name(each.folder.name) == wanted]
+            found = found or [each.folder for each in skills if each.title == wanted]
+            if found:
+                return _closest(found, {*case_file.parts, *name.split("/")})
+        return None
+
+    def named_near(self, case_file: Path) -> Iterator[Path]:
+        """List the folders of the skills that the cases of a file name, each once."""
+        head = _head(case_file)
+        found = [*(named for _, named in _NAMED.findall(head)), *_SET_OF.findall(head)]
+        names = dict.fromkeys(name for named in found for name in names_in(named))
+        likely = (name for name in names if name.count(" ") < _MOST_WORDS)
+        yield from filter(None, (self.find_skill(name, case_file) for name in likely))
+
+    def _of_path(self, case_file: Path) -> Path | None:
+        """Find the skill that a folder names, as in ``evals/csv/evals.json``."""
+        above = case_file.parents[: _MOST_ABOVE - 1]
+        for index, folder in enumerate(above):
+            if folder.name in _CASE_FOLDERS:
+                continue
+            if any(other.name in _CASE_FOLDERS for other in above[index + 1 : index + 3]):
+                return self.find_skill(folder.name, case_file)
+            return None
+        return None
+
+    def _of_head(self, case_file: Path) -> Path | None:
+        """Find the skill that the file as a whole names."""
+        return self.find_skill(_name_of_file(case_file), case_file)
+
+    def _only(self, case_file: Path) -> Path | None:
+        """Find the only skill near a file that is in no folder of a name, and names none itself."""
+        folder = case_file.parent
+        top = folder.parent if folder.name in _CASE_FOLDERS else folder
+        if (top / "skill" / "SKILL.md").exists():
+            return top / "skill"
+        keys = {key for key, _ in _NAMED.findall(_head(case_file))}
+        if not NAMING.isdisjoint(keys) or (folder == top and case_file.name not in EVALS_FILES):
+            return None
+        homes = {top / home for home in _HOMES[1:]} if folder == top else {}
+        folders = [
+            each.folder for each in self._skills(top) if not homes or each.folder.parent in homes
+        ]
+        return folders[0] if len(folders) == 1 else None
+
+    def _skills(self, top: Path) -> list[_Found]:
+        """List the skills in every home below a folder."""
+        if top not in self._found:
+            folders = {folder for home in _HOMES for folder in _skills_of(top, home)}
+            self._found[top] = [
+                _Found(folder=folder, title=plain_name(_title(folder)))
+                for folder in sorted(folders)
+            ]
+        return self._found[top]
+
+    def tops(self, path: Path) -> list[Path]:
+        """List the folders above a path, up to the top of its repository, or of the project."""
+        above = path.parents[:_MOST_ABOVE]
+        git = next(
+            (index for index, folder in enumerate(above) if (folder / ".git").exists()), None
+        )
+        root = above.index(self.root) if self.root in above else _MOST_WITHOUT_GIT - 1
+        return list(above[: (root if git is None else git) + 1])
+
+
+class KnownCases:
+    """Tells which skills have cases; what several skills share is looked through once.
+
+    Args:
+        places: Where cases are looked for.
+    """
+
+    def __init__(self, places: Places) -> None:
+        self._places = places
+        self._shared: dict[Path, set[Path]] = {}
+        """Folders of the skills that the files beside them are for, by the folder of all."""
+
+    def has(self, folder: Path) -> bool:
+        """Tell whether there is a file of cases, in any of its places, for a skill."""
+        own = ("", *(f"{name}/" for name in _CASE_FOLDERS), "references/", "modes/*/")
+        if any(
+            folder in self._skills_of(file) for place in own for file in folder.glob(f"{place}*")
+        ):
+            return True
+        return any(folder in self._beside(top) for top in self._places.tops(folder))
+
+    def _beside(self, top: Path) -> set[Path]:
+        if top not in self._shared:
+            places = [f"{name}/{deep}*" for name in _CASE_FOLDERS for deep in ("", "*/", "*/*/")]
+            files = (file for place in ("*", *places) for file in top.glob(place))
+            self._shared[top] = {folder for file in files for folder in self._skills_of(file)}
+        return self._shared[top]
+
+    def _skills_of(self, file: Path) -> Iterator[Path]:
+        names_cases = self._places.may_hold_cases(file) and file.is_file()
+        if names_cases and self._places.is_case_file(file):
+            yield from filter(None, (self._places.skill_beside(file),))
+            yield from self._places.named_near(file)
+
+
+def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
+    """Find the folder that holds the cases and what goes with them, outside the skill's own.
+
+    Args:
+        case_file: The file of cases.
+        skill: Folder of the skill that they are for.
+    """
+    above = case_file.parents[:_MOST_WITHOUT_GIT]
+    named = [folder for folder in above if folder.name in _CASE_FOLDERS]
+    folder = named[-1] if named else case_file.parent
+    return None if skill.is_relative_to(folder) else folder
+
+
+def _holds_cases(path: Path) -> bool:
+    # Only here: most files of cases have a name that says so, and a skill.
+    from pytest_upskill.formats.evals.reader import holds_cases
+
+    with suppress(OSError, UnicodeDecodeError):
+        return holds_cases(path.read_text("utf-8-sig"), suffix=path.suffix)
+    return False
+
+
+def _around(case_file: Path) -> Path | None:
+    """Find the skill whose folder the file is in, where the way down to it is one for cases."""
+    for folder in case_file.parents[:_MOST_ABOVE]:
+        if (folder / "SKILL.md").exists():
+            below = case_file.parent.relative_to(folder).as_posix()
+            return folder if _INSIDE.fullmatch(f"{below}/".removeprefix("./")) else None
+    return None
+
+
+def _name_of_file(case_file: Path) -> str:
+    """Read which skill a file names before its first list; empty where it names none."""
+    head = _head(case_file)
+    first_list = _LIST.search(head)
+    found = _NAMED.finditer(head, 0, first_list.start() if first_list else len(head))
+    return next((match[2] for match in found if match[1] in NAMING), "")
+
+
+def _skills_of(top: Path, home: str) -> Iterator[Path]:
+    """List the folders of skills in one of their homes."""
+    with suppress(OSError):
+        yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md".lstrip("/")))
+
+
+def _closest(folders: Iterable[Path], parts: set[str]) -> Path | None:
+    ranked = sorted(folders, key=lambda folder: (-len(parts.intersection(folder.parts)), folder))
+    ties = [folder for folder in ranked if not _closer(ranked[0], folder, parts)]
+    return ranked[0] if len(ties) == 1 else _same_text(ties)
+
+
+def _closer(folder: Path, other: Path, parts: set[str]) -> bool:
+    return len(parts.intersection(folder.parts)) > len(parts.intersection(other.parts))
+
+
+def _same_text(folders: list[Path]) -> Path | None:
+    """Return the first of some folders that hold the same skill; None where they differ."""
+    texts = {(folder / "SKILL.md").read_bytes() for folder in folders}
+    return folders[0] if len(texts) == 1 else None
+
+
+def _title(folder: Path) -> str:
+    found = _TITLE.search(_head(folder / "SKILL.md"))
+    return found[1] if found else ""
+
+
+def _head(path: Path) -> str:
+    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
+        return file.read(_HEAD)
+    return ""

@@ -1,0 +1,286 @@
+"""Assertions of evals files: text for a judge, or an object that a program can check."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from pytest_upskill.checks import (
+    Check,
+    Contains,
+    ContainsAny,
+    JsonSchema,
+    NotContains,
+    NotRegex,
+    Regex,
+    compile_pattern,
+)
+from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
+from pytest_upskill.formats.source.problems import shown
+
+Checks = Sequence[Check | Judge]
+
+
+class Unsupported(Exception):  # noqa: N818  a reason to skip a case, not an error of the code
+    """What one answer to one question cannot show; the message names the feature."""
+
+
+def checks_of(assertion: object) -> Checks:
+    """Make the checks of one assertion.
+
+    Raises:
+        Unsupported: Nothing here can check it.
+        ValueError: It is broken; one line says how.
+    """
+    if isinstance(assertion, str):
+        return _written(assertion)
+    if not isinstance(assertion, dict):
+        got = shown(assertion)
+        raise ValueError(f"must be text or an object, got {got}")  # noqa: TRY004  a file's mistake
+    if (check := assertion.get("check")) and isinstance(check, dict):
+        return _nested(check)
+    if kind := _kind(assertion):
+        return _of_kind(assertion, kind)
+    if told := [key for key in assertion if _plain(key) in _MAKERS and assertion[key]]:
+        made = [_typed(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
+        return [check for checks in made for check in checks]
+    if text := _said(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
+        return statements([text])
+    if any(assertion.values()):
+        raise Unsupported("says nothing under a key that is known: add 'text'")
+    raise ValueError("says nothing: add 'text'")
+
+
+def _written(text: str) -> Checks:
+    """Make the checks of a text: a statement, or a check such as ``not_contains:TODO``."""
+    text = text.strip()
+    if match := _TYPED_TEXT.fullmatch(text):
+        kind = _plain(match[1])
+        if kind in _MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
+            return _of_kind({"value": match[2]}, kind)
+    return statements([text], prefix=_SUBJECT if _WORD.fullmatch(text) else "")
+
+
+def _nested(check: Mapping[str, Any]) -> Checks:
+    """Make the checks of an object in an assertion: one with a type, or types and their values."""
+    if _kind(check):
+        return checks_of(check)
+    made = [checks_of({"type": kind, "value": value}) for kind, value in check.items()]
+    return [check for checks in made for check in checks]
+
+
+def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
+    if kind in _MAKERS:
+        return _typed(assertion, kind)
+    for words, why in _FEATURES:
+        if not words.isdisjoint(kind.split("_")):
+            raise Unsupported(f"{kind}: {why}")
+    judged = ("value",) if not _JUDGED.isdisjoint(kind.split("_")) else ()
+    if text := _said(assertion, (*_PROSE_KEYS, *judged)):
+        return statements([text])
+    raise Unsupported(f"{kind}: no such type of assertion is known")
+
+
+def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
+    """Make statements for a judge; blank ones say nothing.
+
+    Args:
+        texts: What is stated.
+        prefix: What makes a statement of each; without it, a text must be one by itself.
+
+    Raises:
+        Unsupported: A text is a formula.
+    """
+    said = [text.strip() for text in texts if text.strip()]
+    formula = None if prefix else next(filter(_FORMULA.fullmatch, said), None)
+    if formula:
+        raise Unsupported(f"{formula!r} is a formula: nothing here can work it out")
+    return [Judge(statement=prefix + text) for text in said]
+
+
+def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
+    """Tell the text of the first of ``keys`` that says something."""
+    value = next((assertion[key] for key in keys if assertion.get(key)), None)
+    return value if isinstance(value, str) else ""
+
+
+def _words(assertion: Mapping[str, Any]) -> str:
+    """Tell the name, where it is more than one: ``Greets by name``, not ``greets-by-name``."""
+    name = _said(assertion, ("name", "id"))
+    return "" if _SLUG.fullmatch(name) else name
+
+
+def _kind(assertion: Mapping[str, Any]) -> str:
+    """Tell the type that an assertion gives itself."""
+    given = (assertion.get(key) for key in ("type", "kind"))
+    return next((_plain(kind) for kind in given if isinstance(kind, str)), "")
+
+
+def _plain(kind: str) -> str:
+    """Write a type as the one that stands for it here."""
+    kind = kind.strip().lower().replace("-", "_").replace(" ", "_")
+    kind = re.sub("^(output|response|answer|content)_", "", kind)
+    return _SYNONYMS.get(kind, kind)
+
+
+def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
+    if file := assertion.get("file") or assertion.get("path"):
+        raise Unsupported(f"{kind} in {file!r}: {_NO_FILES}")
+    keys = (*_VALUE_KEYS, kind, kind.removeprefix("not_"))
+    if assertion.get("negate"):
+        kind = _plain(f"not_{kind}")
+        if kind not in _MAKERS:
+            raise Unsupported(f"{kind}: no such type of assertion is known")
+    given = [key for key in keys if key in assertion]
+    if not given and "text" in assertion:
+        # It may as well describe the assertion, beside another key.
+        given = ["text"]
+    if not given and len(assertion) > 1:
+        if "negate" not in assertion and (text := _said(assertion, _PROSE_KEYS)):
+            return statements([text])
+        raise Unsupported(f"{kind}: what to look for stands under no key that is known")
+    value = next((assertion[key] for key in given if assertion[key]), None)
+    return _MAKERS[kind](value, str(assertion.get("flags") or ""))
+
+
+def _texts(value: object) -> list[str]:
+    listed = value if isinstance(value, list) else [value]
+    texts = [text for text in listed if isinstance(text, str) and text]
+    if not texts or len(texts) < len(listed):
+        raise ValueError("holds no text to look for: add 'value'")
+    return texts
+
+
+def _patterns(value: object, flags: str) -> list[str]:
+    """Read patterns of Python or JavaScript, flags made inline."""
+    inline = "".join(flag for flag in "imsx" if flag in flags)
+    patterns = []
+    for text in _texts(value):
+        pattern = (f"(?{inline})" if inline else "") + re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", text)
+        try:
+            compile_pattern(pattern)
+        except (re.error, RecursionError, OverflowError) as error:
+            raise Unsupported(f"pattern {text[:40]!r} is none in Python: {error}") from None
+        patterns.append(pattern)
+    return patterns
+
+
+_FLAGS = re.compile(r"(?:\(\?([imsx]+)\))?(.*)", re.DOTALL)
+"""Flags at the head of a pattern, and the rest."""
+
+
+def _contains(value: object, _flags: str) -> Checks:
+    return [Contains(text=text) for text in _texts(value)]
+
+
+def _not_contains(value: object, _flags: str) -> Checks:
+    return [NotContains(text=text) for text in _texts(value)]
+
+
+def _contains_any(value: object, _flags: str) -> Checks:
+    return [ContainsAny(texts=tuple(_texts(value)))]
+
+
+def _regex(value: object, flags: str) -> Checks:
+    return [Regex(pattern=pattern) for pattern in _patterns(value, flags)]
+
+
+def _regex_any(value: object, flags: str) -> Checks:
+    parts = [_FLAGS.fullmatch(pattern) for pattern in _patterns(value, flags)]
+    local = [f"(?{part[1] or ''}:{part[2]})" for part in parts if part]
+    return _regex("|".join(local), "")
+
+
+def _not_regex(value: object, flags: str) -> Checks:
+    return [NotRegex(pattern=pattern) for pattern in _patterns(value, flags)]
+
+
+def _json_schema(value: object, _flags: str) -> Checks:
+    # Slow to import: only the cases that need it pay for the schema library.
+    from pytest_upskill.checks.schemas import check_schema
+
+    if not isinstance(value, dict) or not value:
+        raise Unsupported("json_schema: the schema must stand in the assertion")
+    check_schema(value)
+    return [JsonSchema(schema=value)]
+
+
+_MAKERS: Mapping[str, Callable[[object, str], Checks]] = {
+    "contains": _contains,
+    "not_contains": _not_contains,
+    "contains_any": _contains_any,
+    "regex": _regex,
+    "regex_any": _regex_any,
+    "not_regex": _not_regex,
+    "json_schema": _json_schema,
+}
+_SYNONYMS: Mapping[str, str] = {
+    synonym: kind
+    for kind, synonyms in (
+        ("contains", "contain contains_all contains_phrase icontains icontains_all required_text"),
+        ("contains", "includes includes_all"),
+        ("not_contains", "not_contains_any not_contains_phrase not_icontains"),
+        ("not_contains", "excludes excludes_all excludes_any forbidden_text not_includes"),
+        ("not_contains", "does_not_contain not_contain"),
+        ("contains_any", "icontains_any includes_any contains_one_of"),
+        ("regex", "contains_pattern matches regex_match regex_includes matches_regex"),
+        ("regex_any", "matches_any"),
+        ("not_regex", "not_contains_pattern not_matches not_matches_any not_regex_any"),
+        ("not_regex", "regex_exclude regex_excludes not_matches_regex"),
+    )
+    for synonym in synonyms.split()
+}
+_VALUE_KEYS = (
+    "value",
+    "values",
+    "phrase",
+    "phrases",
+    "substring",
+    "substrings",
+    "string",
+    "strings",
+    "pattern",
+    "patterns",
+    "schema",
+    "expected",
+)
+"""Where the text to look for stands."""
+_PROSE_KEYS = (
+    "text",
+    "description",
+    "statement",
+    "assertion",
+    "expectation",
+    "criterion",
+    "behavior",
+    "rubric",
+    "pass_if",
+    "check",
+)
+_SLUG = re.compile(r"[\w.-]*", re.ASCII)
+_WORD = re.compile("[!-~]+")
+_SUBJECT = "The answer has this: "
+"""What makes a statement of a single word."""
+_TYPED_TEXT = re.compile(r"([a-z_-]+):(\S.*)", re.DOTALL)
+_FORMULA = re.compile(r"[\w.]+( ([<>]=?|[!=]=) [\w.]+)+")
+
+_JUDGED = frozenset({"judge", "llm", "graded", "rubric", "semantic", "quality", "qualitative"})
+"""Words in types of assertions whose value is a statement."""
+
+_NO_FILES = "a single answer leaves no files"
+_FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
+    (frozenset(words.split()), why)
+    for words, why in (
+        ("file files artifact artifacts", _NO_FILES),
+        ("tool tools called", "a single answer calls no tools"),
+        ("command cmd script exit exec shell run", "a single answer runs nothing"),
+        (
+            "trigger triggered skill activates activation",
+            TRIGGER_CASE,
+        ),
+        ("max min latency cost budget tokens", "a budget is no check of the answer"),
+    )
+)
+"""Words in types of assertions that need an agent, and why."""

@@ -1,0 +1,301 @@
+"""One case of an evals file, told by its keys: families share them freely."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeGuard
+
+from pytest_upskill.formats.evals.assertions import Checks, Unsupported, checks_of, statements
+from pytest_upskill.formats.evals.owner import NAMING, Owner
+from pytest_upskill.formats.evals.unsupported import (
+    FEATURES,
+    NO_TURNS,
+    SKILL_LISTS,
+    SKILLS,
+    TRIGGER_CASE,
+    TRIGGERS,
+    features,
+)
+from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
+from pytest_upskill.formats.source.json import Document, JsonPath
+from pytest_upskill.formats.source.problems import BadFile, Problem, shown
+from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
+from pytest_upskill.skill import Case
+
+PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
+"""Keys of what a model is asked; the first that is there counts."""
+
+NAMES = ("id", "name", "eval_name", "slug", "title")
+"""Keys of what a case is called."""
+
+_DESCRIPTIONS = ("expected_output", "expected", "expect")
+"""Keys that hold assertions too, unless they are text."""
+_ASSERTIONS = (
+    "assertions",
+    "assert",
+    "expectations",
+    "expected_behavior",
+    "expected_behaviors",
+    "anti_expectations",
+    "checks",
+    "acceptance",
+    "acceptance_criteria",
+    "rubric",
+    "criteria",
+    "must",
+    "must_have",
+    *_DESCRIPTIONS,
+)
+_STATED: Mapping[str, str] = {
+    "must_include": "The answer includes this: ",
+    "must_not_include": "The answer does not include this: ",
+    "expected_output_characteristics": "The answer has this: ",
+    "must_do": "The answer does this: ",
+    "must_avoid": "The answer avoids this: ",
+    **dict.fromkeys(
+        ("must_not", "must_not_have", "must_not_do", "failure_conditions", "fail"),
+        "The answer does not do this: ",
+    ),
+}
+"""Keys of what is no statement by itself, and how it becomes one."""
+
+_SOUGHT: Mapping[str, str] = {
+    "must_contain": "contains",
+    "expected_output_contains": "contains",
+    "must_not_contain": "not_contains",
+    "required_regex": "regex",
+    "forbidden_regex": "not_regex",
+}
+"""Keys of texts that are looked for, and the type of assertion that each of them is."""
+
+READ = {
+    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS, *NAMING),
+    *(*SKILL_LISTS, MARK_KEY, "ground_truth", "files", "context", "tags"),
+    *FEATURES,
+}
+"""Keys that count for something."""
+
+_NOTHING_ASKED = f"nothing to ask: add {PROMPTS[0]!r}"
+
+
+def read_case(
+    value: object,
+    document: Document,
+    path: JsonPath,
+    *,
+    name: str,
+    owner: Owner | None,
+    flaws: Mapping[JsonPath, Sequence[Problem]],
+    must_ask: bool,
+) -> Case:
+    """Read one case.
+
+    Args:
+        value: What the case says.
+        document: The file that it is in.
+        path: Where it stands there.
+        name: What the case is called here.
+        owner: The skill that it is for, if there is one.
+        flaws: What is wrong with the values of the file, by the case that they are in.
+        must_ask: Whether a case that checks what it never asks is a defect, and not only skipped.
+
+    Raises:
+        BadFile: With every problem of the case.
+    """
+    if path in flaws:
+        raise BadFile(flaws[path])
+    if not isinstance(value, dict):
+        raise BadFile([document.problem(path, f"must be an object, got {shown(value)}")])
+    whole = _unfolded(value)
+    reader = _Reader(whole, document, path, owner)
+    checks = reader.checks()
+    question = reader.question(must_ask=must_ask and whole is value)
+    files = reader.files()
+    if reader.problems:
+        raise BadFile(reader.problems)
+    tags = value.get("tags")
+    case = Case(
+        id=name,
+        input=question,
+        checks=tuple(checks),
+        files=files,
+        tags=tuple(filter(_is_text, tags)) if isinstance(tags, list) else (),
+        skip=next(iter(reader.reasons), None),
+        line=document.line(path),
+    )
+    marks = value.get(MARK_KEY)
+    if not isinstance(marks, dict):
+        return case
+    try:
+        return marked(case, read_marks(marks))
+    except ValueError as error:
+        raise BadFile([document.problem((*path, MARK_KEY), str(error))]) from None
+
+
+def _unfolded(value: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Take what a question that is an object holds for keys of its case."""
+    key = next((key for key in PROMPTS if key in value), None)
+    inner = value[key] if key else None
+    if not isinstance(inner, dict):
+        return value
+    return inner | {other: part for other, part in value.items() if other != key}
+
+
+class _Reader:
+    """Reads the parts of a case, noting what is wrong and what only an agent could do."""
+
+    def __init__(
+        self,
+        value: Mapping[str, Any],
+        document: Document,
+        path: JsonPath,
+        owner: Owner | None,
+    ) -> None:
+        self.value = value
+        self.problems: list[Problem] = []
+        self.reasons = list(features(value, owner))
+        self._owner = owner
+        self._document = document
+        self._path = path
+
+    def question(self, *, must_ask: bool) -> str:
+        """Read what a model is asked."""
+        key = next((key for key in PROMPTS if self.value.get(key) is not None), None)
+        asked = self.value.get(key) if key else None
+        if _is_text(asked):
+            context = self.value.get("context")
+            return f"{context.strip()}\n\n{asked}" if _is_text(context) else asked
+        if isinstance(asked, list) and asked:
+            self.reasons.append(f"{key}: {NO_TURNS}")
+        elif key and not (asked == "" and self.reasons):
+            self._note((key,), f"must be text that asks something, got {shown(asked)}")
+        elif must_ask and not self.reasons:
+            self._note((), _NOTHING_ASKED)
+        else:
+            self.reasons.append(_NOTHING_ASKED)
+        return ""
+
+    def checks(self) -> Checks:
+        """Read what must hold of the answer."""
+        checks = [
+            check
+            for key, value in self.value.items()
+            if key in _ASSERTIONS and not (key in _DESCRIPTIONS and isinstance(value, str))
+            for step, assertion in _assertions(value)
+            for check in self._checks(assertion, (key, *step))
+        ]
+        for key, kind in _SOUGHT.items():
+            for step, part in _assertions(self.value.get(key)):
+                checks += self._checks(_sought(part, kind), (key, *step))
+        for key, prefix in _STATED.items():
+            texts = [text for _, text in _assertions(self.value.get(key)) if isinstance(text, str)]
+            checks += statements(texts, prefix=prefix)
+        checks += _references(self.value, alone=not checks)
+        if not checks:
+            self.reasons += _nothing(self.value)
+        return checks
+
+    def files(self) -> Mapping[str, str]:
+        """Read what is sent along: files by name, or with their text."""
+        context = self.value.get("context")
+        parts = context if isinstance(context, dict) else {"": context}
+        self.reasons += [
+            f"context: {key or shown(part)} is not sent: write it as text, or as 'files'"
+            for key, part in parts.items()
+            if part and key != "files" and not (key == "" and isinstance(part, str))
+        ]
+        files = dict(_inline(parts.get("files"))) | dict(_inline(self.value.get("files")))
+        files |= self._read_files(_named(self.value.get("files")))
+        if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
+            self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in all")
+        return files
+
+    def _read_files(self, names: Sequence[str]) -> Mapping[str, str]:
+        files: dict[str, str] = {}
+        for name in names if self._owner else ():
+            assert self._owner is not None
+            try:
+                files |= self._owner.read_files(name)
+            except Unreadable as error:
+                self.reasons.append(f"files: {error}")
+        return files
+
+    def _checks(self, assertion: object, path: JsonPath) -> Checks:
+        try:
+            return checks_of(assertion)
+        except Unsupported as error:
+            self.reasons.append(f"{path[0]}: {error}")
+        except ValueError as error:
+            self._note(path, str(error))
+        return ()
+
+    def _note(self, path: JsonPath, what: str) -> None:
+        whole = (*self._path, *path)
+        place = whole if whole in self._document.places else self._path
+        self.problems.append(self._document.problem(place, what))
+
+
+def _is_text(value: object) -> TypeGuard[str]:
+    return isinstance(value, str) and bool(value.strip())
+
+
+def _nothing(value: Mapping[str, Any]) -> Iterator[str]:
+    """Say why there is nothing to check."""
+    key = next((key for key in (*TRIGGERS, *SKILLS) if key in value), None)
+    yield f"{key}: {TRIGGER_CASE}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
+
+
+def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
+    """List assertions with their steps: one, several, or an object of type to value."""
+    if isinstance(value, list):
+        yield from (((index,), assertion) for index, assertion in enumerate(value))
+    elif isinstance(value, dict) and "type" not in value:
+        yield from (((kind,), _entry(kind, part)) for kind, part in value.items())
+    elif value is not None and not isinstance(value, bool):
+        yield (), value
+
+
+def _entry(kind: str, part: object) -> object:
+    """Write an entry of such an object as an assertion, and as text if its type is none."""
+    said = {"text": f"{kind}: {part}"} if _is_text(part) else {}
+    return {"type": kind, "value": part, **said}
+
+
+def _sought(part: object, kind: str) -> object:
+    """Write what is looked for as an assertion: a text, or an object that says how to look."""
+    if isinstance(part, dict):
+        return part | {"negate": True} if kind.startswith("not_") else part
+    return {"type": kind, "value": part} if isinstance(part, str) else part
+
+
+def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
+    """Make statements of the answer that is wanted; its description counts where nothing else does.
+
+    Args:
+        value: The case.
+        alone: Whether nothing else is asserted.
+    """
+    texts = [("The answer agrees with this reference: ", value.get("ground_truth"))]
+    if alone:
+        texts += [("The answer fits this: ", value.get(key)) for key in _DESCRIPTIONS]
+    return [
+        statement
+        for prefix, text in texts
+        if isinstance(text, str)
+        for statement in statements([text], prefix=prefix)
+    ]
+
+
+def _named(files: object) -> list[str]:
+    """List files that are named only."""
+    return [name for name in (files if isinstance(files, list) else [files]) if _is_text(name)]
+
+
+def _inline(files: object) -> Iterator[tuple[str, str]]:
+    """List files that stand in the case itself, name and text."""
+    if isinstance(files, dict):
+        yield from ((name, text) for name, text in files.items() if isinstance(text, str))
+    elif isinstance(files, list):
+        for file in files:
+            if isinstance(file, dict) and isinstance(file.get("content"), str):
+                yield str(file.get("path") or file.get("name") or "file"), file["content"]

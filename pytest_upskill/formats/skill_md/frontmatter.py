@@ -1,0 +1,219 @@
+"""``SKILL.md``: its text and name, and how it departs from the Agent Skills specification.
+
+The specification is https://agentskills.io/specification. Departures that leave the skill usable
+are warnings: agents load such skills too.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+from unicodedata import normalize
+
+import yaml
+
+from pytest_upskill.formats.source.problems import BadFile, Problem
+from pytest_upskill.formats.source.yaml import compose
+from pytest_upskill.sanitize.safe_text import safe_line
+
+MAX_NAME = 64
+MAX_DESCRIPTION = 1024
+MAX_COMPATIBILITY = 500
+
+_MAX_DEPTH = 20
+_SPECIFIED = frozenset(
+    {"name", "description", "license", "compatibility", "metadata", "allowed-tools"}
+)
+_CLAUDE_CODE = frozenset(
+    {
+        "agent",
+        "argument-hint",
+        "arguments",
+        "context",
+        "disable-model-invocation",
+        "disallowed-tools",
+        "effort",
+        "hooks",
+        "model",
+        "paths",
+        "shell",
+        "user-invocable",
+        "when_to_use",
+    }
+)
+"""Keys of https://code.claude.com/docs/en/skills beyond the specification."""
+
+# A key of the frontmatter with a value that is neither quoted nor a block, list or object.
+_PLAIN = re.compile(r"^([A-Za-z_-]+:[ ]+)(?![\s'\"|>\[{&*!#])(.*\S)[ ]*$", re.MULTILINE)
+_Fields = Mapping[str, tuple[yaml.Node, yaml.Node]]
+"""Key and value of every entry, by key."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SkillText:
+    """What is read of a ``SKILL.md``."""
+
+    name: str
+    text: str
+    """The whole file, frontmatter included, its line breaks as ``\\n``."""
+    body_at: int
+    """Offset of the line that closes the frontmatter."""
+    warnings: tuple[Problem, ...]
+    """Departures from the specification."""
+
+
+def read_skill_text(text: str, *, folder: str) -> SkillText:
+    """Read a ``SKILL.md``.
+
+    Args:
+        text: The file's text, without a byte order mark.
+        folder: Name of the folder that the file is in.
+
+    Raises:
+        BadFile: There is no name, no description or no frontmatter to hold them.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    if (at := text.find("\0")) >= 0:
+        raise BadFile([Problem.in_text(text, at, "a NUL character: save the file as UTF-8")])
+    warnings: list[Problem] = []
+    frontmatter = _frontmatter(text)
+    fields = _fields(_compose(frontmatter, warnings), warnings)
+    problems = [
+        problem for key in ("name", "description") if (problem := _unfit(fields.get(key), key))
+    ]
+    if problems:
+        raise BadFile(problems)
+    name = _text(fields["name"][1])
+    warnings += _departures(fields, folder)
+    body_at = text.index("\n") + 1 + len(frontmatter)
+    return SkillText(name=name, text=text, body_at=body_at, warnings=tuple(sorted(warnings)))
+
+
+def _frontmatter(text: str) -> str:
+    first, *lines = text.split("\n")
+    if first.rstrip() != "---":
+        what = "no frontmatter: the file must begin with a line '---', then 'name: …'"
+        raise BadFile([Problem(line=1, column=1, what=what)])
+    for index, line in enumerate(lines):
+        if line.rstrip() in {"---", "..."}:
+            return "\n".join(lines[:index])
+    what = "the frontmatter has no end: close it with a line '---'"
+    raise BadFile([Problem(line=1, column=1, what=what)])
+
+
+def _compose(frontmatter: str, warnings: list[Problem]) -> yaml.Node | None:
+    """Read the YAML; where it is none, once more with its plain values quoted, as agents do."""
+    try:
+        return compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
+    except BadFile as error:
+        quoted = _PLAIN.sub(_quoted, frontmatter)
+        with suppress(BadFile):
+            node = compose(quoted, max_depth=_MAX_DEPTH, first_line=2)
+            warnings += error.problems
+            return node
+        raise
+
+
+def _quoted(line: re.Match[str]) -> str:
+    value = line[2].replace("'", "''")
+    return f"{line[1]}'{value}'"
+
+
+def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
+    """Read the entries of the frontmatter; of a repeated key the last one counts."""
+    if not isinstance(node, yaml.MappingNode):
+        what = "the frontmatter must hold lines such as 'name: …'"
+        raise BadFile([Problem(line=2, column=1, what=what)])
+    fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+    for key, value in node.value:
+        name = _text(key)
+        if name in fields:
+            first = fields[name][0].start_mark.line + 2
+            what = f"duplicate key (first in line {first}): remove one"
+            warnings.append(_problem(key.start_mark, name, what))
+        fields[name] = key, value
+    return fields
+
+
+def _unfit(field: tuple[yaml.Node, yaml.Node] | None, key: str) -> Problem | None:
+    """Say why ``key``, without which there is no skill, cannot be used."""
+    if field is None:
+        return Problem(line=1, column=1, where=key, what="missing from the frontmatter")
+    value = field[1]
+    if not isinstance(value, yaml.ScalarNode):
+        return _problem(value.start_mark, key, "must be text")
+    if value.tag == "tag:yaml.org,2002:null" or not value.value.strip():
+        return _problem(value.start_mark, key, "must not be empty")
+    if key == "name":
+        return _unfit_name(value)
+    return None
+
+
+def _unfit_name(value: yaml.ScalarNode) -> Problem | None:
+    """Say why a name cannot stand in a report or a log."""
+    name = value.value.strip()
+    if not name.isprintable():
+        return _problem(value.start_mark, "name", "must be one line of printable characters")
+    if safe_line(name) != name:
+        what = "must not hold what a CI runner takes for a command, such as '##['"
+        return _problem(value.start_mark, "name", what)
+    return None
+
+
+def _departures(fields: _Fields, folder: str) -> Iterator[Problem]:
+    """Compare the frontmatter with the specification."""
+    for key, (key_node, value) in fields.items():
+        if key not in _SPECIFIED | _CLAUDE_CODE:
+            what = "unknown key: the specification keeps such entries under 'metadata'"
+            yield _problem(key_node.start_mark, key, what)
+        elif what := _departure(key, value, folder):
+            yield _problem(value.start_mark, key, what)
+
+
+def _departure(key: str, value: yaml.Node, folder: str) -> str:
+    text = _text(value)
+    match key:
+        case "name":
+            return _name_departure(text, folder)
+        case "description" if len(text) > MAX_DESCRIPTION:
+            return f"has {len(text):,} characters, {MAX_DESCRIPTION:,} are allowed"
+        case "compatibility" if len(text) > MAX_COMPATIBILITY:
+            return f"has {len(text):,} characters, {MAX_COMPATIBILITY:,} are allowed"
+        case "metadata" if not _maps_texts(value):
+            return "must map text to text"
+        case "license" | "compatibility" | "allowed-tools" if not _is_scalar(value):
+            return "must be text" + (", tools separated by spaces" * (key == "allowed-tools"))
+    return ""
+
+
+def _name_departure(name: str, folder: str) -> str:
+    name = normalize("NFKC", name)
+    if len(name) > MAX_NAME:
+        return f"has {len(name)} characters, {MAX_NAME} are allowed"
+    if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
+        return "must be lower-case letters and digits, with single hyphens between"
+    # Beside the cases of a repository with one skill its folder is called "skill".
+    if folder != "skill" and name != normalize("NFKC", folder):
+        return f"must be the name of its folder, {folder!r}"
+    return ""
+
+
+def _maps_texts(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.MappingNode) and all(_is_scalar(value) for _, value in node.value)
+
+
+def _is_scalar(node: yaml.Node) -> bool:
+    return isinstance(node, yaml.ScalarNode)
+
+
+def _text(node: yaml.Node) -> str:
+    return node.value.strip() if isinstance(node, yaml.ScalarNode) else ""
+
+
+def _problem(mark: Any, where: str, what: str) -> Problem:
+    where = where if where.isprintable() else repr(where)
+    # Marks count from 0, and from the line after the opening fence.
+    return Problem(line=mark.line + 2, column=mark.column + 1, where=where, what=what)

@@ -1,0 +1,70 @@
+"""A skill as it was at a git ref, where that is not what it is."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TypedDict
+
+from pytest_upskill.formats.skill_md.bundle import read_bundle
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.repository.git import commit_then, extract, gone_skills, is_changed
+from pytest_upskill.skill import Skill, SkillVersion
+
+
+class _History(TypedDict):
+    """Fields of a skill without a version to compare with."""
+
+    history: str
+    past_unknown: bool
+
+
+def with_history(skill: Skill, ref: str, project: Path) -> Skill:
+    """Add to a skill what it was where the branch left ``ref``; the same in every process.
+
+    Args:
+        skill: As it is.
+        ref: A branch, tag or commit of the project's repository.
+        project: The project's folder; the skill may be in a submodule below it.
+
+    Raises:
+        GitError: Git cannot tell.
+    """
+    folder = skill.folder.absolute()
+    commit = commit_then(folder, ref, project)
+    if commit is None:
+        return replace(skill, ref=ref, history=f"new since {ref}: not compared")
+    since = f"{ref} ({commit[:7]})"
+    if not is_changed(commit, folder):
+        return replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        if not extract(commit, folder, Path(temporary)):
+            return replace(skill, ref=ref, **_new_or_renamed(since, gone_skills(commit, folder)))
+        try:
+            before = _read(Path(temporary), folder.name)
+        except (BadFile, OSError, UnicodeDecodeError):
+            history = f"not compared: its SKILL.md at {since} cannot be read"
+            return replace(skill, ref=ref, history=history, past_unknown=True)
+    if (before.name, before.text) == (skill.name, skill.text):
+        return replace(skill, ref=ref, history=f"no text changed since {since}: not compared")
+    return replace(skill, ref=ref, before=before)
+
+
+def _new_or_renamed(since: str, gone: Sequence[str]) -> _History:
+    """Word that a skill was not there, or perhaps was, under the name of one that is gone."""
+    if not gone:
+        return {"history": f"new since {since}: not compared", "past_unknown": False}
+    history = (
+        f"not compared: it was not there at {since}, and {', '.join(gone)} is gone: if it was "
+        "renamed, keep its cases or most of its SKILL.md, so that git finds it"
+    )
+    return {"history": history, "past_unknown": True}
+
+
+def _read(folder: Path, name: str) -> SkillVersion:
+    content = (folder / "SKILL.md").read_text("utf-8-sig")
+    text = read_skill_text(content, folder=name)
+    return SkillVersion(name=text.name, text=read_bundle(folder, text).text)

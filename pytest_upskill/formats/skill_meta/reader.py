@@ -1,0 +1,240 @@
+"""From the text of a case file to its cases, or to everything that is wrong with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.formats.skill_meta import schema as entries
+from pytest_upskill.formats.skill_meta.expected import checks_of
+from pytest_upskill.formats.skill_meta.values import ReadSchema, suggestion
+from pytest_upskill.formats.source.case_ids import case_ids
+from pytest_upskill.formats.source.json import Document, JsonPath, read_json
+from pytest_upskill.formats.source.problems import BadFile, Problem, shown
+from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
+from pytest_upskill.skill import Case, GateRule
+
+_VALIDATOR = "validator: upskill's code looks at files, and a single answer leaves none"
+_TYPES = {
+    "bool_type": "true or false",
+    "dict_type": "an object",
+    "float_type": "a number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "an object",
+    "string_type": "a string",
+}
+_OBJECTS: Mapping[str, type[entries.Entry]] = {
+    "": entries.CaseFile,
+    "cases": entries.CaseEntry,
+    "compile": entries.CompileEntry,
+    "context": entries.Context,
+    "defaults": entries.Defaults,
+    "expected": entries.Expected,
+    "gate": entries.Gate,
+    "run": entries.RunEntry,
+    "tests": entries.CaseEntry,
+}
+"""What an object is, by the key that holds it."""
+_SYNONYMS: Mapping[str, tuple[str, ...]] = {
+    synonym: tuple(keys.split())
+    for keys, synonyms in (
+        ("input", "prompt question query task instruction message user_input user_message"),
+        ("expected", "assert assertions checks expect expectations expected_output"),
+        ("id", "name slug title case_id"),
+        ("tags", "labels keywords markers"),
+        ("cases", "evals evaluations scenarios test_cases"),
+        ("min_pass_rate", "pass_rate threshold pass_threshold"),
+        ("min_lift", "lift"),
+        ("contains", "contain contains_all includes must_contain must_include has"),
+        ("not_contains", "excludes must_not_contain must_not_include does_not_contain"),
+        ("contains_any", "any any_of one_of includes_any"),
+        ("regex", "pattern patterns match matches regexp required_regex"),
+        ("not_regex", "not_matches not_match forbidden_regex"),
+        ("json_schema", "schema jsonschema"),
+        ("compile", "build builds compiles"),
+        ("run", "test code_test exec execute"),
+        ("judge", "rubric criteria statement statements llm llm_rubric"),
+        ("language", "lang"),
+        ("code", "script source tests"),
+        ("files context", "file fixtures attachments"),
+        ("context", "files"),
+    )
+    for synonym in synonyms.split()
+}
+"""What other formats call our keys, and those keys, the likeliest first."""
+
+
+def read_cases(
+    text: str, *, read_schema: ReadSchema, extensions: Extensions = NO_EXTENSIONS
+) -> tuple[tuple[Case, ...], GateRule]:
+    """Read a ``skill_meta.json``, or a bare list of cases.
+
+    Args:
+        text: The file's text.
+        read_schema: Reads the file that a ``json_schema`` names.
+        extensions: What plugins add to the format.
+
+    Raises:
+        BadFile: With every problem of the file.
+    """
+    document = read_json(text)
+    listed = isinstance(document.value, list)
+    value = {"cases": document.value} if listed else document.value
+    named = _named_entries(document.value)
+    problems = [*_repeated_ids(document, named), *_unclaimed(document, extensions)]
+    context = {"read_schema": read_schema, "extensions": extensions}
+    try:
+        file = entries.CaseFile.model_validate(value, context=context)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            loc = details["loc"][1:] if listed else details["loc"]
+            problems.append(_problem(document, loc, details))
+        raise BadFile(problems) from None
+    if problems:
+        raise BadFile(problems)
+    cases = []
+    for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
+        case = _case(
+            entry, name=case_id, line=document.line(path), file=file, order=raw["expected"]
+        )
+        try:
+            cases.append(marked(case, read_marks(entry.statements or {})))
+        except ValueError as error:
+            problems.append(document.problem((*path, MARK_KEY), str(error)))
+    if problems:
+        raise BadFile(problems)
+    return tuple(cases), GateRule(
+        min_lift=file.gate.min_lift, min_pass_rate=file.gate.min_pass_rate
+    )
+
+
+def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
+    """Find what could be cases: path and entry."""
+    if isinstance(value, list):
+        lists: list[tuple[JsonPath, Any]] = [((), value)]
+    elif isinstance(value, dict):
+        lists = [((key,), value[key]) for key in ("cases", "tests") if key in value]
+    else:
+        lists = []
+    return [
+        ((*path, index), entry)
+        for path, listed in lists
+        if isinstance(listed, list)
+        for index, entry in enumerate(listed)
+        if isinstance(entry, dict)
+    ]
+
+
+def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
+    """Find the keys of ``expected`` that neither we nor a plugin can decide."""
+    known = {field.alias or name for name, field in entries.Expected.model_fields.items()}
+    for path, entry in _objects(document.value):
+        expected = entry.get("expected")
+        if not isinstance(expected, dict):
+            continue
+        for key in expected.keys() - known:
+            place = (*path, "expected", key)
+            try:
+                if not extensions.claims(key, expected[key]):
+                    yield document.problem(place, f"unknown key{_meant(place)}", key=True)
+            except ValueError as error:
+                yield document.problem(place, str(error))
+
+
+def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
+    """Find the cases that are sound enough to have an id: path, entry and id."""
+    found = [
+        (path, entry)
+        for path, entry in _objects(value)
+        if isinstance(entry.get("id") or entry.get("input"), str)
+    ]
+    ids = case_ids([entry for _, entry in found])
+    return [(path, entry, case_id) for (path, entry), case_id in zip(found, ids, strict=True)]
+
+
+def _repeated_ids(
+    document: Document, named: Iterable[tuple[JsonPath, Mapping[str, Any], str]]
+) -> Iterator[Problem]:
+    first: dict[str, JsonPath] = {}
+    for path, entry, case_id in named:
+        other = first.setdefault(case_id, path)
+        if other == path:
+            continue
+        line = document.line(other)
+        if entry.get("id"):
+            what = f"{case_id!r} is also the id of the case in line {line}: choose another"
+            yield document.problem((*path, "id"), what)
+        else:
+            yield document.problem(path, f"repeats the case in line {line}: remove it")
+
+
+def _case(
+    entry: entries.CaseEntry,
+    *,
+    name: str,
+    line: int,
+    file: entries.CaseFile,
+    order: Iterable[str],
+) -> Case:
+    rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
+    return Case(
+        id=name,
+        input=entry.input,
+        checks=tuple(check for key in order for check in checks_of(entry.expected, key)),
+        files=(entry.context and entry.context.files) or {},
+        min_pass_rate=rate,
+        models=tuple(entry.models) if entry.models else None,
+        tags=tuple(entry.tags or ()),
+        line=line,
+        skip=_VALIDATOR if entry.validator else None,
+    )
+
+
+def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Problem:
+    """Say in our words what pydantic found, and where."""
+    path = _existing(document, loc)
+    value, kind, context = details["input"], details["type"], details.get("ctx", {})
+    last = loc[-1] if loc else ""
+    match kind:
+        case "missing":
+            return document.problem(path, "missing", missing=str(last))
+        case "extra_forbidden":
+            return document.problem(path, f"unknown key{_meant(path)}", key=True)
+        case "value_error":
+            what = str(context["error"])
+        case "string_too_short" | "too_short":
+            what = "must not be empty"
+        case "string_too_long":
+            what = f"must have at most {context['max_length']} characters"
+        case "greater_than_equal":
+            what = f"must be at least {context['ge']:g}, got {shown(value)}"
+        case "less_than_equal":
+            what = f"must be at most {context['le']:g}, got {shown(value)}"
+        case _:
+            got = f"must be {_TYPES.get(kind)}, got {shown(value)}"
+            what = got if kind in _TYPES else details["msg"]
+    return document.problem(path, what)
+
+
+def _existing(document: Document, loc: JsonPath) -> JsonPath:
+    """Drop the steps of pydantic's location that lead nowhere in the document."""
+    path: JsonPath = ()
+    for step in loc:
+        if (*path, step) in document.places:
+            path = (*path, step)
+    return path
+
+
+def _meant(path: JsonPath) -> str:
+    """Write the key that the unknown one at the end of ``path`` was probably meant to be."""
+    *parents, word = (step for step in path if isinstance(step, str))
+    listed = "cases" if isinstance(path[0], int) else ""
+    fields = _OBJECTS[parents[-1] if parents else listed].model_fields
+    known = tuple(field.alias or name for name, field in fields.items())
+    meant = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
+    return suggestion(next((key for key in meant if key in known), str(word)), known)

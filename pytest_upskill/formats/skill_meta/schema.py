@@ -1,0 +1,237 @@
+"""The format of ``skill_meta.json``: these models are its only definition.
+
+The schema describes each of them, and each field, by its docstring.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+
+from pytest_upskill.checks import compile_options
+from pytest_upskill.formats.skill_meta.values import (
+    FileName,
+    HeaderName,
+    Id,
+    Language,
+    Patterns,
+    Rate,
+    Runnable,
+    Schema,
+    Text,
+    Texts,
+    Values,
+    wrong,
+)
+from pytest_upskill.formats.statements import Mark
+
+
+def _check_expected(value: object) -> object:
+    if value in (None, {}):
+        raise ValueError("nothing to check: add a check such as 'contains'")
+    return value
+
+
+def _as_compile_entry(value: object) -> object:
+    if isinstance(value, str):
+        return {"language": value}
+    if isinstance(value, dict):
+        return value
+    raise wrong(value, "a language or an object")
+
+
+def _present(value: object) -> object:
+    if value is None:
+        raise wrong(value, "an object")
+    return value
+
+
+class Entry(BaseModel):
+    """An object of the file: unknown keys and values of a wrong type are errors."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        defer_build=True,  # parts are built with the whole
+        model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
+    )
+
+
+class CompileEntry(Entry):
+    """How the answer's code is built."""
+
+    language: Language
+    """`c`, `cpp`, `cuda` or `python`."""
+    arch: str | None = None
+    """CUDA architecture such as `sm_90`, which is the default."""
+    flags: list[str] = Field(default_factory=list)
+    """Extra compiler flags, such as `-std=c++20`."""
+    files: dict[FileName, str] = Field(default_factory=dict)
+    """Headers that the answer's code may include: relative name to text."""
+    requires: list[HeaderName] = Field(default_factory=list)
+    """Headers of libraries without which the case is skipped, such as `torch/extension.h`."""
+    host: bool = False
+    """Whether the host's half of CUDA code must build too; it takes twice the time."""
+    max_registers: Annotated[int, Field(ge=1)] | None = None
+    """Registers that a thread of any kernel may use; toolkits differ by a few."""
+    max_spill_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Bytes of registers that any function may store and load elsewhere, together."""
+    max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
+    """Bytes of static shared memory that any kernel may use."""
+    ptx_contains: Texts = Field(default_factory=list)
+    """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
+    sass_contains: Texts = Field(default_factory=list)
+    """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
+
+    @model_validator(mode="after")
+    def _check_options(self) -> CompileEntry:
+        for name in sorted(self.model_fields_set - {"language", "flags", "files", "requires"}):
+            if self.language != "cuda":
+                raise ValueError(f"{name!r} is for cuda only: remove it")
+        if self.requires and self.language not in compile_options.C_FAMILY:
+            raise ValueError(f"'requires' names headers, and {self.language} has none: remove it")
+        problem = compile_options.check_flags(self.language, tuple(self.flags))
+        if self.arch is not None:
+            problem = problem or compile_options.check_arch(self.arch)
+        if problem:
+            raise ValueError(problem)
+        return self
+
+
+class RunEntry(Entry):
+    """What the answer's code is run with."""
+
+    language: Runnable
+    """`python`."""
+    code: Text
+    """Test code, which fails by raising; it finds the names that the answer defines."""
+
+    @model_validator(mode="after")
+    def _check_code(self) -> RunEntry:
+        if self.language == "python":
+            try:
+                ast.parse(self.code)
+            except SyntaxError as error:
+                raise ValueError(f"'code' is no Python: line {error.lineno}: {error.msg}") from None
+        return self
+
+
+class Expected(Entry):
+    """The checks of a case; every one must hold."""
+
+    # A plugin may claim further keys; the reader refuses those that none does.
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
+    )
+
+    contains: Texts = Field(default_factory=list)
+    """Strings that must all be in the answer; case does not matter."""
+    not_contains: Texts = Field(default_factory=list)
+    """Strings of which none may be in the answer; case does not matter."""
+    contains_any: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
+    """Strings of which at least one must be in the answer; case does not matter."""
+    regex: Patterns = Field(default_factory=list)
+    """Python regular expressions that must all be found in the answer."""
+    not_regex: Patterns = Field(default_factory=list)
+    """Python regular expressions of which none may be found in the answer."""
+    json_schema: Schema = Field(default_factory=dict)
+    """JSON Schema (2020-12) of the answer's JSON block, or its path, relative to this file."""
+    toml: Values = Field(default_factory=dict)
+    """What must stand where in the answer's TOML: path such as `general.backends` to value."""
+    yaml: Values = Field(default_factory=dict)
+    """What must stand where in the answer's YAML: path such as `jobs.test.steps[0]` to value."""
+    json_: Annotated[Values, Field(alias="json")] = Field(default_factory=dict)
+    """What must stand where in the answer's JSON: path such as `items[0].'a.b'` to value."""
+    compile: Annotated[
+        CompileEntry | None,
+        BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
+    ] = None
+    """The language in which the answer's code must build, or how it is built."""
+    run: Annotated[RunEntry | None, BeforeValidator(_present, json_schema_input_type=RunEntry)] = (
+        None
+    )
+    """Test code that the answer's code must pass; both are run in a sandbox."""
+    judge: Texts = Field(default_factory=list)
+    """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
+
+
+class Context(Entry):
+    """What is sent along with the input."""
+
+    files: dict[Text, str] | None = None
+    """Name to text; appended to the prompt, the same with and without the skill."""
+
+
+class CaseEntry(Entry):
+    """One question to a model and the checks its answer must hold."""
+
+    id: Id | None = None
+    """Unique name of the case; without one it is made of the input."""
+    input: Text
+    """The user's message."""
+    expected: Annotated[Expected, BeforeValidator(_check_expected, json_schema_input_type=Expected)]
+    """The checks of the answer."""
+    context: Context | None = None
+    """What is sent along with the input."""
+    statements: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], Mark] | None = None
+    """Statements of `judge` to exclude from every arm: number, from 1, to `agent` or `vacuous`."""
+    min_pass_rate: Rate | None = None
+    """Share of the runs that must pass."""
+    models: Texts | None = None
+    """Labels of the only models this case is for."""
+    tags: Texts | None = None
+    """Words to select cases by, as in `pytest -k slow`."""
+    output_file: str | None = None
+    """Ignored, as it belongs to `validator`."""
+    validator: str | None = None
+    """Skips the case: upskill's validators are code that looks at files an agent left."""
+    validator_config: dict[str, Any] | None = None
+    """Ignored, as it belongs to `validator`."""
+
+
+class Gate(Entry):
+    """What the skill must reach on every model."""
+
+    min_lift: Annotated[float, Field(ge=-1, le=1)] | None = None
+    """Pass rate with the skill minus without it."""
+    min_pass_rate: Rate | None = None
+    """Pass rate with the skill."""
+
+
+class Defaults(Entry):
+    """What holds for every case that does not say otherwise."""
+
+    min_pass_rate: Rate | None = None
+    """Share of the runs that must pass."""
+
+
+class CaseFile(Entry):
+    """Test cases of an agent skill."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"properties": {key: True}, "required": [key]} for key in ("cases", "tests")]
+        }
+    )
+
+    schema_: Annotated[str | None, Field(alias="$schema")] = None
+    """Where editors find the schema of this file."""
+    metadata: dict[str, Any] | None = None
+    """Ignored: upskill notes here how it made the skill."""
+    gate: Gate = Field(default_factory=Gate)
+    """What the skill must reach on every model."""
+    defaults: Defaults = Field(default_factory=Defaults)
+    """What holds for every case that does not say otherwise."""
+    cases: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
+    """The test cases."""
+    tests: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
+    """The test cases, as upskill calls them."""
+
+    @model_validator(mode="after")
+    def _check_cases(self) -> CaseFile:
+        if ("cases" in self.model_fields_set) == ("tests" in self.model_fields_set):
+            raise ValueError("must hold either 'cases' or 'tests'")
+        return self

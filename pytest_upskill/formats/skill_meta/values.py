@@ -1,0 +1,158 @@
+"""Values of a ``skill_meta.json``: what each may be, and what is said of one that may not."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from difflib import get_close_matches
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
+
+from pytest_upskill.checks import compile_options, compile_pattern
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.checks.paths import parse_path
+from pytest_upskill.formats.source.case_ids import MAX_ID
+from pytest_upskill.formats.source.problems import shown
+from pytest_upskill.sanitize.safe_text import safe_line
+
+ReadSchema = Callable[[str], Any]
+"""Reads the JSON file that a ``json_schema`` names; raises ValueError with one line."""
+
+
+_ID = r"^(?!gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
+
+
+def _listed(value: object) -> object:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list):
+        return value
+    raise wrong(value, "a string or a list of strings")
+
+
+def _check_id(value: str) -> str:
+    if "::" in value or "[" in value or "]" in value:
+        raise ValueError("must not hold '::', '[' or ']': pytest's node ids give them a meaning")
+    if not value.isprintable() or value != value.strip():
+        raise ValueError("must be one line of printable characters, without blanks around it")
+    # pytest writes "[model-arm]" behind it, and "##[" is a command to a CI runner.
+    if safe_line(f"{value}[") != f"{value}[":
+        raise ValueError("must not be what a CI runner takes for a command, such as '##'")
+    if value == "gate":
+        raise ValueError("'gate' is the name of the skill's own gate: choose another")
+    return value
+
+
+def _check_pattern(value: str) -> str:
+    try:
+        compile_pattern(value)
+    except re.error as error:
+        at = "" if error.pos is None else f" at character {error.pos + 1}"
+        raise ValueError(f"bad pattern: {error.msg}{at}") from None
+    except (RecursionError, OverflowError) as error:
+        raise ValueError(f"bad pattern: {error}") from None
+    return value
+
+
+def _check_path(value: str) -> str:
+    parse_path(value)
+    return value
+
+
+def _extensions(info: ValidationInfo) -> Extensions:
+    assert info.context is not None
+    extensions = info.context["extensions"]
+    assert isinstance(extensions, Extensions)
+    return extensions
+
+
+def _check_language(value: str, info: ValidationInfo) -> str:
+    extensions = _extensions(info)
+    language = extensions.language(value)
+    if language is None:
+        known = extensions.known_languages
+        raise ValueError(f"unknown language {value!r}{suggestion(value, known)}")
+    return language
+
+
+def _check_runnable(value: str, info: ValidationInfo) -> str:
+    language = _check_language(value, info)
+    runnable = tuple(sorted(_extensions(info).runnable))
+    if language not in runnable:
+        raise ValueError(f"nothing runs {language}: write {' or '.join(runnable)}")
+    return language
+
+
+def _read_schema(value: object, info: ValidationInfo) -> object:
+    # Slow to import: only the cases that need it pay for the schema library.
+    from pytest_upskill.checks.schemas import check_schema
+
+    assert info.context is not None
+    schema = info.context["read_schema"](value) if isinstance(value, str) else value
+    if not isinstance(schema, dict):
+        raise wrong(schema, "a JSON Schema (an object) or the path of one")
+    if not schema:
+        raise ValueError("must not be empty: every answer would be valid")
+    check_schema(schema)
+    return schema
+
+
+def _check_file_name(value: str) -> str:
+    if problem := compile_options.check_file(value):
+        raise ValueError(problem)
+    return value
+
+
+def _check_header(value: str) -> str:
+    if problem := compile_options.check_header(value):
+        raise ValueError(problem)
+    return value
+
+
+def suggestion(word: str, known: tuple[str, ...]) -> str:
+    """Write what ``word`` was probably meant to be, in brackets."""
+    if close := get_close_matches(word, known, n=1):
+        return f" (did you mean {close[0]!r}?)"
+    return f" (known: {', '.join(sorted(known))})"
+
+
+def wrong(value: object, wanted: str) -> ValueError:
+    """Say what a value must be and is not."""
+    return ValueError(f"must be {wanted}, got {shown(value)}")
+
+
+Text = Annotated[str, Field(min_length=1)]
+Pattern = Annotated[Text, AfterValidator(_check_pattern)]
+Texts = Annotated[
+    list[Text],
+    Field(min_length=1),
+    BeforeValidator(
+        _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+    ),
+]
+Patterns = Annotated[
+    list[Pattern],
+    Field(min_length=1),
+    BeforeValidator(
+        _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+    ),
+]
+Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
+Rate = Annotated[float, Field(ge=0, le=1)]
+Id = Annotated[
+    Text,
+    Field(max_length=MAX_ID, json_schema_extra={"pattern": _ID}),
+    AfterValidator(_check_id),
+]
+Language = Annotated[str, AfterValidator(_check_language)]
+Runnable = Annotated[str, AfterValidator(_check_runnable)]
+HeaderName = Annotated[str, AfterValidator(_check_header)]
+FileName = Annotated[str, AfterValidator(_check_file_name)]
+Schema = Annotated[
+    dict[str, Any],
+    BeforeValidator(
+        _read_schema,
+        json_schema_input_type=Text | Annotated[dict[str, Any], Field(min_length=1)],
+    ),
+]

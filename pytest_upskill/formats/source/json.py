@@ -1,0 +1,249 @@
+"""JSON with the line and column of every key and value."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from bisect import bisect_right
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from pytest_upskill.formats.source.problems import BadFile, Problem
+
+JsonPath = tuple[str | int, ...]
+"""Keys and indices that lead to a value."""
+
+MAX_DEPTH = 100
+"""Objects and arrays inside each other; more would exhaust the stack of some reader."""
+
+THOUSANDS = "a number has thousands of digits: write it as a string"
+"""What is said of a number that Python refuses to read."""
+
+_STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+# Of a valid document: a value, or its first bracket, with the key before it; or a closing bracket.
+_TOKEN = re.compile(
+    rf'(?:({_STRING})\s*:\s*)?(?:({_STRING}|[{{\[]|[^\s{{}}\[\],:"]++)|[}}\]])[\s,]*+', re.DOTALL
+)
+_CONSTANTS = frozenset({"NaN", "Infinity", "-Infinity"})
+_UNUSABLE = re.compile("[\0\ud800-\udfff]")
+_PLAIN_KEY = re.compile(r"[\w$-]{1,60}")
+
+_HINTS = tuple(
+    (re.compile(pattern), hint)
+    for pattern, hint in (
+        (r"\0", "a NUL character: save the file as UTF-8"),
+        (r"//|/\*|#", "JSON has no comments: remove it"),
+        (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
+        (r"'", "JSON strings stand in double quotes"),
+        (r"(?:True|False|None)\b", "JSON writes true, false and null"),
+        (r"\s*\Z", "the document ends too early: a closing bracket is missing"),
+    )
+)
+_CURES = {
+    "Expecting value": "no value stands here: text needs double quotes",
+    "Expecting ',' delimiter": "a comma is missing before this",
+    "Expecting ':' delimiter": "a colon is missing before this",
+    "Invalid control character at": 'a line break or tab in a string: write "\\n" or "\\t"',
+    "Invalid \\escape": 'a single backslash in a string: write "\\\\"',
+    "Unterminated string starting at": "a string without its closing quote",
+    "Extra data": "the document ends before this: remove what follows",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """A JSON document and where its parts stand in the text."""
+
+    value: Any
+    places: Mapping[JsonPath, tuple[int, int]]
+    """Offsets of a value's key (of the value itself in an array) and of the value."""
+    line_starts: Sequence[int]
+    """Offset of the first character of each line."""
+    flaws: Sequence[tuple[JsonPath, Problem]] = ()
+    """Values that can be read in two ways, or in none, such as that of a key given twice."""
+
+    def sound(self) -> Document:
+        """Return the document.
+
+        Raises:
+            BadFile: It has flaws.
+        """
+        if self.flaws:
+            raise BadFile(problem for _, problem in self.flaws)
+        return self
+
+    def line(self, path: JsonPath) -> int:
+        """Tell the line of the value at ``path``, from 1."""
+        return self.line_column(self.places[path][1])[0]
+
+    def problem(
+        self, path: JsonPath, what: str, *, key: bool = False, missing: str = ""
+    ) -> Problem:
+        """Say what is wrong with the value at ``path``.
+
+        Args:
+            path: A path that exists in the document.
+            what: What is wrong, and the cure.
+            key: Point at the key instead of the value.
+            missing: The key that the object at ``path`` should have.
+        """
+        line, column = self.line_column(self.places[path][0 if key else 1])
+        where = _where((*path, missing) if missing else path)
+        return Problem(line=line, column=column, where=where, what=what)
+
+    def line_column(self, offset: int) -> tuple[int, int]:
+        """Tell line and column of an offset, both from 1."""
+        line = bisect_right(self.line_starts, offset)
+        return line, offset - self.line_starts[line - 1] + 1
+
+
+def read_json(text: str) -> Document:
+    """Read a JSON document strictly: no duplicate keys, no NaN, nothing that is not text.
+
+    Raises:
+        BadFile: With the first error of syntax, or all others.
+    """
+    return parse_json(text).sound()
+
+
+def parse_json(text: str) -> Document:
+    """Read a JSON document, and note its flaws beside their places.
+
+    Raises:
+        BadFile: It has an error of syntax, or is nested too deeply.
+    """
+    line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
+    places: dict[JsonPath, tuple[int, int]] = {}
+    flaws: list[tuple[JsonPath, Problem]] = []
+    document = Document(value=_loads(text), places=places, line_starts=line_starts, flaws=flaws)
+    escapes = "\\u" in text
+    for path, key_at, at, part in _walk(text):
+        before = places.get(path)
+        places[path] = key_at, at
+        # A key of the same object; one of an object that is itself a duplicate stands further up.
+        if before and before[0] > places[path[:-1]][1]:
+            first, line = (bisect_right(line_starts, offset) for offset in (before[0], key_at))
+            other = f" (first in line {first})" if first != line else ""
+            what = f"duplicate key{other}: remove one"
+            flaws.append((path, document.problem(path, what, key=True)))
+        if len(path) >= MAX_DEPTH and part in {"{", "["}:
+            line, column = document.line_column(at)
+            raise BadFile([Problem(line=line, column=column, what=too_deep(MAX_DEPTH))])
+        if part in _CONSTANTS:
+            flaws.append((path, document.problem(path, f"JSON has no {part}: write a number")))
+        if escapes and (what := _unusable_part(path, part)):
+            flaws.append((path, document.problem(path, what, key=True)))
+    return document
+
+
+def parse_json_lines(text: str) -> Document:
+    """Read a file of one JSON document a line as the list of them; blank lines do not count.
+
+    A line that is no JSON is a flaw, and null in the list.
+    """
+    lines = text.split("\n")
+    line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
+    places: dict[JsonPath, tuple[int, int]] = {(): (0, 0)}
+    values: list[Any] = []
+    flaws: list[tuple[JsonPath, Problem]] = []
+    for number, (line, start) in enumerate(zip(lines, line_starts, strict=False), start=1):
+        if not line.strip():
+            continue
+        try:
+            document = parse_json(line)
+        except BadFile as error:
+            place = (len(values),)
+            places[place] = (start, start)
+            flaws += [(place, replace(problem, line=number)) for problem in error.problems]
+            values.append(None)
+            continue
+        for path, problem in document.flaws:
+            where = f"[{len(values)}]{'' if problem.where.startswith('[') else '.'}{problem.where}"
+            flaws.append(((len(values), *path), replace(problem, line=number, where=where)))
+        for path, (key_at, at) in document.places.items():
+            places[(len(values), *path)] = key_at + start, at + start
+        values.append(document.value)
+    return Document(value=values, places=places, line_starts=line_starts, flaws=flaws)
+
+
+def unusable(text: str) -> str:
+    """Say which character of a text is none; empty where all are."""
+    match = _UNUSABLE.search(text)
+    if not match:
+        return ""
+    if match[0] == "\0":
+        return r"\u0000 is no character of a text: remove it"
+    return f"\\u{ord(match[0]):x} is half a character: write the character itself"
+
+
+def too_deep(levels: int) -> str:
+    """Say that a document is nested over so many levels deep."""
+    return f"nested over {levels} levels deep: flatten it"
+
+
+def _loads(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except RecursionError:
+        return None  # the walk tells where
+    except json.JSONDecodeError as error:
+        what = _syntax_problem(error)
+        raise BadFile([Problem(line=error.lineno, column=error.colno, what=what)]) from None
+    except ValueError:  # Python's limit on the digits of an integer
+        digits = re.search(rf"\d{{{sys.get_int_max_str_digits()}}}", text)
+        at = digits.start() if digits else 0
+        raise BadFile([Problem.in_text(text, at, THOUSANDS)]) from None
+
+
+def _syntax_problem(error: json.JSONDecodeError) -> str:
+    if not error.doc.strip():
+        return "the file is empty"
+    for pattern, hint in _HINTS:
+        if pattern.match(error.doc, error.pos):
+            return hint
+    if error.msg in _CURES:
+        return _CURES[error.msg]
+    return f"not JSON: {error.msg[0].lower()}{error.msg[1:]}"
+
+
+def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
+    """Walk the values of a valid document: path, offset of the key, offset, first part."""
+    path: JsonPath = ()
+    index = 0  # of the next value, where it stands in an array
+    outer: list[tuple[JsonPath, int]] = []
+    for match in _TOKEN.finditer(text):
+        key, part = match.groups()
+        if part is None:
+            path, index = outer.pop()
+            continue
+        at = key_at = match.start(2)
+        here = path
+        if key is not None:
+            key_at = match.start()
+            here = (*path, json.loads(key) if "\\" in key else key[1:-1])
+        elif outer:
+            here = (*path, index)
+            index += 1
+        yield here, key_at, at, part
+        if part in "{[":
+            outer.append((path, index))
+            path, index = here, 0
+
+
+def _unusable_part(path: JsonPath, part: str) -> str:
+    key = path[-1] if path else ""
+    text = json.loads(part) if part.startswith('"') else ""
+    return unusable(f"{key}{text}")
+
+
+def _where(path: JsonPath) -> str:
+    return "".join(map(_segment, path)).removeprefix(".")
+
+
+def _segment(step: str | int) -> str:
+    if isinstance(step, int):
+        return f"[{step}]"
+    return f".{step}" if _PLAIN_KEY.fullmatch(step) else f"[{json.dumps(step)[:62]}]"

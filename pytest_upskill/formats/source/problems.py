@@ -1,0 +1,54 @@
+"""What is wrong with a file, one line each: where, what, cure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from pytest_upskill.sanitize.safe_text import safe_line
+
+MAX_SHOWN = 40
+"""Characters of a wrong value that a message shows."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class Problem:
+    """One thing to mend in a file."""
+
+    line: int = 0
+    """From 1; 0 for the file as a whole."""
+    column: int = 0
+    """From 1, in characters."""
+    where: str = ""
+    """The entry, such as ``cases[1].expected.regex``; empty for the whole document."""
+    what: str
+
+    @classmethod
+    def in_text(cls, text: str, offset: int, what: str) -> Problem:
+        """Make a problem of what stands at ``offset`` of a file's text."""
+        line = text.count("\n", 0, offset) + 1
+        return cls(line=line, column=offset - text.rfind("\n", 0, offset), what=what)
+
+    def at(self, path: str) -> str:
+        """Write the problem as ``path:line:column: where: what``, one safe line."""
+        place = f"{path}:{self.line}:{self.column}" if self.line else path
+        return safe_line(": ".join(part for part in (place, self.where, self.what) if part))
+
+
+class BadFile(Exception):  # noqa: N818  as in "bad file": what is wrong is in the problems
+    """A file that cannot be used.
+
+    Attributes:
+        problems: All that was found, in the order of the file.
+    """
+
+    def __init__(self, problems: Iterable[Problem]) -> None:
+        self.problems = tuple(sorted(problems))
+        super().__init__("\n".join(problem.what for problem in self.problems))
+
+
+def shown(value: object) -> str:
+    """Write a wrong value as it stands in the file, shortened."""
+    text = json.dumps(value)
+    return text if len(text) <= MAX_SHOWN else f"{text[: MAX_SHOWN - 1]}…"

@@ -1,0 +1,88 @@
+"""A client that a plugin made: what is wrong with it is told in one line."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import asdict
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_upskill.checks.extensions import raised
+from pytest_upskill.completion import Completion, ProviderError, Request, clean
+from pytest_upskill.providers import Client
+from pytest_upskill.sanitize.redaction import Redactor
+
+
+class GivenClient:
+    """Passes on what a plugin's client answers, and its mistakes as errors of the provider.
+
+    Args:
+        client: The plugin's.
+        name: What to call it.
+        timeout: Seconds one request may take.
+        redactor: Blanks known keys out of what it says.
+    """
+
+    def __init__(self, client: Client, name: str, *, timeout: float, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._client = client
+        self._name = name
+        self._timeout = timeout
+        self._valid = TypeAdapter(Completion)
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask once.
+
+        Raises:
+            ProviderError: There is no usable reply, or the client is broken.
+        """
+        limit = asyncio.timeout(self._timeout)
+        try:
+            async with limit:
+                completion: object = await self._client.complete(request)
+        except ProviderError as error:
+            error.args = (self._clean(str(error)),)
+            raise
+        except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
+            if limit.expired():
+                silent = f"no reply within {self._timeout:g} s (--upskill-timeout)"
+                raise ProviderError(f"{self._name}: {silent}", retryable=True) from None
+            raise ProviderError(
+                f"{self._name}: complete() of its client raised {self._clean(raised(error))}"
+            ) from None
+        if not isinstance(completion, Completion):
+            what = type(completion).__name__
+            raise ProviderError(
+                f"{self._name}: complete() of its client gave {what}: return a Completion"
+            )
+        told = asdict(completion).items()
+        try:
+            return self._valid.validate_python(
+                {
+                    name: self._clean(value) if isinstance(value, str) else value
+                    for name, value in told
+                }
+            )
+        except ValidationError as error:
+            wrong = error.errors()[0]
+            raise ProviderError(
+                f"{self._name}: complete() of its client gave a Completion with "
+                f"{wrong['loc'][0]}={wrong['input']!r}: {wrong['msg']}"
+            ) from None
+
+    def _clean(self, text: str) -> str:
+        return self._redactor.redact(clean(text))
+
+    async def aclose(self) -> None:
+        """Close the connections.
+
+        Raises:
+            ProviderError: They would not close.
+        """
+        try:
+            await self._client.aclose()
+        except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
+            raise ProviderError(
+                f"{self._name}: aclose() of its client raised {self._clean(raised(error))}: "
+                "no answer is lost"
+            ) from None

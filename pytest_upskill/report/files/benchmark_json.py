@@ -1,0 +1,137 @@
+"""The report as the ``benchmark.json`` of Anthropic's skill-creator, which its viewer reads.
+
+The format is that of ``skill-creator/references/schemas.md`` in github.com/anthropics/skills. Its
+pass rates are shares of *checks*, and its spread mixes cases and runs: go by the verdict.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from itertools import chain, count
+from pathlib import Path
+from statistics import fmean, stdev
+from typing import Any
+
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.trial import Arm
+
+_ARMS: tuple[Arm, Arm] = ("with_skill", "without_skill")
+"""The configurations that the viewer knows."""
+
+_FIGURES = ("pass_rate", "time_seconds", "tokens")
+
+
+def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
+    """Write a file for each skill and model.
+
+    Args:
+        report: What to write.
+        file: The file of the only cell; of several, each has skill and model in its name, and a
+            number where that is the name of another.
+
+    Yields:
+        Files and their text.
+    """
+    gates = [gate for gate in report.gates if _trials(gate.cell)]
+    taken: set[str] = set()
+    for gate in gates:
+        name = re.sub(r"[^\w.-]+", "-", f"{file.stem}-{gate.cell.skill}-{gate.cell.model}")
+        numbered = chain([name], (f"{name}-{number}" for number in count(2)))
+        # Some file systems tell no capitals.
+        name = next(each for each in numbered if each.casefold() not in taken)
+        taken.add(name.casefold())
+        path = file if len(gates) == 1 else file.with_name(name + file.suffix)
+        text = json.dumps(_benchmark(gate, report.sessions[-1]), indent=2, ensure_ascii=False)
+        yield path, text + "\n"
+
+
+def _benchmark(gate: Gate, session: Session) -> dict[str, Any]:
+    cell = gate.cell
+    numbers = {case: n for n, case in enumerate(dict.fromkeys(t.case for t in cell.trials), 1)}
+    trials = _trials(cell)
+    return {
+        "metadata": {
+            "skill_name": cell.skill,
+            "skill_path": Path(cell.path.partition("::")[0]).parent.as_posix(),
+            "executor_model": ", ".join(cell.served) or cell.resolved,
+            "analyzer_model": "",
+            "timestamp": f"{session.date:%Y-%m-%dT%H:%M:%SZ}",
+            "evals_run": list(numbers.values()),
+            "runs_per_configuration": max(len(t.runs) + len(t.errors) for t in trials),
+        },
+        "runs": [run for trial in trials for run in _runs(trial, numbers[trial.case])],
+        "run_summary": _summary(trials),
+        "notes": [gate.text],
+    }
+
+
+def _trials(cell: Cell) -> list[TrialResult]:
+    return [trial for arm in _ARMS for trial in cell.trials if trial.arm == arm]
+
+
+def _runs(trial: TrialResult, number: int) -> Iterator[dict[str, Any]]:
+    for run_number, run in enumerate(trial.runs, 1):
+        held = sum(check.passed for check in run.checks)
+        yield {
+            "eval_id": number,
+            "eval_name": trial.case,
+            "configuration": trial.arm,
+            "run_number": run_number,
+            "result": {
+                **_figures(run),
+                "passed": held,
+                "failed": len(run.checks) - held,
+                "total": len(run.checks),
+                "tool_calls": 0,
+                "errors": 0,
+            },
+            "expectations": [
+                {"text": check.name, "passed": check.passed, "evidence": check.message}
+                for check in run.checks
+            ],
+            "notes": [run.stopped] if run.stopped else [],
+        }
+
+
+def _figures(run: RunResult) -> dict[str, float]:
+    held = sum(check.passed for check in run.checks)
+    return {
+        "pass_rate": round(held / len(run.checks), 4) if run.checks else 1.0,
+        "time_seconds": round(run.completion.latency_s, 3),
+        "tokens": run.completion.tokens or 0,
+    }
+
+
+def _summary(trials: Sequence[TrialResult]) -> dict[str, Any]:
+    arms: dict[str, dict[str, dict[str, float]]] = {}
+    for arm in _ARMS:
+        runs = [_figures(run) for trial in trials if trial.arm == arm for run in trial.runs]
+        arms[arm] = {name: _spread([run[name] for run in runs]) for name in _FIGURES}
+
+    def delta(name: str, form: str) -> str:
+        return format(arms["with_skill"][name]["mean"] - arms["without_skill"][name]["mean"], form)
+
+    return {
+        **arms,
+        "delta": {
+            "pass_rate": delta("pass_rate", "+.2f"),
+            "time_seconds": delta("time_seconds", "+.1f"),
+            "tokens": delta("tokens", "+.0f"),
+        },
+    }
+
+
+def _spread(values: Sequence[float]) -> dict[str, float]:
+    if not values:
+        return dict.fromkeys(("mean", "stddev", "min", "max"), 0.0)
+    return {
+        "mean": round(fmean(values), 4),
+        "stddev": round(stdev(values), 4) if len(values) > 1 else 0.0,
+        "min": round(min(values), 4),
+        "max": round(max(values), 4),
+    }

@@ -1,0 +1,130 @@
+"""The cases of a cell, one line each: what both arms did, and what that tells."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+from pytest_upskill.cells.baseline import Tally
+from pytest_upskill.cells.cell import ArmFigures, figures
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.result import TrialResult
+from pytest_upskill.stats import CaseCounts, Interval, lift_interval
+from pytest_upskill.trial import Arm
+
+Standing = Literal[
+    "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
+]
+"""What a case tells. Passed or missed by every run of both arms, it cannot tell of the skill."""
+
+_ORDER: tuple[Standing, ...] = (
+    "regressed",
+    "worse",
+    "incomplete",
+    "never passes",
+    "same",
+    "better",
+    "always passes",
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CaseLine:
+    """One case of a cell in its arms."""
+
+    case: str
+    line: int
+    """Line of the case in its file, from 1."""
+    question: str
+    with_skill: TrialResult | None
+    without_skill: TrialResult | None
+    old_skill: TrialResult | None
+    was: Tally | None = None
+    """Passes with the skill as it was, in the baseline or at a git ref; None if not compared."""
+    regressed: bool = False
+    """Whether the skill has become worse, and this case passes less often."""
+
+    @property
+    def trials(self) -> list[TrialResult]:
+        """Those of all arms that ran."""
+        arms = (self.with_skill, self.without_skill, self.old_skill)
+        return [trial for trial in arms if trial is not None]
+
+    @property
+    def counts(self) -> CaseCounts:
+        """Passes and valid runs of both arms."""
+        one, other = self.with_skill, self.without_skill
+        return CaseCounts(
+            one.passes if one else 0,
+            len(one.runs) if one else 0,
+            other.passes if other else 0,
+            len(other.runs) if other else 0,
+        )
+
+    @property
+    def difference(self) -> float | None:
+        """Pass rate with the skill minus without, None unless both arms have valid runs."""
+        one, other = arm_figures(self.with_skill), arm_figures(self.without_skill)
+        return one.pass_rate - other.pass_rate if one and other else None
+
+    @property
+    def interval(self) -> Interval | None:
+        """The difference's 95 % interval."""
+        return lift_interval([self.counts])
+
+    @property
+    def standing(self) -> Standing:
+        """What the case tells."""
+        if self.regressed:
+            return "regressed"
+        if self.difference is None:
+            return "incomplete"
+        if self.difference:
+            return "better" if self.difference > 0 else "worse"
+        rates = {trial.passes / len(trial.runs) for trial in self.trials if trial.runs}
+        if self.was is not None:
+            rates.add(self.was.passes / self.was.runs)
+        if rates == {0.0}:
+            return "never passes"
+        return "always passes" if rates == {1.0} else "same"
+
+
+ARM_NAMES: Mapping[Arm, str] = {
+    "with_skill": "with the skill",
+    "without_skill": "without the skill",
+    "old_skill": "with the skill as it was",
+}
+
+
+def case_lines(gate: Gate) -> list[CaseLine]:
+    """List the cases of a gate's cell, those that call for a look first."""
+    compared = {} if gate.comparison is None else gate.comparison.by_case
+    cell = gate.cell
+    cases: dict[str, dict[str, TrialResult]] = {}
+    for trial in cell.trials:
+        cases.setdefault(trial.case, {})[trial.arm] = trial
+    lines = []
+    for case, arms in cases.items():
+        first = next(iter(arms.values()))
+        then = compared.get(case)
+        lines.append(
+            CaseLine(
+                case=case,
+                line=first.line,
+                question=first.question,
+                with_skill=arms.get("with_skill"),
+                without_skill=arms.get("without_skill"),
+                old_skill=arms.get("old_skill"),
+                was=then.then if then else None,
+                regressed=bool(
+                    then and gate.verdict == "regression" and then.counts.difference < 0
+                ),
+            )
+        )
+    return sorted(lines, key=lambda case: (_ORDER.index(case.standing), case.difference or 0.0))
+
+
+def arm_figures(trial: TrialResult | None) -> ArmFigures | None:
+    """Sum up one trial, None without a valid run."""
+    return figures([trial.runs]) if trial and trial.runs else None

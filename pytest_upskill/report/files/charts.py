@@ -1,0 +1,177 @@
+"""Coordinates of the charts: what goes where, for a template to draw."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import floor, hypot, log10
+
+from pytest_upskill.cells.cell import ArmFigures, Cell
+from pytest_upskill.cells.wording import percent
+from pytest_upskill.stats import Interval, pass_rate_interval
+
+WIDTH, HEIGHT = 460, 290
+LEFT, RIGHT, TOP, BOTTOM = 54, 290, 16, 240
+"""The area that points lie in; labels stand right of it."""
+
+BAR_WIDTH, BAR_HEIGHT = 200, 16
+
+_LABEL_HEIGHT = 17
+_RADIUS = 5
+_HEAD = 9
+"""Length of an arrow's head."""
+
+Point = tuple[float, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """One arm: mean tokens of a run across, pass rate upward."""
+
+    x: float
+    y: float
+    low_y: float
+    high_y: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arrow:
+    """A model's way from without the skill to with it."""
+
+    label: str
+    title: str
+    color: int
+    """Which of the six colors of the style sheet."""
+    start: Dot
+    end: Dot
+    head: tuple[Point, Point, Point] | None
+    """The arrow's head; None where both arms are at nearly the same place."""
+    label_y: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tick:
+    """A line of the grid."""
+
+    at: float
+    text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scatter:
+    """Pass rate over tokens of the models that ran one skill."""
+
+    arrows: tuple[Arrow, ...]
+    x_ticks: tuple[Tick, ...]
+    y_ticks: tuple[Tick, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """A difference and its interval, on a scale from -100 to +100 points."""
+
+    x: float
+    low_x: float
+    high_x: float
+
+
+def scatter(cells: Sequence[Cell]) -> Scatter | None:
+    """Arrange the cells of one skill; None where no server counted tokens."""
+    arms = [
+        (cell, cell.without_skill, cell.with_skill)
+        for cell in cells
+        if cell.without_skill and cell.with_skill
+    ]
+    tokens = [arm.tokens for _, *both in arms for arm in both if arm.tokens]
+    if len(tokens) < 2 * len(arms) or not arms:
+        return None
+    low, high = log10(min(tokens) / 1.3), log10(max(tokens) * 1.3)
+
+    def across(count: float) -> float:
+        return LEFT + (RIGHT - LEFT) * (log10(count) - low) / (high - low)
+
+    def dot(arm: ArmFigures) -> Dot:
+        reach = pass_rate_interval(arm.passes, arm.runs) or Interval(0, 1)
+        return Dot(
+            x=across(arm.tokens or 1),
+            y=_up(arm.pass_rate),
+            low_y=_up(min(reach.low, arm.pass_rate)),
+            high_y=_up(max(reach.high, arm.pass_rate)),
+        )
+
+    pairs = [(cell, dot(other), dot(one)) for cell, other, one in arms]
+    labels = _spread([end.y for _, _, end in pairs])
+    return Scatter(
+        arrows=tuple(
+            Arrow(
+                label=cell.model,
+                title=_title(cell),
+                color=number % 6,
+                start=start,
+                end=end,
+                head=_arrow_head(start, end),
+                label_y=label_y,
+            )
+            for number, ((cell, start, end), label_y) in enumerate(zip(pairs, labels, strict=True))
+        ),
+        x_ticks=tuple(Tick(at=across(n), text=f"{n:,}") for n in _round_counts(low, high)),
+        y_ticks=tuple(Tick(at=_up(n / 100), text=f"{n} %") for n in range(0, 101, 25)),
+    )
+
+
+def bar(difference: float, interval: Interval) -> Bar:
+    """Place a difference of pass rates."""
+
+    def across(value: float) -> float:
+        return BAR_WIDTH * (0.02 + 0.96 * (value + 1) / 2)
+
+    return Bar(x=across(difference), low_x=across(interval.low), high_x=across(interval.high))
+
+
+def _up(rate: float) -> float:
+    return BOTTOM - (BOTTOM - TOP) * rate
+
+
+def _title(cell: Cell) -> str:
+    other, one = cell.without_skill, cell.with_skill
+    assert other is not None
+    assert one is not None
+    return (
+        f"{cell.model}: {percent(other.pass_rate)} % at {other.tokens:,.0f} tokens without the "
+        f"skill, {percent(one.pass_rate)} % at {one.tokens:,.0f} with it"
+    )
+
+
+def _spread(heights: Sequence[float]) -> list[float]:
+    """Move labels apart that would overlap, keeping their order."""
+    places = [0.0] * len(heights)
+    floor_ = float(TOP)
+    for index in sorted(range(len(heights)), key=lambda i: heights[i]):
+        floor_ = places[index] = max(heights[index], floor_)
+        floor_ += _LABEL_HEIGHT
+    return places
+
+
+def _arrow_head(start: Dot, end: Dot) -> tuple[Point, Point, Point] | None:
+    """Put the tip where the dot at the end begins."""
+    across, down = end.x - start.x, end.y - start.y
+    length = hypot(across, down)
+    if length < _HEAD + 2 * _RADIUS:
+        return None
+    across, down = across / length, down / length
+    tip = (end.x - _RADIUS * across, end.y - _RADIUS * down)
+    back = (tip[0] - _HEAD * across, tip[1] - _HEAD * down)
+    half = _HEAD / 2.5
+    return (
+        tip,
+        (back[0] - half * down, back[1] + half * across),
+        (back[0] + half * down, back[1] - half * across),
+    )
+
+
+def _round_counts(low: float, high: float) -> Iterator[int]:
+    """Go through 1, 2 and 5 times the powers of ten between two decimal logarithms."""
+    for power in range(floor(low), floor(high) + 1):
+        for step in (1, 2, 5):
+            if low <= log10(step) + power <= high and power >= 0:
+                yield step * 10**power

@@ -1,0 +1,88 @@
+"""What of answers a page shows: alike ones once, long ones cut, and how two of them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from difflib import unified_diff
+from typing import Literal
+
+from pytest_upskill.report.files.cases import CaseLine
+from pytest_upskill.result import RunResult, TrialResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AlikeRuns:
+    """Runs of a trial with the same answer and the same results of the checks."""
+
+    numbers: tuple[int, ...]
+    """From 1."""
+    run: RunResult
+    """The first of them."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DiffLine:
+    """A line of the difference between two answers."""
+
+    kind: Literal["with", "without", "both", "gap"]
+    text: str
+
+
+def alike(trial: TrialResult) -> list[AlikeRuns]:
+    """Group a trial's runs, in the order of their first."""
+    groups: dict[object, list[int]] = {}
+    for number, run in enumerate(trial.runs, 1):
+        groups.setdefault((run.completion.text, run.checks, run.stopped), []).append(number)
+    return [
+        AlikeRuns(numbers=tuple(numbers), run=trial.runs[numbers[0] - 1])
+        for numbers in groups.values()
+    ]
+
+
+def shown(text: str, limit: int, left_out: int = 0) -> str:
+    """Cut a text to what a page has room for.
+
+    Args:
+        text: Model output, of any length.
+        limit: Characters to keep.
+        left_out: Characters that were cut from its end before.
+    """
+    more = max(0, len(text) - limit) + left_out
+    return f"{text[:limit]}\n[\u2026 {more} more characters]" if more else text
+
+
+def arm_difference(case: CaseLine, limit: int) -> list[DiffLine]:
+    """Compare the typical answers of both arms, line by line.
+
+    Args:
+        case: A case in both arms.
+        limit: Characters of each answer to look at.
+    """
+    one, other = _typical(case.with_skill), _typical(case.without_skill)
+    if one is None or other is None or one == other:
+        return []
+    return list(_lines(other[:limit], one[:limit]))
+
+
+def _typical(trial: TrialResult | None) -> str | None:
+    """Choose the answer of the run with the median number of checks that held."""
+    if trial is None or not trial.runs:
+        return None
+    runs = sorted(trial.runs, key=lambda run: sum(check.passed for check in run.checks))
+    return runs[len(runs) // 2].completion.text
+
+
+def _lines(before: str, after: str) -> Iterator[DiffLine]:
+    lines = unified_diff(before.splitlines(), after.splitlines(), n=2, lineterm="")
+    kinds: dict[str, Literal["with", "without", "both", "gap"]] = {
+        "+": "with",
+        "-": "without",
+        " ": "both",
+        "@": "gap",
+    }
+    for number, line in enumerate(lines):
+        # The first two name files.
+        if number > 1:
+            kind = kinds[line[0]]
+            yield DiffLine(kind=kind, text="\u22ef" if kind == "gap" else line[1:])

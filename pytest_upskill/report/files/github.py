@@ -1,0 +1,59 @@
+"""What GitHub Actions shows by itself: the job's summary, and outputs for later steps."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
+
+_SUMMARY_LIMIT = 900_000
+"""Bytes of a step's summary; over 1 MiB GitHub shows nothing of it."""
+
+
+def listening(environment: Mapping[str, str]) -> bool:
+    """Tell whether this is a job of GitHub Actions."""
+    return any(environment.get(name) for name in _FILES)
+
+
+def tell_actions(report: Report, environment: Mapping[str, str]) -> list[str]:
+    """Append to the files that GitHub Actions names; elsewhere, do nothing.
+
+    Returns:
+        A line for each file that could not be written.
+    """
+    problems = []
+    for name, text in _FILES.items():
+        if file := environment.get(name):
+            try:
+                with Path(file).open("a", encoding="utf-8") as stream:
+                    stream.write(text(report, _SUMMARY_LIMIT - stream.tell()))
+            except OSError as error:
+                problems.append(f"cannot write {name}: {error.strerror}")
+    return problems
+
+
+def _summary(report: Report, room: int) -> str:
+    from pytest_upskill.report.files.markdown import write_markdown
+
+    return write_markdown(report, room)
+
+
+def _outputs(report: Report, _room: int) -> str:
+    """Write the step's outputs, each on one line whatever the skills are called."""
+    lift = mean_lift(report.cells)
+    failed = [gate.cell.name for gate in report.gates if gate.outcome == "failed"]
+    return (
+        f"verdict={overall_verdict(report.gates)}\n"
+        f"lift={'' if lift is None else format(lift, '.4f')}\n"
+        f"failed-gates={json.dumps(failed)}\n"
+    )
+
+
+_FILES: Mapping[str, Callable[[Report, int], str]] = {
+    "GITHUB_STEP_SUMMARY": _summary,
+    "GITHUB_OUTPUT": _outputs,
+}
+"""Variables that name files, and what is appended to each within so many bytes."""

@@ -1,0 +1,117 @@
+"""The report as one static page that needs neither network nor script."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+from collections import Counter
+from collections.abc import Mapping
+from importlib.resources import files
+from itertools import groupby
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from pytest_upskill.cells.gate import ShownVerdict
+from pytest_upskill.cells.wording import money, points
+from pytest_upskill.report.files import charts
+from pytest_upskill.report.files.cases import ARM_NAMES, arm_figures, case_lines
+from pytest_upskill.report.files.charts import bar, scatter
+from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.files.excerpts import alike, arm_difference, shown
+from pytest_upskill.report.files.phrases import (
+    costs,
+    headline,
+    matrix,
+    matrix_parts,
+    scope,
+)
+from pytest_upskill.report.merge.exit_code import outcome
+from pytest_upskill.report.terminal.notes import notes_of
+from pytest_upskill.sanitize.safe_text import safe
+
+MOST_BYTES = 5_000_000
+
+_EXCERPTS = (4096, 2048, 1024, 512, 256, 128, 0)
+"""Characters of an answer to show, tried in turn until the page is small enough."""
+
+
+_ICONS: Mapping[ShownVerdict, str] = {
+    "regression": "\u25bc",
+    "helps": "\u25b2",
+    "hurts": "\u25bc",
+    "no effect": "=",
+    "too few runs": "?",
+    "missing data": "!",
+}
+"""Signs that every font has, where Markdown has emoji."""
+
+
+def write_html(report: Report) -> str:
+    """Write a report as a page of at most `MOST_BYTES`, unless figures alone take more."""
+    template = _environment().get_template("report.html")
+    css = files("pytest_upskill.report.files").joinpath("templates/report.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    page = ""
+    for limit in _EXCERPTS:
+        page = template.render(
+            report=report,
+            # Each skill with its cells.
+            skills=[list(group) for _, group in groupby(report.cells, key=lambda c: c.path)],
+            css=Markup(css),  # noqa: S704  the package's own file
+            css_digest=f"sha256-{digest}",
+            limit=limit,
+        )
+        if len(page.encode()) <= MOST_BYTES:
+            break
+    return page
+
+
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("pytest_upskill.report.files"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        # Whatever is printed: terminal escapes and bidirectional overrides are made visible.
+        finalize=_harmless,
+    )
+    environment.filters |= {
+        "points": points,
+        "shown": shown,
+        "money": money,
+        "short": short,
+    }
+    environment.globals |= {
+        "alike": alike,
+        "arm_names": ARM_NAMES,
+        "arm_difference": arm_difference,
+        "arm_figures": arm_figures,
+        "bar": bar,
+        "case_lines": case_lines,
+        "charts": charts,
+        "costs": costs,
+        "counted": Counter,
+        "headline": headline,
+        "icons": _ICONS,
+        "matrix": matrix,
+        "matrix_parts": matrix_parts,
+        "notes_of": notes_of,
+        "outcome": outcome,
+        "scatter": scatter,
+        "scope": scope,
+    }
+    return environment
+
+
+def _harmless(value: object) -> object:
+    return safe(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def short(text: str, limit: int) -> str:
+    """Leave out the middle of a long name: both of its ends may tell it apart."""
+    if len(text) <= limit:
+        return text
+    head = limit // 2
+    return f"{text[:head]}\u2026{text[head + 1 - limit :]}"

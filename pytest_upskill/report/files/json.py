@@ -1,0 +1,152 @@
+"""The report as JSON, format 1: everything, with a published schema, and read back for merging."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from pytest_upskill.cells.cell import ArmFigures, Cell, CellVerdict
+from pytest_upskill.cells.comparison import Comparison
+from pytest_upskill.cells.gate import Gate, ShownVerdict
+from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.stats import TokenRatio
+
+FORMAT: Final = 1
+
+
+class ReportError(ValueError):
+    """A file that is not a report; the message says what is wrong, in one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lift:
+    """Pass rate with the skill minus without, a fraction, and its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What a cell's trials amount to; made anew when a report is read."""
+
+    verdict: CellVerdict
+    lift: Lift | None
+    token_ratio: TokenRatio | None
+    with_skill: ArmFigures | None
+    without_skill: ArmFigures | None
+    old_skill: ArmFigures | None
+    missing: int
+    """Runs without a usable reply."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """What the gate said of a cell."""
+
+    outcome: Literal["passed", "failed", "skipped"]
+    verdict: ShownVerdict
+    """As reports show it: that of the figures, or a regression."""
+    text: str
+    comparison: Comparison | None
+    """With what the cell was before."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A cell, what it amounts to, and its gate."""
+
+    cell: Cell
+    figures: Figures
+    gate: Decision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Document:
+    """The whole file."""
+
+    format: Literal[1]
+    sessions: Annotated[tuple[Session, ...], Field(min_length=1)]
+    entries: tuple[Entry, ...]
+
+
+_DOCUMENT = TypeAdapter(Document)
+
+
+def write_json(report: Report) -> str:
+    """Write a report as JSON."""
+    document = Document(
+        format=FORMAT, sessions=report.sessions, entries=tuple(map(_entry, report.gates))
+    )
+    return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
+
+
+def read_json(text: str | bytes) -> Report:
+    """Read what `write_json` wrote.
+
+    Raises:
+        ReportError: The text is not a report of this format.
+    """
+    try:
+        document = _DOCUMENT.validate_json(text)
+    except ValidationError as error:
+        raise ReportError(_one_line(error)) from None
+    gates = (
+        Gate(
+            cell=entry.cell,
+            outcome=entry.gate.outcome,
+            text=entry.gate.text,
+            comparison=entry.gate.comparison,
+        )
+        for entry in document.entries
+    )
+    return Report(sessions=document.sessions, gates=tuple(gates))
+
+
+def generate_schema() -> str:
+    """Write the JSON Schema of a report, as it is published in ``report.schema.json``."""
+    schema: dict[str, Any] = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        **_DOCUMENT.json_schema(mode="serialization"),
+        "title": "Report of pytest-upskill, format 1",
+    }
+    return json.dumps(schema, indent=1) + "\n"
+
+
+def published_schema() -> str:
+    """Read the schema that this package ships."""
+    return files("pytest_upskill.report.files").joinpath("report.schema.json").read_text("utf-8")
+
+
+def _entry(gate: Gate) -> Entry:
+    cell = gate.cell
+    lift = None
+    if cell.lift is not None and cell.interval is not None:
+        lift = Lift(estimate=cell.lift, low=cell.interval.low, high=cell.interval.high)
+    figures = Figures(
+        verdict=cell.verdict,
+        lift=lift,
+        token_ratio=cell.token_ratio,
+        with_skill=cell.with_skill,
+        without_skill=cell.without_skill,
+        old_skill=cell.old_skill,
+        missing=cell.missing,
+    )
+    decision = Decision(
+        outcome=gate.outcome,
+        verdict=gate.verdict,
+        text=gate.text,
+        comparison=gate.comparison,
+    )
+    return Entry(cell=cell, figures=figures, gate=decision)
+
+
+def _one_line(error: ValidationError) -> str:
+    first = error.errors(include_url=False, include_input=False)[0]
+    where = ".".join(map(str, first["loc"])) or "the file"
+    return f"not a report of format {FORMAT}: {where}: {first['msg']}"

@@ -1,0 +1,261 @@
+"""The report as GitHub-flavored Markdown: a pull request's comment, a job's summary."""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+from pytest_upskill.cells.cell import ArmFigures, Cell
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.wording import points
+from pytest_upskill.report.files.cases import CaseLine, arm_figures, case_lines
+from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.files.phrases import (
+    ICONS,
+    costs,
+    headline,
+    matrix,
+    matrix_parts,
+    scope,
+)
+from pytest_upskill.report.merge.exit_code import outcome
+from pytest_upskill.report.terminal.notes import agent_statements, notes
+from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.sanitize.safe_text import safe
+
+MARKER = "<!-- pytest-upskill -->"
+"""First line, by which a bot finds the comment to write anew."""
+
+COMMENT_LIMIT = 65_536
+"""What GitHub takes as a comment, in characters; kept in bytes, of which there are no fewer."""
+
+_ANSWER_SHOWN = 1_500
+_RESERVE = 200
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Section:
+    """A part of the page of which rows can be left out."""
+
+    head: str
+    rows: tuple[str, ...] = ()
+    tail: str = ""
+
+
+def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
+    """Write a report as Markdown, most important part first.
+
+    Args:
+        report: What to write about.
+        limit: UTF-8 bytes of the whole; what does not fit is left out, and the page says so.
+    """
+    return _fit([*_overview(report), *_details(report.gates)], _footer(report), limit)
+
+
+def code(text: str, *, table: bool = False) -> str:
+    """Quote untrusted text inline: in code neither HTML, nor links, nor @mentions are read."""
+    text = safe(text).replace("\n", " ") or " "
+    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
+    pad = " " if "`" in (text[0], text[-1]) else ""
+    text = text.replace("|", "\\|") if table else text
+    return f"{ticks}{pad}{text}{pad}{ticks}"
+
+
+def fence(text: str) -> str:
+    """Quote untrusted lines."""
+    text = safe(text).rstrip("\n")
+    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
+    return f"{ticks}text\n{text}\n{ticks}\n"
+
+
+def _overview(report: Report) -> Iterator[_Section]:
+    icon = {"failed": "\u274c", "undecided": "\u2754", "passed": "\u2705"}[outcome(report)]
+    yield _Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
+    yield _matrix(report)
+    red = tuple(
+        f"- {code(line)}\n"
+        for gate in report.gates
+        if gate.outcome == "failed"
+        for line in (gate.text, *gate.details)
+    )
+    if red:
+        yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
+    told = [
+        *map(str, report.unmeasured),
+        *notes(report.gates, verbose=False),
+        *agent_statements(report.cells),
+    ]
+    said = tuple(f"- {code(note)}\n" for note in told)
+    if said:
+        yield _Section(head="#### Notes\n\n", rows=said, tail="\n")
+    changed = [line for session in report.sessions for line in session.recordings]
+    if changed:
+        rows = tuple(f"- {code(line)}\n" for line in changed)
+        yield _Section(head="#### Recordings that this branch changed\n\n", rows=rows, tail="\n")
+    worse = tuple(_worse(report.gates))
+    if worse:
+        head = "#### Cases that got worse with the skill\n\n"
+        yield _Section(head=head + _table("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
+
+
+def _heading(report: Report) -> str:
+    # The only untrusted words of a headline are the names of a single cell.
+    return code(headline(report)) if len(report.gates) == 1 else headline(report)
+
+
+def _matrix(report: Report) -> _Section:
+    models, skills = matrix(report)
+    rows = tuple(
+        f"| {code(skill, table=True)} | {' | '.join(map(_matrix_entry, gates))} |\n"
+        for skill, gates in skills
+    )
+    head = _table("skill", *(code(model, table=True) for model in models)) if rows else ""
+    return _Section(head=head, rows=rows, tail="\n")
+
+
+def _matrix_entry(gate: Gate | None) -> str:
+    if gate is None:
+        return "\u2013"
+    text = f"{ICONS[gate.verdict]} {gate.verdict}<br>{'  '.join(matrix_parts(gate.cell))}"
+    return f"{text}<br>**gate failed**" if gate.outcome == "failed" else text
+
+
+_CASE_HEAD = ("without", "with", "difference", "checks", "tokens")
+
+
+def _worse(gates: Iterable[Gate]) -> Iterator[str]:
+    for gate in gates:
+        cell = gate.cell
+        for case in case_lines(gate):
+            if case.difference is not None and case.difference < 0:
+                name = code(f"{cell.title}::{case.case}", table=True)
+                yield f"| {name} | {code(cell.model, table=True)} | {_case_columns(case)} |\n"
+
+
+def _details(gates: Sequence[Gate]) -> Iterator[_Section]:
+    for gate in gates:
+        cell = gate.cell
+        yield _Section(
+            head=_folded(f"{cell.name}: all cases") + _table("case", "", *_CASE_HEAD),
+            rows=(*_measured(gate), *_unmeasured(cell)),
+            tail="\n</details>\n\n",
+        )
+    for gate in gates:
+        for trial in gate.cell.trials:
+            if (trial.arm == "with_skill" and not trial.passed) or trial.errors:
+                yield _missed(gate.cell.title, trial)
+
+
+def _measured(gate: Gate) -> Iterator[str]:
+    for case in case_lines(gate):
+        yield f"| {code(case.case, table=True)} | {case.standing} | {_case_columns(case)} |\n"
+
+
+def _unmeasured(cell: Cell) -> Iterator[str]:
+    nothing = " | " * (len(_CASE_HEAD) - 1)
+    for case in cell.unmeasured:
+        yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
+
+
+def _missed(skill: str, trial: TrialResult) -> _Section:
+    """Show why a trial is red: of its runs that missed, the first."""
+    run = next((run for run in trial.runs if not run.passed), None)
+    title = f"{skill}::{trial.case} on {trial.model}, {trial.arm}: "
+    title += f"{trial.passes}/{len(trial.runs)} passed"
+    body = [fence("\n".join(dict.fromkeys(trial.errors)))] if trial.errors else []
+    if run is not None:
+        body += [fence("\n".join(_evidence(run))), "The answer:\n\n", fence(_shown(run))]
+    return _Section(head=_folded(title) + "\n".join(body), tail="\n</details>\n\n")
+
+
+def _evidence(run: RunResult) -> Iterator[str]:
+    if run.stopped:
+        yield run.stopped
+    for check in run.checks:
+        yield f"{'ok  ' if check.passed else 'MISS'} {check.message}"
+        if not check.passed:
+            yield from (f"     {line}" for line in safe(check.detail).splitlines()[:20])
+
+
+def _shown(run: RunResult) -> str:
+    text = run.completion.text
+    more = len(text) - _ANSWER_SHOWN + run.cut
+    return f"{text[:_ANSWER_SHOWN]}\n[... {more} more characters]" if more > 0 else text
+
+
+def _footer(report: Report) -> _Section:
+    rows = [f"- {name}: {value}\n" for name, value in costs(report)]
+    for session in report.sessions:
+        versions = ", ".join(f"{name} {number}" for name, number in session.versions.items())
+        rows.append(f"- {session.date:%Y-%m-%d %H:%M} UTC: {versions}\n")
+        rows += [
+            f"- {code(label)} is {code(resolved)}\n" for label, resolved in session.models.items()
+        ]
+    return _Section(
+        head=_folded("cost, versions, how to read this"),
+        rows=tuple(rows),
+        tail="\nPass rates without \u2192 with the skill; lift in points with its 95 % interval; "
+        "tokens of a run, times those without the skill.\n\n</details>\n",
+    )
+
+
+def _case_columns(case: CaseLine) -> str:
+    one, other = arm_figures(case.with_skill), arm_figures(case.without_skill)
+    difference = "n/a" if case.difference is None else points(case.difference)
+    arms = (other, one)
+    columns = [
+        *(f"{arm.passes}/{arm.runs}" if arm else "n/a" for arm in arms),
+        difference,
+        " \u2192 ".join(_checks(arm) for arm in arms),
+        " \u2192 ".join(_tokens(arm) for arm in arms),
+    ]
+    return " | ".join(columns)
+
+
+def _checks(arm: ArmFigures | None) -> str:
+    return f"{arm.checks_passed:.1f}/{arm.checks:.1f}" if arm else "n/a"
+
+
+def _tokens(arm: ArmFigures | None) -> str:
+    return "n/a" if arm is None or arm.tokens is None else f"{arm.tokens:.0f}"
+
+
+def _table(*columns: str) -> str:
+    return f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
+
+
+def _folded(title: str) -> str:
+    return f"<details><summary><code>{html.escape(safe(title))}</code></summary>\n\n"
+
+
+def _fit(sections: Sequence[_Section], footer: _Section, limit: int) -> str:
+    """Join what fits; a section keeps its head and as many rows as there is room for."""
+    left = limit - _RESERVE
+    last, left_out = _take(footer, left)
+    left -= _bytes(last)
+    page = ""
+    for section in sections:
+        text, more = _take(section, left)
+        left -= _bytes(text)
+        left_out += more
+        page += text
+    if left_out:
+        page += f"_{left_out} parts left out for size: --upskill-html has them._\n\n"
+    return page + last
+
+
+def _take(section: _Section, room: int) -> tuple[str, int]:
+    """Write what there is room for, and count what is left out."""
+    room -= _bytes(section.head + section.tail)
+    if room < 0:
+        return "", 1
+    sizes = accumulate(_bytes(row) for row in section.rows)
+    rows = section.rows[: sum(size <= room for size in sizes)]
+    return section.head + "".join(rows) + section.tail, len(section.rows) - len(rows)
+
+
+def _bytes(text: str) -> int:
+    return len(text.encode())

@@ -1,0 +1,159 @@
+"""What Markdown and HTML say alike of cells and reports, in few words."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from statistics import fmean
+
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
+from pytest_upskill.cells.wording import money, percent, points, times
+from pytest_upskill.report.files.document import Report, dollars, runs_of
+from pytest_upskill.report.merge.exit_code import (
+    cut_short,
+    failed_trials,
+    missing_shares,
+    unmeasured_trials,
+)
+
+VERDICTS: tuple[ShownVerdict, ...] = (
+    "regression",
+    "hurts",
+    "missing data",
+    "too few runs",
+    "no effect",
+    "helps",
+)
+"""The one that calls for a look first."""
+
+ICONS: Mapping[ShownVerdict, str] = {
+    "regression": "\u274c",
+    "hurts": "\u274c",
+    "missing data": "\u26a0\ufe0f",
+    "too few runs": "\u2754",
+    "no effect": "\u2796",
+    "helps": "\u2705",
+}
+
+_NAMED = 3
+"""Regressions that a headline names."""
+
+
+def headline(report: Report) -> str:
+    """Say in one line what came out: ``1 of 6 gates failed (hurts 1, helps 5), 1 trial failed``."""
+    parts = [_gates(report.gates) if report.gates else "No trial ran"]
+    for trials, what in (
+        (failed_trials(report), "failed"),
+        (unmeasured_trials(report), "not measured"),
+    ):
+        if trials:
+            parts.append(f"{len(trials)} trial{'s' * (len(trials) > 1)} {what}")
+    if cells := len(report.unmeasured):
+        parts.append(f"{cells} skill{'s' * (cells > 1)} not measured")
+    if shares := missing_shares(report):
+        parts.append(f"share{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
+    if runs := cut_short(report):
+        parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
+    if then := compares_nothing(report.gates):
+        parts.append(f"nothing compared with {then}")
+    return ", ".join(parts)
+
+
+def _gates(gates: Sequence[Gate]) -> str:
+    counts = Counter(gate.verdict for gate in gates)
+    failed = sum(gate.outcome == "failed" for gate in gates)
+    undecided = sum(gate.outcome == "skipped" for gate in gates)
+    if len(gates) == 1:
+        (gate,) = gates
+        if gate.verdict == "regression":
+            return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
+        return f"{gate.cell.name}: {gate.verdict}, {_outcome(gate)}"
+    verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
+    outcome = f"{failed} of {len(gates)} gates failed" if failed else _passed(len(gates), undecided)
+    worse = [f"{each.cell.name} {_change(each)}" for each in gates if each.verdict == "regression"]
+    return "; ".join([f"{outcome} ({verdicts})", *worse[:_NAMED]])
+
+
+def _change(gate: Gate) -> str:
+    return "" if gate.comparison is None else gate.comparison.headline
+
+
+def scope(report: Report) -> str:
+    """Say what the numbers are about."""
+    cells = report.cells
+    measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
+    skipped = {(cell.path, case) for cell in cells for case in cell.unmeasured} - measured
+    repeats = sorted({len(t.runs) + len(t.errors) for cell in cells for t in cell.trials})
+    runs = "-".join(dict.fromkeys((str(repeats[0]), str(repeats[-1])))) if repeats else "0"
+    what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
+    if skipped:
+        what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
+    often = "once" if runs == "1" else f"{runs} runs of each"
+    return (
+        f"Measured on {what}, {often} in each arm: intervals say how the same cases would do if "
+        "run again, not how other prompts would."
+    )
+
+
+def matrix_parts(cell: Cell) -> list[str]:
+    """Sum a cell up: both pass rates, the lift with its interval, the ratio of tokens."""
+    without, with_ = cell.without_skill, cell.with_skill
+    rates = ["?" if arm is None else percent(arm.pass_rate) for arm in (without, with_)]
+    parts = [f"{rates[0]} \u2192 {rates[1]} %"]
+    if cell.lift is not None and cell.interval is not None:
+        low, high = cell.interval
+        parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
+    if ratio := times(without, with_):
+        parts.append(f"\u00d7{ratio} tok")
+    return parts
+
+
+def costs(report: Report) -> list[tuple[str, str]]:
+    """Name what the answers cost, in dollars and tokens."""
+    runs = list(runs_of(report.cells))
+    asked = [run for run in runs if not run.completion.replayed]
+    replayed = [run for run in runs if run.completion.replayed]
+    tokens = [run.completion.tokens for run in runs]
+    known = [count for count in tokens if count is not None]
+    return [
+        ("asked for", f"{len(asked)} answers, {money(dollars(asked))}"),
+        ("replayed", f"{len(replayed)} answers, recorded at {money(dollars(replayed))}"),
+        ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
+        ("missing runs", str(sum(cell.missing for cell in report.cells))),
+    ]
+
+
+def overall_verdict(gates: Sequence[Gate]) -> str:
+    """Name the verdict that calls for a look first; nothing where there is no cell."""
+    return min((gate.verdict for gate in gates), key=VERDICTS.index, default="")
+
+
+def mean_lift(cells: Sequence[Cell]) -> float | None:
+    """Average the lift over the cells that have one."""
+    lifts = [cell.lift for cell in cells if cell.lift is not None]
+    return fmean(lifts) if lifts else None
+
+
+def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]]]]:
+    """Arrange the gates by skill and model.
+
+    Returns:
+        The models, and each skill with its gate on each of them; None where it did not run.
+    """
+    models = list(dict.fromkeys(cell.model for cell in report.cells))
+    rows: dict[str, dict[str, Gate]] = {}
+    for gate in report.gates:
+        rows.setdefault(gate.cell.path, {})[gate.cell.model] = gate
+    return models, [
+        (next(iter(gates.values())).cell.title, [gates.get(model) for model in models])
+        for gates in rows.values()
+    ]
+
+
+def _outcome(gate: Gate) -> str:
+    return {"passed": "gate passed", "failed": "gate failed", "skipped": gate.text}[gate.outcome]
+
+
+def _passed(gates: int, undecided: int) -> str:
+    return f"{gates - undecided} of {gates} gates passed" if undecided else f"{gates} gates passed"

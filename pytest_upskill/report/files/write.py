@@ -1,0 +1,49 @@
+"""The reports that an option names a file for, each made only where it is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import assert_never
+
+from pytest_upskill.report.files.document import Report
+from pytest_upskill.session.settings import ReportFormat
+
+
+def write(report: Report, wanted: ReportFormat, file: Path) -> list[Path]:
+    """Write a report, in folders that are made where they are missing.
+
+    Returns:
+        The files written, more than one where a format holds a single cell.
+
+    Raises:
+        OSError: A file cannot be written.
+    """
+    file.parent.mkdir(parents=True, exist_ok=True)
+    written = []
+    for path, text in _render(report, wanted, file):
+        path.write_text(text, "utf-8")
+        written.append(path)
+    return written
+
+
+def _render(report: Report, wanted: ReportFormat, file: Path) -> Iterator[tuple[Path, str]]:
+    match wanted:
+        case "json":
+            from pytest_upskill.report.files.json import write_json
+
+            yield file, write_json(report)
+        case "md":
+            from pytest_upskill.report.files.markdown import write_markdown
+
+            yield file, write_markdown(report)
+        case "html":
+            from pytest_upskill.report.files.html import write_html
+
+            yield file, write_html(report)
+        case "benchmark-json":
+            from pytest_upskill.report.files.benchmark_json import write_benchmarks
+
+            yield from write_benchmarks(report, file)
+        case _:
+            assert_never(wanted)

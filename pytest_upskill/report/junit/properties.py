@@ -1,0 +1,106 @@
+"""Trials and cells as flat name-value pairs, for JUnit and whoever reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.sanitize.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pytest_upskill.cells.comparison import Comparison
+
+Properties = list[tuple[str, str]]
+
+
+def trial_properties(result: TrialResult) -> Properties:
+    """List what a trial measured; checks, tokens, dollars and seconds are means of a valid run."""
+    runs = result.runs
+    return [
+        ("upskill.skill", result.skill),
+        ("upskill.case", result.case),
+        ("upskill.model", result.model),
+        ("upskill.arm", result.arm),
+        ("upskill.model.resolved", result.resolved),
+        ("upskill.model.served", safe_line(", ".join(result.served)) or "n/a"),
+        ("upskill.runs", str(len(runs))),
+        ("upskill.runs.missing", str(len(result.errors))),
+        ("upskill.runs.spared", str(result.spared)),
+        ("upskill.passed", str(result.passes)),
+        ("upskill.checks", _checks(runs)),
+        ("upskill.tokens.in", _mean(runs, lambda run: run.completion.input_tokens, ".0f")),
+        ("upskill.tokens.out", _mean(runs, lambda run: run.completion.output_tokens, ".0f")),
+        ("upskill.cost_usd", _mean(runs, lambda run: run.completion.cost_usd, ".6f")),
+        ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s, ".3f")),
+        ("upskill.attempts", str(sum(run.completion.attempts for run in runs))),
+        ("upskill.replayed", str(sum(run.completion.replayed for run in runs))),
+        ("upskill.digest.prompt", result.prompt_digest),
+        ("upskill.digest.skill", result.skill_digest),
+    ]
+
+
+def cell_properties(gate: Gate) -> Properties:
+    """List what a cell measured; rates and lift are fractions, tokens are means of a run."""
+    cell = gate.cell
+    return [
+        ("upskill.skill", cell.skill),
+        ("upskill.model", cell.model),
+        ("upskill.model.resolved", cell.resolved),
+        *((f"upskill.{name}", value) for name, value in cell_figures(gate)),
+        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
+    ]
+
+
+def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
+    """Name the figures of a cell."""
+    cell = gate.cell
+    yield "verdict", gate.verdict
+    yield "lift.verdict", cell.verdict
+    if cell.lift is not None and cell.interval is not None:
+        yield "lift", f"{cell.lift:.4f}"
+        yield "lift.low", f"{cell.interval.low:.4f}"
+        yield "lift.high", f"{cell.interval.high:.4f}"
+    for name, arm in (
+        ("with", cell.with_skill),
+        ("without", cell.without_skill),
+        ("old", cell.old_skill),
+    ):
+        if arm is not None:
+            yield f"pass.{name}", f"{arm.passes}/{arm.runs}"
+            yield f"pass_rate.{name}", f"{arm.pass_rate:.4f}"
+            yield f"checks.{name}", f"{arm.checks_passed:.2f}/{arm.checks:.2f}"
+            yield f"tokens.{name}", "n/a" if arm.tokens is None else f"{arm.tokens:.1f}"
+            yield f"cost_usd.{name}", "n/a" if arm.cost_usd is None else f"{arm.cost_usd:.6f}"
+    if (ratio := cell.token_ratio) is not None:
+        yield "tokens.ratio", f"{ratio.ratio:.4f}"
+        if ratio.low is not None and ratio.high is not None:
+            yield "tokens.ratio.low", f"{ratio.low:.4f}"
+            yield "tokens.ratio.high", f"{ratio.high:.4f}"
+    if cell.runs_needed is not None:
+        yield "runs_needed", str(cell.runs_needed)
+    yield "missing", str(cell.missing)
+    yield "runs.spared", str(cell.spared)
+
+
+def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
+    if comparison is not None and comparison.measured:
+        yield "compared_with", comparison.then
+        yield "compared_cases", str(len(comparison.measured))
+        yield "regressed", str(comparison.regressed).lower()
+        yield "regression.p", f"{comparison.p:.4g}"
+
+
+def _checks(runs: tuple[RunResult, ...]) -> str:
+    if not runs:
+        return "n/a"
+    held = fmean([sum([check.passed for check in run.checks]) for run in runs])
+    return f"{held:g}/{fmean([len(run.checks) for run in runs]):g}"
+
+
+def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None], form: str) -> str:
+    """Write the mean over the runs, or n/a where a figure is unknown."""
+    values = [value for run in runs if (value := of(run)) is not None]
+    return format(fmean(values), form) if values and len(values) == len(runs) else "n/a"

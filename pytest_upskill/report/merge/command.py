@@ -1,0 +1,218 @@
+"""``python -m pytest_upskill report``: one report and one gate from the reports of several jobs."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from pytest_upskill.cells.baseline import BaselineError
+from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
+from pytest_upskill.report.files.document import Option, Report
+from pytest_upskill.report.files.github import tell_actions
+from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
+from pytest_upskill.report.files.phrases import headline
+from pytest_upskill.report.files.write import write
+from pytest_upskill.report.merge.exit_code import (
+    Outcome,
+    cut_short,
+    failed_trials,
+    missing_shares,
+    outcome,
+    unmeasured_trials,
+)
+from pytest_upskill.report.merge.merge import merge
+from pytest_upskill.report.terminal.notes import notes
+from pytest_upskill.report.terminal.table import LEGEND, table
+from pytest_upskill.repository.project import STATE
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.options import fraction
+from pytest_upskill.session.settings import REPORTS
+
+PASSED, UNUSABLE = 0, 4
+_EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
+"""As of one run of everything."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    try:
+        options = _parser().parse_args(arguments)
+        if options.schema:
+            sys.stdout.write(generate_schema())
+            return PASSED
+        merged = _merged(options)
+        for wanted in REPORTS:
+            if file := getattr(options, wanted.replace("-", "_")):
+                write(merged, wanted, Path(file))
+    except (ReportError, BaselineError) as error:
+        return _refuse(str(error))
+    except OSError as error:
+        return _refuse(f"{error.filename}: {error.strerror}")
+    problems = tell_actions(merged, os.environ)
+    sys.stdout.writelines(f"{safe_line(line)}\n" for line in (*_lines(merged), *problems))
+    return _EXIT_CODES[outcome(merged)]
+
+
+class _Parser(argparse.ArgumentParser):
+    """Refuses arguments as all else is refused: argparse would end with 2, pytest does with 4."""
+
+    def error(self, message: str) -> NoReturn:
+        raise ReportError(f"{message}: see {self.prog} --help")
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(
+        prog="python -m pytest_upskill report",
+        description="Merge reports of --upskill-json and decide about every skill and model.",
+    )
+    parser.add_argument("files", nargs="*", metavar="REPORT.json")
+    for wanted in REPORTS:
+        parser.add_argument(f"--{wanted}", metavar="PATH", help=f"as --upskill-{wanted}")
+    parser.add_argument(
+        "--fail-on", type=_fail_on, metavar="WORDS", help="as --upskill-fail-on, else as the runs"
+    )
+    parser.add_argument(
+        "--min-lift", type=_from(-1.0), metavar="LIFT", help="as --upskill-min-lift"
+    )
+    parser.add_argument(
+        "--min-pass-rate", type=_from(0.0), metavar="RATE", help="as --upskill-min-pass-rate"
+    )
+    parser.add_argument(
+        "--baselines", type=Path, metavar="DIR", help="gate against the baseline files in there"
+    )
+    parser.add_argument(
+        "--schema", action="store_true", help="write the JSON Schema of a report instead"
+    )
+    return parser
+
+
+def _fail_on(text: str) -> frozenset[FailOn]:
+    words = {word.strip() for word in text.split(",") if word.strip()}
+    if unknown := words.difference(FAIL_ON):
+        raise argparse.ArgumentTypeError(
+            f"no such word {min(unknown)!r}: write any of {', '.join(FAIL_ON)}"
+        )
+    return frozenset(word for word in FAIL_ON if word in words)
+
+
+def _from(low: float) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            return fraction(float(text), low=low)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return number
+
+
+def _merged(options: argparse.Namespace) -> Report:
+    if not options.files:
+        raise ReportError("no report: name the files that --upskill-json wrote")
+    reports = {file: _read(Path(file)) for file in options.files}
+    thresholds = _thresholds(options, reports)
+    return merge(reports, thresholds, _baselines(options.baselines, reports, thresholds))
+
+
+def _read(file: Path) -> Report:
+    try:
+        return read_json(file.read_bytes())
+    except ReportError as error:
+        raise ReportError(f"{file}: {error}") from None
+
+
+def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> Thresholds:
+    """Take the thresholds given, else those that the runs had."""
+    fail_on = options.fail_on
+    if fail_on is None:
+        had = _common(reports, "fail_on", "--fail-on")
+        fail_on = frozenset(word for word in FAIL_ON if isinstance(had, list) and word in had)
+
+    def rate(given: float | None, name: str, option: str) -> float | None:
+        had = _common(reports, name, option) if given is None else given
+        # Other tools write a whole number without its point.
+        return float(had) if isinstance(had, (int, float)) else None
+
+    return Thresholds(
+        min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
+        min_lift=rate(options.min_lift, "min_lift", "--min-lift"),
+        fail_on=fail_on,
+    )
+
+
+def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
+    """Look up what the runs had, which must be the same in all of them."""
+    first, *others = (each for report in reports.values() for each in report.sessions)
+    value = first.options.get(name)
+    if any(other.options.get(name) != value for other in others):
+        raise ReportError(f"the runs had different thresholds: say {option}")
+    return value
+
+
+def _baselines(
+    folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
+) -> Baselines | None:
+    """Read what the cells are held against, and refuse to forget it where the runs were."""
+    if folder is None:
+        compared = (each.options.get("compare") for r in reports.values() for each in r.sessions)
+        if "regression" in thresholds.fail_on and "baseline" in compared:
+            raise ReportError(
+                "the runs were compared with baselines: say --baselines .upskill/baselines, "
+                "or with --fail-on what else is to fail"
+            )
+        return None
+    if not folder.is_dir():
+        raise ReportError(f"--baselines: {folder} is not a folder: name that of the baseline files")
+    models = {cell.model for report in reports.values() for cell in report.cells}
+    here = folder.resolve()
+    project = here.parents[1] if here.parent.name == STATE else None
+    return read_baselines(folder, models, project)
+
+
+def _lines(report: Report) -> Iterator[str]:
+    """Write what a terminal shows of a run."""
+    yield headline(report)
+    if report.gates:
+        yield from (line for line, _ in table(report.gates, _width(), cases=False))
+        yield LEGEND
+        yield from notes(report.gates, verbose=False)
+    yield from _warnings(report)
+    for nodeid, trial in failed_trials(report):
+        why = "".join(f"; {error}" for error in trial.errors[:1])
+        yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{why}"
+    for nodeid, trial in unmeasured_trials(report):
+        yield f"ERROR {nodeid} - {trial.errors[0]}"
+    for gate in report.gates:
+        if gate.outcome == "failed":
+            yield f"FAILED {gate.nodeid} - {gate.report}"
+
+
+def _warnings(report: Report) -> Iterator[str]:
+    """Say what may make the parts differ."""
+    yield from map(str, report.unmeasured)
+    if shares := missing_shares(report):
+        yield f"no report of share {', '.join(shares)}: what only they ran is not in here"
+    for session in cut_short(report):
+        yield (
+            f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not get to everything: "
+            "see its own output"
+        )
+    versions = {session.versions.get("pytest-upskill", "?") for session in report.sessions}
+    if len(versions) > 1:
+        listed = " and ".join(sorted(versions))
+        yield f"warning: made by pytest-upskill {listed}, which may ask or check differently"
+
+
+def _width() -> int:
+    return shutil.get_terminal_size().columns
+
+
+def _refuse(problem: str) -> int:
+    sys.stderr.write(f"ERROR: {problem}\n")
+    return UNUSABLE

@@ -1,0 +1,87 @@
+"""Several reports as one: cells put together again from their shares."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from pytest_upskill.cells.baseline_folder import Baselines
+from pytest_upskill.cells.cell import Cell, told_apart
+from pytest_upskill.cells.gate import decide_all
+from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.files.json import ReportError
+from pytest_upskill.result import TrialResult
+from pytest_upskill.trial import ARMS
+
+
+def merge(
+    reports: Mapping[str, Report], thresholds: Thresholds, baselines: Baselines | None
+) -> Report:
+    """Put reports together and decide about every cell anew.
+
+    Args:
+        reports: By the name of the file that each was read from.
+        thresholds: Those of the gates.
+        baselines: What the cells were before; None where that was not asked for.
+
+    Raises:
+        ReportError: The reports do not belong together.
+    """
+    parts: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
+    for file, report in reports.items():
+        for cell in report.cells:
+            parts.setdefault((cell.path, cell.model), []).append((file, cell))
+    models = list(dict.fromkeys(model for _, model in parts))
+    places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
+    cells = told_apart(_whole(parts[place]) for place in places)
+    return Report(
+        sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
+        gates=tuple(decide_all(cells, thresholds, baselines)),
+    )
+
+
+def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
+    """Put one cell together from its shares."""
+    files: dict[object, str] = {}
+    first_file, first = parts[0]
+    for file, cell in parts:
+        name = f"{cell.skill} on {cell.model}"
+        if (what := _difference(first, cell)) is not None:
+            raise ReportError(f"{name} has {what} in {first_file} and {file}: do not mix them")
+        for trial in cell.trials:
+            other = files.setdefault((trial.case, trial.arm), file)
+            if other != file:
+                raise ReportError(
+                    f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
+                )
+    cells = [cell for _, cell in parts]
+    return replace(
+        first,
+        trials=tuple(_ordered(chain.from_iterable(cell.trials for cell in cells))),
+        skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
+    )
+
+
+def _difference(one: Cell, other: Cell) -> str | None:
+    """Name what keeps two cells from being shares of one, None for nothing."""
+    if one.resolved != other.resolved:
+        return f"different models ({one.resolved}, {other.resolved})"
+    if one.planned != other.planned:
+        return f"{one.planned} and {other.planned} trials"
+    if (one.gate, one.ref) != (other.gate, other.ref):
+        return "different gates"
+    digests = {trial.arm: trial.skill_digest for trial in one.trials}
+    if any(digests.get(t.arm, t.skill_digest) != t.skill_digest for t in other.trials):
+        return "a different SKILL.md"
+    return None
+
+
+def _ordered(trials: Iterable[TrialResult]) -> list[TrialResult]:
+    """Sort trials as their case file has them, the arms of a case side by side."""
+    trials = list(trials)
+    first: dict[str, int] = {}
+    for place, trial in enumerate(trials):
+        first.setdefault(trial.case, place)
+    return sorted(trials, key=lambda t: (t.line, first[t.case], ARMS.index(t.arm)))

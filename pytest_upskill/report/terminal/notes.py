@@ -1,0 +1,130 @@
+"""Lines below the table: what its columns cannot say of a cell."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+
+from pytest_upskill import stats
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.wording import money, points, runs
+from pytest_upskill.report.files.cases import case_lines
+
+
+def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
+    """Write what stands beside the verdicts.
+
+    Args:
+        gates: What was decided about each cell.
+        verbose: Whether to give the secondary figures too.
+    """
+    for gate in gates:
+        yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
+    open_ = [gate.cell for gate in gates if gate.verdict == "too few runs"]
+    needed = sorted(cell.runs_needed for cell in open_ if cell.runs_needed)
+    if needed:
+        span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
+        yield f"too few runs: --upskill-runs {span} would probably tell"
+    if any(_copies(gate) for gate in gates):
+        yield "too few runs: offline answers every run alike, so only more cases would tell"
+
+
+def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
+    """Count by skill the statements that were judged and look as if they need an agent."""
+    counts: Counter[str] = Counter()
+    for key, count in {
+        (cell.path, trial.skill, trial.case): trial.agent_statements
+        for cell in cells
+        for trial in cell.trials
+    }.items():
+        counts[key[1]] += count
+    if total := counts.total():
+        listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common() if count)
+        look = "1 statement looks" if total == 1 else f"{total} statements look"
+        yield (
+            f"judge: {look} as if about an agent's work, which no single answer can show "
+            f"({listed}): --upskill-lint lists them and how to exclude them"
+        )
+
+
+def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
+    """Write what stands beside one verdict, for a place that names the cell."""
+    yield from _remarks(gate)
+    if verbose:
+        yield from _figures(gate.cell)
+        yield from _idle(gate)
+
+
+def _remarks(gate: Gate) -> Iterator[str]:
+    cell = gate.cell
+    if gate.outcome == "skipped":
+        yield gate.text
+    elif cell.missing:
+        yield f"{_are(cell.missing)} missing (no usable reply); the verdict stands without"
+    if gate.comparison is not None:
+        yield from gate.comparison.remarks
+    if gate.outcome != "skipped" and (explained := _explained(cell)):
+        yield explained
+    if stats.mixed(cell.counts):
+        yield "mixed: clearly helps some cases and clearly hurts others"
+
+
+def _copies(gate: Gate) -> bool:
+    """Return whether a verdict is open that more runs could only seem to settle."""
+    decided = gate.outcome != "skipped"
+    return decided and gate.cell.repetitive and gate.verdict == "too few runs"
+
+
+def _explained(cell: Cell) -> str:
+    """Explain a verdict that seems to contradict its figures; empty where it does not."""
+    open_ = cell.verdict in {"too few runs", "no effect"}
+    if not open_ or cell.interval is None or cell.interval.low <= 0 <= cell.interval.high:
+        return ""
+    arms = ([c.runs_with for c in cell.counts], [c.runs_without for c in cell.counts])
+    if min(map(sum, arms)) < stats.MIN_RUNS:
+        return f"the interval excludes 0, but a verdict takes {stats.MIN_RUNS} runs in each arm"
+    p = stats.lift_test(cell.counts)
+    return (
+        f"the interval excludes 0, but the exact test decides: p = {p:.2g}, over {cell.alpha:.2g}"
+    )
+
+
+def _idle(gate: Gate) -> Iterator[str]:
+    """Name the cases whose runs came out alike in every arm: paid for, and of no weight."""
+    standing = {case.case: case.standing for case in case_lines(gate)}
+    for alike, why in (
+        ("always passes", "passes with and without the skill"),
+        ("never passes", "never passes"),
+    ):
+        if cases := [one.case for one, _ in gate.cell.pairs if standing[one.case] == alike]:
+            yield f"{why}, so tells nothing: {', '.join(cases)}"
+
+
+def _are(count: int) -> str:
+    return f"{runs(count)} {'is' if count == 1 else 'are'}"
+
+
+def _figures(cell: Cell) -> Iterator[str]:
+    if cell.token_ratio is not None and (tokens := _tokens(cell)):
+        yield tokens
+    interval = stats.population_interval(cell.counts)
+    if interval is not None and cell.lift is not None:
+        low, high = interval
+        yield (
+            f"on new prompts like these: lift {points(cell.lift)} points "
+            f"[{points(low)}, {points(high)}]"
+        )
+
+
+def _tokens(cell: Cell) -> str:
+    """Return what the skill costs: ``a pass takes 812 -> 430 tokens, so the skill pays …``."""
+    one, other = cell.with_skill, cell.without_skill
+    if one is None or other is None or one.tokens is None or other.tokens is None:
+        return ""
+    per_pass = ["n/a" if each is None else f"{each:,.0f}" for each in cell.tokens_per_pass]
+    pays = "pays for itself" if cell.pays_for_itself else "does not pay for itself"
+    text = f"a pass takes {' -> '.join(per_pass)} tokens, so the skill {pays}"
+    if one.cost_usd and other.cost_usd:
+        text += f"; a run costs {money(other.cost_usd)} -> {money(one.cost_usd)}"
+    return text

@@ -1,0 +1,149 @@
+"""The table of cells as lines that fit a terminal's width; but for names, ASCII."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.cells.cell import ArmFigures, Pair, figures
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.wording import columns, percent, points, times
+from pytest_upskill.result import TrialResult
+
+_HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
+LEGEND = (
+    "of a mean run, without -> with the skill: pass rate, checks held/all, tokens (x: how many "
+    "times); lift: in points of 100"
+)
+"""What the figures of the table are."""
+
+_LEAST_COLUMNS = 4
+"""What a narrow terminal still gets; other reports have everything."""
+_LEAST_NAME = 8
+_GAP = "  "
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A line of the table before it is laid out."""
+
+    columns: tuple[str, ...]
+    gate: Gate | None = None
+    """Of the cell that the row sums up; None for the head, a skill's name or a single case."""
+
+
+def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, Gate | None]]:
+    """Lay the cells out under the names of their skills.
+
+    Args:
+        gates: Those of one skill side by side.
+        width: Columns of the terminal.
+        cases: Whether each case gets a row of its own.
+
+    Returns:
+        Lines, each with the gate of the cell that it sums up, if any.
+    """
+    rows = list(_rows(gates, cases=cases))
+    widths = _fit(rows, width)
+    return [(line, row.gate) for row in rows for line in _lines(row.columns, widths)]
+
+
+def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
+    yield Row(columns=_HEAD)
+    path = None
+    for gate in gates:
+        cell = gate.cell
+        if cell.path != path:
+            path = cell.path
+            yield Row(columns=(cell.title,))
+        yield Row(columns=_cell_columns(gate), gate=gate)
+        if cases:
+            old = {one.case: other for one, other in cell.old_pairs}
+            yield from (
+                Row(columns=_case_columns(pair, old.get(pair[0].case))) for pair in cell.pairs
+            )
+            yield from (
+                Row(columns=(f"    {case}", "skipped", "", "", "", "")) for case in cell.unmeasured
+            )
+
+
+def _cell_columns(gate: Gate) -> tuple[str, ...]:
+    cell = gate.cell
+    lift = "n/a"
+    if cell.lift is not None and cell.interval is not None:
+        low, high = cell.interval
+        lift = f"{points(cell.lift)} [{points(low)},{points(high)}]"
+    return (
+        f"  {cell.model}",
+        _change(
+            cell.without_skill,
+            cell.with_skill,
+            lambda arm: percent(arm.pass_rate),
+            old=cell.old_skill,
+        )
+        + "%",
+        lift,
+        gate.verdict,
+        *_means(cell.without_skill, cell.with_skill),
+    )
+
+
+def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:
+    one, other = figures([pair[0].runs]), figures([pair[1].runs])
+    before = figures([old.runs]) if old else None
+    return (
+        f"    {pair[0].case}",
+        _change(other, one, lambda arm: f"{arm.passes}/{arm.runs}", old=before),
+        points(one.pass_rate - other.pass_rate),
+        "",
+        *_means(other, one),
+    )
+
+
+def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, str]:
+    """Write checks and tokens of a mean run."""
+    checks = _change(without, with_, lambda arm: f"{arm.checks_passed:.1f}")
+    arm = with_ or without
+    tokens = _change(
+        without, with_, lambda arm: "n/a" if arm.tokens is None else f"{arm.tokens:.0f}"
+    )
+    if ratio := times(without, with_):
+        tokens += f" x{ratio}"
+    return checks + (f"/{arm.checks:.1f}" if arm else ""), tokens
+
+
+def _change(
+    without: ArmFigures | None,
+    with_: ArmFigures | None,
+    form: Callable[[ArmFigures], str],
+    *,
+    old: ArmFigures | None = None,
+) -> str:
+    """Write a figure of the arms: without the skill, with the old one if any, with the skill."""
+    arms = [without, with_] if old is None else [without, old, with_]
+    return "->".join(form(arm) if arm else "?" for arm in arms)
+
+
+def _fit(rows: Sequence[Row], width: int) -> list[int]:
+    """Choose the columns' widths; where there is no room for all, the last columns go."""
+    full = [row.columns for row in rows if len(row.columns) == len(_HEAD)]
+    names, *figures = zip(*full, strict=True)
+    widths = [max(map(len, column)) for column in figures]
+    room = width - sum(len(_GAP) + each for each in widths)
+    while len(widths) >= _LEAST_COLUMNS and room < _LEAST_NAME:
+        room += len(_GAP) + widths.pop()
+    fitting = (each for each in map(columns, names) if each <= room)
+    return [max([_LEAST_NAME, *fitting]), *widths]
+
+
+def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+    """Write a row; a name without room has a line of its own, as its end may tell it apart."""
+    name, *rest = row[: len(widths)]
+    indent = len(name) - len(name.lstrip())
+    if not rest or columns(name) > widths[0]:
+        yield name
+        name = " " * indent
+    if rest:
+        padding = " " * (widths[0] - columns(name))
+        padded = (text.ljust(width) for text, width in zip(rest, widths[1:], strict=True))
+        yield _GAP.join([name + padding, *padded]).rstrip()

@@ -1,0 +1,107 @@
+"""The filter of system calls for programs on input that nobody trusts: a list of what is allowed.
+
+A call that is not on the list does not exist (``ENOSYS``), so a C library falls back on an older
+one. A filter sees numbers, not the memory that pointers lead to: calls that take a path are
+allowed only where Landlock or mounts decide about the path.
+Format: https://docs.kernel.org/userspace-api/seccomp_filter.html
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+
+from pytest_upskill.sandbox.syscalls import (
+    ATTRIBUTES,
+    CHECKED,
+    GROUPS,
+    HARMLESS,
+    MACHINES,
+    MODES_AND_TIMES,
+    OWNERS,
+    SIGNALS,
+    TRUNCATE,
+    numbers,
+)
+
+_AUDIT_NUMBERS = dict(zip(MACHINES, (0xC000003E, 0xC00000B7), strict=True))
+_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
+_ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
+_ALL_BITS = 0xFFFFFFFF
+
+# Who asks whether it is a terminal, how large it is or how much can be read, sets non-blocking or
+# close-on-exec. Others change files that are only open for reading.
+_IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
+# Duplicates, flags, locks, sizes of pipes, seals. Others send signals, or hold up who opens a file.
+_FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032, 1033, 1034)
+# Death of the parent, core dumps, name, rights that are left, how the C library names its memory.
+_PRCTLS = (1, 2, 3, 4, 15, 16, 21, 23, 37, 38, 39, 0x53564D41)
+_NEW_NAMESPACES = 0x7E020000
+_AF_UNIX = _SOCK_STREAM = 1
+# Truncating needs a right that old versions of Landlock only look at together with writing.
+_OPENS = (0, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
+_OPEN_MASK = os.O_ACCMODE | os.O_TRUNC
+# By call: the argument's number, times two, and one more for its upper half; the bits looked at;
+# what they may be.
+_TESTS = {
+    "clone": ((0, _NEW_NAMESPACES, (0,)),),
+    "prlimit64": ((0, _ALL_BITS, (0,)),),
+    "sched_setaffinity": ((0, _ALL_BITS, (0,)),),
+    # Connected to each other for good: a socket for datagrams could send to any path.
+    "socketpair": ((0, _ALL_BITS, (_AF_UNIX,)), (2, 0xF, (_SOCK_STREAM,))),
+    "sendto": ((8, _ALL_BITS, (0,)), (9, _ALL_BITS, (0,))),
+    "ioctl": ((2, _ALL_BITS, _IOCTLS),),
+    "fcntl": ((2, _ALL_BITS, _FCNTLS),),
+    "prctl": ((0, _ALL_BITS, _PRCTLS),),
+    "open": ((2, _OPEN_MASK, _OPENS),),
+    "openat": ((4, _OPEN_MASK, _OPENS),),
+}
+
+_Step = tuple[int, int, int, int]
+_Test = tuple[int, int, tuple[int, ...]]
+
+
+def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) -> bytes:
+    """Build the filter as the kernel and ``bwrap --seccomp`` read it.
+
+    Args:
+        machine: One of `MACHINES`.
+        files: Whether other files are out of reach for calls that change their modes, times,
+            owners or attributes, and other processes for what leaves the process group.
+        signals: Whether other processes are out of reach for signals.
+        truncation: Whether other files are out of reach for ``truncate``.
+    """
+    steps: list[_Step] = [
+        (_LOAD, 0, 0, _MACHINE_AT),
+        (_JUMP_IF_EQUAL, 1, 0, _AUDIT_NUMBERS[machine]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER_AT),
+    ]
+    answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals else _FAIL | errno.EPERM}
+    answers[TRUNCATE] = _ALLOW if truncation else _FAIL | errno.EPERM
+    # Programs that copy or unpack files set modes and times in passing and need no effect of it.
+    answers[MODES_AND_TIMES] = _ALLOW if files else _FAIL
+    answers[ATTRIBUTES] = _ALLOW if files else _FAIL | errno.EOPNOTSUPP
+    answers[OWNERS] = answers[GROUPS] = _ALLOW if files else _FAIL | errno.EPERM
+    for group, answer in answers.items():
+        for _, number in numbers(group, machine):
+            steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
+    for name, number in numbers(CHECKED, machine):
+        tests = _check(_TESTS[name], errno.ENOTTY if name == "ioctl" else errno.EPERM)
+        steps += [(_JUMP_IF_EQUAL, 0, len(tests), number), *tests]
+    steps.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
+    return b"".join(struct.pack("=HBBI", *step) for step in steps)
+
+
+def _check(tests: tuple[_Test, ...], error: int) -> list[_Step]:
+    """Allow a call whose arguments pass all tests."""
+    steps: list[_Step] = []
+    for half, mask, values in tests:
+        steps += [(_LOAD, 0, 0, _ARGUMENTS_AT + 4 * half), (_AND, 0, 0, mask)]
+        last = len(values) - 1
+        # A match jumps over the values left and over the failure.
+        steps += [(_JUMP_IF_EQUAL, last - i + 1, 0, value) for i, value in enumerate(values)]
+        steps.append((_RETURN, 0, 0, _FAIL | error))
+    return [*steps, (_RETURN, 0, 0, _ALLOW)]

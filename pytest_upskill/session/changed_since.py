@@ -1,0 +1,90 @@
+"""Only the skills that a branch changed: the others are deselected."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.repository.git import GitError, commit_then, is_changed
+from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.worker_output import tell, told
+from pytest_upskill.skill import Skill
+
+_KEY = "upskill_changed_since"
+
+
+class ChangedSince:
+    """Deselects unchanged skills where items are collected, and says so where is reported.
+
+    Args:
+        config: Of this process.
+        ref: The git ref that the branch left.
+        project: The folder whose repository it is of.
+    """
+
+    def __init__(self, config: pytest.Config, ref: str, project: Path) -> None:
+        self._config = config
+        self._ref = ref
+        self._project = project
+        self._left_out: set[str] = set()
+        """Folders of unchanged skills."""
+        self._nothing_left = False
+
+    # First: what -k and -m leave out is not left out for being unchanged.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Deselect the trials of skills whose folder is as it was."""
+        changed = cache(self._changed)
+        kept: list[pytest.Item] = []
+        unchanged: list[pytest.Item] = []
+        for item in items:
+            keep = not isinstance(item, TrialItem) or changed(*_folders(item.trial.skill))
+            (kept if keep else unchanged).append(item)
+        if unchanged:
+            self._left_out = {
+                str(item.trial.skill.folder) for item in unchanged if isinstance(item, TrialItem)
+            }
+            self._nothing_left = not kept
+            self._config.hook.pytest_deselected(items=unchanged)
+            items[:] = kept
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """Hear from a worker what it left out; all leave out the same."""
+        if heard := told(node, _KEY):
+            left_out, self._nothing_left = heard
+            self._left_out = set(left_out)
+
+    # First: what comes later prints the status.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
+        """End well where nothing was to be run: the branch has changed no skill."""
+        if tell(self._config, _KEY, (sorted(self._left_out), self._nothing_left)):
+            return
+        if self._nothing_left and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            session.exitstatus = pytest.ExitCode.OK
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Say what was left out."""
+        if self._left_out:
+            skills = "1 skill" if len(self._left_out) == 1 else f"{len(self._left_out)} skills"
+            nothing = ", so there is nothing to run" if self._nothing_left else ""
+            terminalreporter.line(f"left out {skills} unchanged since {self._ref}{nothing}")
+
+    def _changed(self, *folders: Path) -> bool:
+        try:
+            return any(map(self._is_changed, folders))
+        except GitError as error:
+            raise pytest.UsageError(f"--upskill-changed-since: {error}") from None
+
+    def _is_changed(self, folder: Path) -> bool:
+        commit = commit_then(folder, self._ref, self._project)
+        return commit is None or is_changed(commit, folder)
+
+
+def _folders(skill: Skill) -> tuple[Path, ...]:
+    """List what a skill's trials depend on: its folder, and that of its cases."""
+    return tuple(dict.fromkeys((skill.folder, skill.case_file.parent)))

@@ -1,0 +1,117 @@
+"""Warnings about files, one for each cause: many files may repeat one mistake."""
+
+from __future__ import annotations
+
+import re
+import warnings
+from collections import defaultdict
+from dataclasses import dataclass
+
+import pytest
+
+from pytest_upskill.sanitize.safe_text import safe_line
+
+_QUOTED = re.compile(r"'[^']*'|\[\d+\]")
+"""What may differ between warnings that have the same cause: names, and places in a list."""
+
+_SHOWN_PLACES = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Warning:
+    place: str
+    text: str
+    case: str
+
+    @property
+    def path(self) -> str:
+        return self.place.partition(":")[0]
+
+    @property
+    def line(self) -> int:
+        """From 1, which also stands for the file as a whole."""
+        return int([*self.place.split(":"), "1"][1])
+
+    @property
+    def message(self) -> str:
+        """The warning by itself; pytest writes path and line before it."""
+        if self.case:
+            return f"{self.case}: {self.text}"
+        known = self.place == f"{self.path}:{self.line}"
+        return self.text if known else f"{self.place}: {self.text}"
+
+
+class GroupedWarnings:
+    """Notes warnings while files are read, and issues them once all are known.
+
+    Filters (``-W``) apply to each warning by itself.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._found: defaultdict[str, list[_Warning]] = defaultdict(list)
+        """By cause."""
+
+    def note(self, place: str, text: str, *, case: str = "") -> None:
+        """Note a warning.
+
+        Args:
+            place: ``path``, ``path:line`` or ``path:line:column``.
+            text: What is wrong there.
+            case: Id of the case that it is about; empty if it is about the file.
+
+        Raises:
+            pytest.PytestWarning: The user's filters make it an error.
+        """
+        if not self._config.pluginmanager.has_plugin("warnings"):
+            return
+        warning = _Warning(place=safe_line(place), text=safe_line(text), case=case)
+        with warnings.catch_warnings(record=True) as recorded:
+            message = pytest.PytestWarning(warning.message)
+            warnings.warn_explicit(message, None, warning.path, warning.line)
+        if recorded:
+            self._found[_QUOTED.sub("", text)].append(warning)
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_collection_finish(self) -> None:
+        """Issue what was found while collecting; all workers of pytest-xdist find the same."""
+        worker = getattr(self._config, "workerinput", {"workerid": "gw0"})["workerid"]
+        if worker == "gw0":
+            self._issue()
+        self._found.clear()
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Issue what was found while tests ran."""
+        self._issue()
+
+    def _issue(self) -> None:
+        most = None if self._config.get_verbosity() > 0 else _SHOWN_PLACES
+        for found in self._found.values():
+            first = found[0]
+            message = pytest.PytestWarning(_message(found, most))
+            self._config.hook.pytest_warning_recorded.call_historic(
+                kwargs={
+                    "warning_message": warnings.WarningMessage(
+                        message, pytest.PytestWarning, first.path, first.line, line=""
+                    ),
+                    "nodeid": "",
+                    "when": "collect",
+                    "location": None,
+                }
+            )
+
+
+GROUPED_WARNINGS = pytest.StashKey[GroupedWarnings]()
+
+
+def _message(found: list[_Warning], most: int | None) -> str:
+    """Write one warning for all of a cause: ``... (5 times: a:1, b:1, c:1 and 2 more)``."""
+    first = found[0]
+    if len(found) == 1:
+        return first.message
+    places = list(dict.fromkeys(warning.place for warning in found))
+    listed = ", ".join(places[:most])
+    more = f" and {len(places) - most} more" if most and len(places) > most else ""
+    alike = " and the like" if any(warning.text != first.text for warning in found) else ""
+    return f"{first.text}{alike} ({len(found)} times: {listed}{more})"

@@ -1,0 +1,133 @@
+"""``--upskill-lint``: an item for each case file, red with all that is wrong with it."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.checks.result import cut
+from pytest_upskill.formats.discovery import KnownCases
+from pytest_upskill.formats.lint import findings, too_long
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.skill_md.bundle import deeper_references
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.statements import MARK_KEY, suspects
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
+from pytest_upskill.session.items import shown
+from pytest_upskill.session.options import value_of
+from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
+from pytest_upskill.session.settings import models_of, places_of
+from pytest_upskill.skill import Skill
+
+
+class LintFailed(Exception):  # noqa: N818  a verdict about a file, not an error of the code
+    """There is something to mend; the message is every finding, one a line."""
+
+
+class CaselessSkills:
+    """Collects the skills that no case file leads to.
+
+    Args:
+        config: Of this process.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._known = KnownCases(places_of(config))
+
+    def pytest_collect_file(
+        self, file_path: Path, parent: pytest.Collector
+    ) -> pytest.Collector | None:
+        """Take a ``SKILL.md`` in the place of its cases."""
+        if file_path.name == "SKILL.md" and not self._known.has(file_path.parent):
+            return LintFile.from_parent(parent, path=file_path)
+        return None
+
+
+class LintFile(pytest.File):
+    """A case file, or a ``SKILL.md`` without one, that is looked at, and not run."""
+
+    def collect(self) -> Iterator[LintItem]:
+        """Make its one item."""
+        yield LintItem.from_parent(self, name="lint")
+
+
+class LintItem(pytest.Item):
+    """A look at one case file and the ``SKILL.md`` that it is for."""
+
+    def runtest(self) -> None:
+        """Fail with all findings."""
+        path = shown(self.path, self.config)
+        extensions = extensions_of(self.ihook, languages_of(self.config))
+        try:
+            skills = load_skills(
+                self.path, shown=path, extensions=extensions, places=places_of(self.config)
+            )
+        except SkillError as error:
+            raise LintFailed(str(error)) from None
+        lines: list[str] = []
+        for skill in skills:
+            for line, case, what in self._unmeasured(skill):
+                self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
+            if said := _about_agents(skill):
+                warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
+            lines += skill.warnings
+            lines += self._about_text(skill.folder)
+            lines += [safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)]
+        if lines:
+            raise LintFailed("\n".join(lines))
+
+    def _unmeasured(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
+        """List what will not be measured, which may be intended: line, id of the case and why."""
+        if self.path.name == "SKILL.md":
+            yield 1, "", f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
+        yield from ((case.line, case.id, case.skip) for case in skill.cases if case.skip)
+        if value_of(self.config, "models"):
+            labels = [model.label for model in models_of(self.config)]
+            for case in skill.cases:
+                if foreign := case.foreign(labels):
+                    yield case.line, case.id, foreign
+
+    def _about_text(self, folder: Path) -> Iterator[str]:
+        """List what is to be said of the ``SKILL.md`` alone, whatever the cases are."""
+        whole = (folder / "SKILL.md").read_text("utf-8-sig")
+        text = read_skill_text(whole, folder=folder.name)
+        # Before the body stands a line break, then the line that closes the frontmatter.
+        body = text.text[text.body_at + 1 :].partition("\n")[2]
+        if said := too_long(body):
+            line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
+            yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {said}"
+        for name, problem in deeper_references(folder, text):
+            yield problem.at(shown(folder / name, self.config))
+
+    def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
+        """Print the findings alone."""
+        # A warning comes as an exception where -W error asks for that.
+        if isinstance(excinfo.value, LintFailed | pytest.UsageError | pytest.PytestWarning):
+            return str(excinfo.value)
+        return super().repr_failure(excinfo, style)
+
+    def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
+        """Name the file; its findings have their own lines."""
+        return self.path, 0, f"lint {shown(self.path, self.config)}"
+
+
+def _about_agents(skill: Skill) -> str:
+    """Return the statements that look as if they need an agent, with the key that excludes each."""
+    lines = [
+        f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{number}": "agent"}} for {cut(what, 90)!r}'
+        for case in skill.cases
+        if case.skip is None
+        for number, what in suspects(case)
+    ]
+    head = (
+        "statements that look as if only an agent's work could satisfy them; where that is so, "
+        "this key in the case excludes them from every arm:"
+    )
+    return "\n  ".join([head, *lines]) if lines else ""

@@ -1,0 +1,100 @@
+"""The last look at what leaves for a terminal, a report or a log: no keys, no commands."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.sanitize.safe_text import safe
+from pytest_upskill.session.items import NamedSkill, SkillFile, TrialItem, UnsafeFolder
+
+_OURS = (NamedSkill, SkillFile, TrialItem, UnsafeFolder)
+_SDKS = frozenset({"anthropic", "httpcore2", "httpx2", "openai"})
+"""Loggers that write down what servers sent."""
+
+
+class Outgoing:
+    """Cleans the reports of our own items and collectors, tracebacks and captured text included."""
+
+    def __init__(self, redactor: Redactor) -> None:
+        self._redactor = redactor
+
+    # First, so outermost: what other plugins add is cleaned too.
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_makereport(
+        self, item: pytest.Item
+    ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+        """Clean a test's report."""
+        report = yield
+        if isinstance(item, _OURS):
+            self._clean(report)
+        return report
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_make_collect_report(
+        self, collector: pytest.Collector
+    ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+        """Clean a collector's report."""
+        report = yield
+        if isinstance(collector, _OURS):
+            self._clean(report)
+        return report
+
+    def _clean(self, report: pytest.TestReport | pytest.CollectReport) -> None:
+        report.longrepr = cleaned(report.longrepr, self._text)
+        report.sections = cleaned(report.sections, self._text)
+
+    def _text(self, text: str) -> str:
+        return safe(self._redactor.redact(text))
+
+
+def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
+    """Clean every text in a value that pytest prints: texts, sequences, and its own objects."""
+    if isinstance(value, str):
+        return clean(value)
+    if isinstance(value, tuple | list):
+        return type(value)(cleaned(part, clean) for part in value)
+    if type(value).__module__.startswith("_pytest."):
+        for name, part in vars(value).items():
+            setattr(value, name, cleaned(part, clean))
+    return value
+
+
+@contextmanager
+def redacted_logs(redactor: Redactor) -> Iterator[None]:
+    """Keep keys out of all logs, and control characters out of those of the SDKs.
+
+    At the factory, as a filter would have to be on every logger and handler there will ever be.
+    """
+    make = logging.getLogRecordFactory()
+
+    def record(name: str, *args: Any, **kwargs: Any) -> logging.LogRecord:
+        made = make(name, *args, **kwargs)
+        foreign = name.partition(".")[0] in _SDKS
+        message = _message(made)
+        text = redactor.redact(message)
+        text = safe(text) if foreign else text
+        if text != message:
+            made.msg, made.args = text, None
+        if made.exc_info and foreign:
+            trace = logging.Formatter().formatException(made.exc_info)
+            made.exc_text = safe(redactor.redact(trace))
+        return made
+
+    logging.setLogRecordFactory(record)
+    try:
+        yield
+    finally:
+        logging.setLogRecordFactory(make)
+
+
+def _message(record: logging.LogRecord) -> str:
+    try:
+        return record.getMessage()
+    except (TypeError, ValueError, KeyError):
+        return f"{record.msg} {record.args}"

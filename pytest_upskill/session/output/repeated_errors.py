@@ -1,0 +1,98 @@
+"""What repeats itself in the terminal is written once: errors and failures of one kind."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from copy import copy
+
+import pytest
+
+from pytest_upskill.cells.wording import ANSWER
+
+_FULL = 10
+"""Failures of one skill on one model that are written with their answers."""
+
+_LINES = 20
+"""Lines of an answer that are written."""
+
+
+class Repeats:
+    """Shortens what the terminal shows, unless ``-v`` is given.
+
+    For the terminal alone: to the exit code, ``--lf``, JUnit and other reports every failure and
+    error is complete.
+    """
+
+    def __init__(self, config: pytest.Config) -> None:
+        self._config = config
+        self._first: dict[str, str] = {}
+        self._brief = 0
+        """Failures of which only the first line is written."""
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
+        """Count a repeated error apart from those that are printed in full."""
+        if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
+            return None
+        # Not longreprtext: under pytest-xdist that begins with the worker's name.
+        first = self._first.setdefault(str(report.longrepr), report.nodeid)
+        return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
+
+    # First: pytest's reporter writes the failures when all others are done.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_sessionfinish(self) -> None:
+        """Put shortened copies in the place of the failures that will be written."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None and self._config.get_verbosity() <= 0:
+            failed = reporter.stats.get("failed", [])
+            failed[:] = list(self._shortened(failed))
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write what was left out, and how to see it."""
+        in_full = self._config.getoption("tbstyle") not in {"line", "no"}
+        if self._brief and in_full and self._config.get_verbosity() == 0:
+            what = "1 more failure" if self._brief == 1 else f"{self._brief} more failures"
+            terminalreporter.line(
+                f"left out: details of {what}, after the first {_FULL} of a skill on a model; "
+                "-v shows all"
+            )
+
+    def _shortened(self, reports: Iterable[pytest.TestReport]) -> Iterator[pytest.TestReport]:
+        seen: Counter[tuple[str, str]] = Counter()
+        answers: dict[str, str] = {}
+        for report in reports:
+            record = getattr(report, "upskill", None)
+            if record is None or not isinstance(report.longrepr, str):
+                yield report
+                continue
+            cell = record.path, record.result.model
+            seen[cell] += 1
+            short = copy(report)
+            if seen[cell] > _FULL:
+                self._brief += 1
+                short.longrepr = report.longrepr.partition("\n")[0]
+                short.sections = [part for part in report.sections if part[0] != ANSWER]
+            else:
+                short.sections = [
+                    (name, _brief(text, answers, record.result.case) if name == ANSWER else text)
+                    for name, text in report.sections
+                ]
+            yield short
+
+
+def _brief(answer: str, shown: dict[str, str], case: str) -> str:
+    """Return the beginning of a quoted answer, or where it is shown already.
+
+    Args:
+        answer: Quoted, a line each.
+        shown: Answers that are shown, and the case under which; this one is added.
+        case: The case that it is of.
+    """
+    if (first := shown.setdefault(answer, case)) != case:
+        return f"(the same as of {first})\n"
+    lines = answer.splitlines(keepends=True)
+    more = len(lines) - _LINES
+    if more <= 1:
+        return answer
+    return "".join(lines[:_LINES]) + f"[... {more} more lines; -v shows them]\n"

@@ -1,0 +1,85 @@
+"""The report files of a session, and what GitHub Actions shows of it by itself."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.completions.changed_recordings import changed_recordings
+from pytest_upskill.report.files.document import Report, report_of
+from pytest_upskill.report.files.github import listening, tell_actions
+from pytest_upskill.report.files.write import write
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.preflight import RESOURCES, asks
+from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.settings import Settings
+
+_NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+_SHOWN_RECORDINGS = 11
+"""Lines about changed recordings without -v: the sum, and ten of them."""
+
+
+class Files:
+    """Writes in the process that sums up, and says what it wrote."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
+        self._config = config
+        self._settings = settings
+        self._ledger = ledger
+        self._written: list[Path] = []
+        self._problems: list[str] = []
+        self._unread = False
+        self._recordings: list[str] = []
+        """What the branch changed in the recordings of a replay."""
+
+    def pytest_collectreport(self, report: pytest.CollectReport) -> None:
+        """Note that something could not be read."""
+        self._unread |= report.failed
+
+    def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
+        """Write what was asked for; a file that cannot be written makes the session red."""
+        idle = self._settings.dry_run or not asks(self._config)
+        if not idle and self._settings.cache_mode == "replay":
+            refs = (self._settings.ref, self._settings.changed_since)
+            cache = self._config.stash[RESOURCES].cache
+            self._recordings = changed_recordings(cache, os.environ, refs)
+        unwanted = not self._settings.reports and not listening(os.environ)
+        if idle or unwanted or exitstatus in _NOTHING_RAN:
+            return
+        no_money = self._config.stash[RESOURCES].budget.stopped
+        stopped = exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or no_money
+        report = self._report(complete=not (stopped or self._unread))
+        for wanted, file in self._settings.reports.items():
+            try:
+                self._written += write(report, wanted, file)
+            except OSError as error:
+                self._problems.append(f"cannot write {file}: {error.strerror}")
+                session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+        self._problems += tell_actions(report, os.environ)
+
+    def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Name the files."""
+        for problem in self._problems:
+            terminalreporter.line(safe_line(problem), red=True)
+        # Also with -q: a recording that was edited can make anything green.
+        most = None if self._config.get_verbosity() > 0 else _SHOWN_RECORDINGS
+        for line in self._recordings[:most]:
+            terminalreporter.line(safe_line(line), yellow=True)
+        if more := len(self._recordings[most:]) if most else 0:
+            terminalreporter.line(f"and {more} more recordings: -v lists them", yellow=True)
+        if self._config.get_verbosity() >= 0:
+            for file in self._written:
+                terminalreporter.line(safe_line(f"upskill report: {file}"))
+
+    def _report(self, *, complete: bool) -> Report:
+        return report_of(
+            self._ledger.gates,
+            self._settings,
+            self._config.stash[RESOURCES].compilers,
+            str(self._config.rootpath),
+            unmeasured=self._ledger.unmeasured,
+            recordings=self._recordings,
+            complete=complete,
+        )

@@ -1,0 +1,152 @@
+"""What a run will ask for, said before; and what it cost, said after."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import pytest
+
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.wording import money
+from pytest_upskill.completion import Completion
+from pytest_upskill.completions.estimate import Forecast, Share
+from pytest_upskill.report.terminal.notes import agent_statements
+from pytest_upskill.session.output.terminal import lines_of, write
+from pytest_upskill.session.preflight import RESOURCES
+from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.settings import Settings
+
+
+class Spending:
+    """Speaks of money in the process that asks the models."""
+
+    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
+        self.forecast: Forecast | None = None
+        self._config = config
+        self._settings = settings
+        self._ledger = ledger
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Say what will be asked for, unless that is nothing."""
+        # Unlike the header, pytest prints what this returns with -q too.
+        quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
+        if quiet or self.forecast is None or self.forecast.trials == 0:
+            return []
+        replay = self._settings.cache_mode == "replay"
+        plan = _plan(self.forecast, replay=replay, by_model=self._settings.dry_run)
+        if self._settings.dry_run and not replay:
+            prices = self._config.stash[RESOURCES].prices
+            plan += [f"upskill: {prices.unknown(model)}" for model in self.forecast.unpriced]
+        return [line for part in plan for line in lines_of(part, self._config)]
+
+    def announce(self) -> None:
+        """Say the same where the process that asks does not collect."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            return
+        for line in self.pytest_report_collectionfinish():
+            if reporter.isatty:
+                # Over the line in which pytest-xdist counts its workers and which it never ends.
+                reporter.rewrite(line, erase=True)
+                reporter.line("")
+            else:
+                reporter.write_line(line)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self) -> bool | None:
+        """Run nothing in a dry run."""
+        return True if self._settings.dry_run else None
+
+    # Last: under the table of what was measured.
+    @pytest.hookimpl(trylast=True)
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        """Say what the answers cost, and which recordings were of no use."""
+        if config.get_verbosity() >= 0:
+            self._figures(terminalreporter)
+        # Also with -q: what is not recorded will have to be paid for again.
+        cache = config.stash[RESOURCES].cache
+        for problem in (*cache.problems, *cache.replaced):
+            write(terminalreporter, f"cache: {problem}", yellow=True)
+
+    def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
+        runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
+        bill = self._config.stash[RESOURCES].bill
+        if spent := _spent(bill.answers, [run.completion for run in runs]):
+            write(terminalreporter, spent)
+        if spent := _spent(bill.judgements, [run.judgement for run in runs if run.judgement]):
+            write(terminalreporter, f"judge: {spent}")
+        for line in _ungraded(self._ledger.cells):
+            write(terminalreporter, line, yellow=True)
+        for line in agent_statements(self._ledger.cells):
+            write(terminalreporter, line, yellow=True)
+        spared = sum(cell.spared for cell in self._ledger.cells)
+        if spared:
+            write(terminalreporter, f"early stop: the verdicts were clear without {spared} answers")
+        budget = self._config.stash[RESOURCES].budget
+        if budget.stopped:
+            line = f"--upskill-max-cost: stopped before ${budget.limit:g} could be passed"
+            write(terminalreporter, line, yellow=True)
+        if budget.assumed:
+            assumed = f"{money(budget.assumed)} counted for requests of unknown cost"
+            write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
+
+
+def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:
+    """Say how much there is to do: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
+    line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
+    if replay:
+        return [f"{line}{ahead.to_send} missing"]
+    paid = [share for share in ahead.shares if share.model.provider != "offline"]
+    line += f"{ahead.to_send} to ask for{_most(paid)}"
+    if ahead.judgements:
+        line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
+    if not by_model or len(paid) < 2:  # noqa: PLR2004  one would only repeat the sum
+        return [line]
+    return [
+        line,
+        *(f"  {each.model.label}: {each.requests} to ask for{_most([each])}" for each in paid),
+    ]
+
+
+def _most(shares: Iterable[Share]) -> str:
+    """Bound what models will be sent and paid."""
+    shares = list(shares)
+    if not shares:
+        return ""
+    sent = sum(share.most_input_tokens for share in shares)
+    told = sum(share.most_output_tokens for share in shares)
+    usd = [share.most_usd for share in shares]
+    known = [each for each in usd if each is not None]
+    most = sum(known) if len(known) == len(usd) else None
+    return f", at most {sent:,} tokens in, {told:,} out, {money(most, at_most=True)}"
+
+
+def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
+    """Say that statements were not looked at, so that nobody takes them for true."""
+    counts = {(trial.skill, trial.case): trial.ungraded for cell in cells for trial in cell.trials}
+    if total := sum(counts.values()):
+        statements = "1 statement is" if total == 1 else f"{total} statements are"
+        yield f"judge: {statements} ungraded: name a model with --upskill-judge"
+
+
+def _spent(asked: Sequence[Completion], completions: Iterable[Completion]) -> str:
+    """Say what was paid in this run and what the replayed answers had cost."""
+    replayed = [each for each in completions if each.replayed]
+    retried = sum(each.attempts > 1 for each in asked)
+    parts = []
+    if asked:
+        parts.append(f"asked for {len(asked)} answers: {_cost(asked)}")
+    if replayed:
+        parts.append(f"replayed {len(replayed)} answers, recorded at {_cost(replayed)}")
+    if retried:
+        parts.append(f"{retried} requests were retried")
+    return "; ".join(parts)
+
+
+def _cost(completions: Iterable[Completion]) -> str:
+    costs = [each.cost_usd for each in completions]
+    known = [cost for cost in costs if cost is not None]
+    unknown = len(costs) - len(known) if known else 0
+    return money(sum(known) if known else None) + (f" and n/a for {unknown}" if unknown else "")

@@ -1,0 +1,165 @@
+"""The terminal's view: words for the baseline arm, a header, and the table of cells."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.cells.wording import broken
+from pytest_upskill.report.terminal.notes import notes
+from pytest_upskill.report.terminal.table import LEGEND, table
+from pytest_upskill.repository.project import CONFTEST, unused_settings
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.items import wanted
+from pytest_upskill.session.preflight import asks
+from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.settings import Settings
+
+
+class Terminal:
+    """Writes through pytest's own reporter, so that -q, -v and --color mean what they always do."""
+
+    def __init__(self, settings: Settings, ledger: Ledger) -> None:
+        self._settings = settings
+        self._ledger = ledger
+
+    def pytest_report_header(self, config: pytest.Config) -> list[str]:
+        """Say which models the cases run on, and how often."""
+        models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
+        return lines_of(f"upskill: {models}; runs: {self._settings.runs}", config)
+
+    def pytest_report_collectionfinish(
+        self, config: pytest.Config, items: list[pytest.Item]
+    ) -> list[str]:
+        """Say how many results there will be beside the collected ones."""
+        if config.get_verbosity() < 0 or self._settings.dry_run or not asks(config):
+            return []
+        trials = wanted(items).items()
+        gates = len({(nodeid.partition("::")[0], trial.model.label) for nodeid, trial in trials})
+        each = "1 gate" if gates == 1 else f"{gates} gates"
+        return [f"upskill: {each} to follow, one for each skill on each model"] if gates else []
+
+    def pytest_report_teststatus(
+        self, report: pytest.TestReport
+    ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
+        """Show a trial without the skill as passed, in a letter and words of its own."""
+        record = getattr(report, "upskill", None)
+        if record is None or report.failed or record.result.arm == "with_skill":
+            return None
+        # Any category but "passed" would turn pytest's closing line yellow.
+        if record.result.passed:
+            return "passed", "+", ("BASE HIT", {"cyan": True})
+        return "passed", "-", ("BASE MISS", {"cyan": True})
+
+    def pytest_terminal_summary(
+        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+    ) -> None:
+        """Write a row for each cell, with -v one for each case too."""
+        # Also with -q: without them another run is measured than the one that was meant.
+        for line in _passed_over(config, self._settings.project):
+            write(terminalreporter, line, yellow=True)
+        self._figures(terminalreporter, config)
+        if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
+            self._not_measured(terminalreporter)
+            # Nobody is to take it for a comparison that found nothing.
+            for line in self._not_compared(quiet=config.get_verbosity() < 0):
+                write(terminalreporter, line, yellow=True)
+        # Also with -q: nobody is to find a file changed without having been told.
+        for update in self._ledger.baselines:
+            write(terminalreporter, update.text, red=update.refused)
+
+    def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        quiet = config.get_verbosity()
+        # As with pytest-cov: -q keeps the table, which is what was run for; -qq drops it.
+        if self._ledger.cells and quiet > -2:  # noqa: PLR2004
+            self._table(terminalreporter, config)
+        if quiet < 0:
+            return
+        if self._ledger.cells:
+            write(terminalreporter, LEGEND)
+        if not self._ledger.nothing_measured:
+            for each in self._ledger.unmeasured:
+                write(terminalreporter, str(each), yellow=True)
+        for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
+            write(terminalreporter, note)
+        for orphan in self._ledger.orphans:
+            write(terminalreporter, orphan)
+
+    def _not_measured(self, terminalreporter: pytest.TerminalReporter) -> None:
+        """Write why the run is neither red nor green; with -q only if it measured nothing."""
+        nothing = self._ledger.nothing_measured
+        if nothing:
+            code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
+            write(terminalreporter, f"nothing was measured{code}: {nothing}", yellow=True)
+        elif (
+            self._ledger.not_measured
+            and not self._ledger.compares_nothing
+            and terminalreporter.config.get_verbosity() >= 0
+        ):
+            text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
+            write(terminalreporter, text, yellow=True)
+
+    def _not_compared(self, *, quiet: bool) -> Iterator[str]:
+        """Write what lacks a comparison, where the notes do not, and whether everything does."""
+        gaps = [
+            f"{gate.cell.name}: {gap}"
+            for gate in self._ledger.gates
+            if gate.comparison
+            for gap in gate.comparison.gaps
+        ]
+        if then := self._ledger.compares_nothing:
+            code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
+            more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
+            yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
+        elif quiet:
+            yield from gaps
+
+    def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        gates = self._ledger.gates
+        three = any(gate.cell.old_skill for gate in gates)
+        arms = "without -> old -> with" if three else "without -> with"
+        terminalreporter.section(f"skills: {arms}", "=", bold=True)
+        width = config.get_terminal_writer().fullwidth
+        for line, gate in table(gates, width, cases=config.get_verbosity() > 0):
+            red = gate is not None and gate.outcome == "failed"
+            verdict = None if gate is None or red else gate.verdict
+            terminalreporter.line(
+                safe_line(line), red=red, green=verdict == "helps", yellow=verdict == "missing data"
+            )
+
+
+def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
+    """Name the settings of the project that do not apply, as pytest took another rootdir."""
+    if config.getoption("rootdir") is not None:
+        return
+    plugins = (getattr(plugin, "__file__", None) for plugin in config.pluginmanager.get_plugins())
+    used = {Path(file) for file in plugins if file}
+    ini = config.inipath
+    for file in unused_settings(project, config.rootpath, used | ({ini} if ini else set())):
+        name = os.path.relpath(file, config.invocation_params.dir)
+        if file.name != CONFTEST:
+            cure = f"{ini} is nearer: add -c {name}"
+        elif ini:
+            cure = f"{ini} is nearer: add --confcutdir={Path(name).parent}"
+        else:
+            cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
+        yield f"upskill: {name} does not apply, as {cure}"
+
+
+def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
+    """Write a line as ``lines_of`` breaks it."""
+    for line in lines_of(text, reporter.config):
+        reporter.line(line, **markup)
+
+
+def lines_of(text: str, config: pytest.Config) -> list[str]:
+    """Make a line safe, and break it for a terminal; a log keeps it whole, to be searched."""
+    text = safe_line(text)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return [text]
+    return broken(text, config.get_terminal_writer().fullwidth)

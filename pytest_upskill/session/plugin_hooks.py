@@ -1,0 +1,107 @@
+"""What plugins add to languages and checks, asked for through their hooks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_upskill.checks import CheckError, CheckResult, Custom
+from pytest_upskill.checks.extensions import Extensions, raised
+from pytest_upskill.checks.languages import RUNNABLE
+from pytest_upskill.checks.result import MAX_MESSAGE, cut
+from pytest_upskill.completion import clean
+from pytest_upskill.skill import Case
+
+if TYPE_CHECKING:
+    from pluggy import HookRelay
+
+    from pytest_upskill.compile import Language
+
+
+def languages_of(config: pytest.Config) -> tuple[Language, ...]:
+    """Collect the languages of plugins and of the rootdir's ``conftest.py``.
+
+    Raises:
+        pytest.UsageError: A plugin's hook is broken.
+    """
+    hook = "the hook pytest_upskill_languages"
+    try:
+        found = config.hook.pytest_upskill_languages()
+    except Exception as error:  # noqa: BLE001  a plugin's
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: mend it there") from None
+    for languages in found:
+        if not isinstance(languages, (list, tuple)):
+            what = type(languages).__name__
+            raise pytest.UsageError(f"{hook} gave {what}: return a list of languages")
+    return tuple(language for languages in found for language in languages)
+
+
+def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
+    """Tell what a case file may hold.
+
+    Args:
+        hook: The hooks that are seen from where the file is.
+        languages: Those of plugins.
+    """
+
+    def claims(name: str, value: object) -> bool:
+        return bool(hook.pytest_upskill_claim_check(name=name, value=value))
+
+    return _extensions(languages, claims)
+
+
+def claimed_elsewhere(languages: Iterable[Language]) -> Extensions:
+    """Tell what a case file may hold that another process has read already, with its plugins."""
+
+    def claims(name: str, value: object) -> bool:
+        del name, value
+        return True
+
+    return _extensions(languages, claims)
+
+
+def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]:
+    """Make what decides a case's custom checks.
+
+    Args:
+        hook: The hooks that are seen from where the case file is.
+        case: What the hook is told about.
+    """
+
+    def decide(check: Custom, text: str) -> CheckResult:
+        try:
+            result = hook.pytest_upskill_check(
+                name=check.name, value=check.value, answer=text, case=case
+            )
+        except CheckError as error:
+            raise CheckError(clean(str(error))) from error
+        except (Exception, pytest.fail.Exception) as error:  # a plugin's
+            raise CheckError(
+                f"{check.name}: pytest_upskill_check raised {raised(error)}"
+            ) from error
+        if isinstance(result, bool):
+            said = "holds" if result else "does not hold"
+            message = cut(f"{check.name} {check.value!r}: {said}", MAX_MESSAGE)
+            return CheckResult(name=check.name, passed=result, message=message)
+        if isinstance(result, CheckResult):
+            message = cut(str(result.message), MAX_MESSAGE)
+            return replace(result, message=message, detail=clean(str(result.detail)))
+        raise CheckError(
+            f"{check.name}: pytest_upskill_check gave {type(result).__name__}: "
+            "return a bool or a CheckResult"
+        )
+
+    return decide
+
+
+def _extensions(languages: Iterable[Language], claims: Callable[[str, object], bool]) -> Extensions:
+    runners = dict.fromkeys(RUNNABLE, True)
+    spellings = {}
+    for language in languages:
+        runners[language.name] = language.runner is not None
+        spellings.update(dict.fromkeys(language.spellings, language.name))
+    runnable = frozenset(name for name, runs in runners.items() if runs)
+    return Extensions(languages=spellings, runnable=runnable, claims=claims)

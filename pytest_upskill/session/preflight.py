@@ -1,0 +1,268 @@
+"""Asking models on behalf of a pytest run: what must be there first, and the start."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+
+import pytest
+
+from pytest_upskill.checks.extensions import raised
+from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.completions.estimate import Forecast, forecast
+from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.service import Host, Resources
+from pytest_upskill.completions.start import fetch_answers
+from pytest_upskill.completions.trial_runner import Key
+from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.model import Model
+from pytest_upskill.providers import Client, make_client, missing_sdk
+from pytest_upskill.providers.keys import (
+    Endpoint,
+    KeyProblem,
+    endpoints,
+    is_custom,
+    missing_key,
+)
+from pytest_upskill.providers.plugin_client import GivenClient
+from pytest_upskill.providers.served import served_models
+from pytest_upskill.sanitize.redaction import Redactor, without_userinfo
+from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.spending.prices import Prices
+from pytest_upskill.stats import CaseCounts, early_verdict
+from pytest_upskill.trial import Trial
+
+RESOURCES = pytest.StashKey[Resources]()
+"""What this process answers trials with."""
+
+_REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
+_BUILT_IN = ("anthropic", "openai", "offline")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """Trials that can be answered, by node id, and what that will take."""
+
+    trials: Mapping[str, Trial]
+    hosts: Mapping[Model, Host]
+    forecast: Forecast
+
+
+def asks(config: pytest.Config) -> bool:
+    """Tell whether items are run whole: to collect them, or to set them up, asks nobody."""
+    return not (config.option.collectonly or config.getoption("setuponly", False))
+
+
+def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
+    """Find out, before anything is sent, whether every trial can be answered.
+
+    Raises:
+        pytest.UsageError: Something is in the way: a provider nobody serves, a missing SDK or
+            key, a sandbox that does not work here. A line for each.
+    """
+    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
+    judge = settings.judge if any(statements_of(t.case) for t in trials.values()) else None
+    asked = dict.fromkeys(trial.model for trial in trials.values())
+    served = hosts(config, asked if judge is None else asked | {judge: None})
+
+    def recorded(request: Request) -> bool:
+        host = served[request.model]
+        return host.recorded and resources.cache.holds(request, host.url)
+
+    ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices, judge=judge)
+    if not settings.dry_run:
+        problems = [
+            *_problems(ahead, served, settings, resources.prices),
+            *_sandbox_problems(trials.values(), resources),
+        ]
+        if problems:
+            raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+    return Prepared(trials=trials, hosts=served, forecast=ahead)
+
+
+def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, Answer]:
+    """Start fetching the answers, in the order of their items."""
+    settings = config.stash[SETTINGS]
+    concurrency = settings.concurrency
+    resources = config.stash[RESOURCES]
+    if resources.cache.mode in {"auto", "refresh"}:
+        resources.cache.served.update(_served(prepared.hosts))
+    stops = config.getoption("maxfail") or config.getoption("stepwise", False)
+    early = bool(stops) and not settings.early_stop
+    return fetch_answers(
+        prepared.trials,
+        hosts=prepared.hosts,
+        resources=resources,
+        concurrency=concurrency,
+        # A run that may stop early must not pay for much that it will not look at.
+        lookahead=2 * concurrency if early else None,
+        recording=config.stash[RESOURCES].redactor.redact(
+            _recording(config.invocation_params.args)
+        ),
+        judge=config.stash[SETTINGS].judge,
+        clear=_is_clear if settings.early_stop else None,
+    )
+
+
+def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
+    """Request what custom hosts serve, all at the same time; by URL and the model's name."""
+    names: dict[Host, list[str]] = {}
+    for model, host in found.items():
+        if host.served is not None:
+            names.setdefault(host, []).append(model.name)
+    if not names:
+        return {}
+    with ThreadPoolExecutor(len(names), thread_name_prefix="upskill-served") as threads:
+        told = {host: threads.submit(host.served, names[host]) for host in names if host.served}
+    return {
+        (host.url, name): text
+        for host, future in told.items()
+        for name, text in future.result().items()
+    }
+
+
+def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
+    """Stop fetching; a client that would not close spoilt nothing, and is told of at the end."""
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    try:
+        fetcher.stop()
+    except* Exception as unclosed:  # noqa: BLE001  an SDK's or a plugin's
+        for error in unclosed.exceptions:
+            if reporter is not None:
+                config.add_cleanup(partial(reporter.line, f"upskill: {error}", yellow=True))
+
+
+def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
+    """Return whether the verdict needs no more rounds."""
+    return early_verdict(cases, done, planned) is not None
+
+
+def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
+    """Find out who serves each model: a plugin, or an endpoint that models may share.
+
+    Raises:
+        pytest.UsageError: Keys cannot be told apart, or a plugin's hook is broken.
+    """
+    settings, redactor = config.stash[SETTINGS], config.stash[RESOURCES].redactor
+    found: dict[Model, Host] = {}
+    own: list[Model] = []
+    for model in models:
+        client = _client(model, config)
+        if client is None:
+            own.append(model)
+        else:
+            found[model] = Host(
+                name=model.resolved,
+                url="",
+                open=_given(client, model, settings.timeout, redactor),
+                # Under the name of a vendor's model its answers could pass for the vendor's.
+                recorded=model.provider not in _BUILT_IN,
+                given=True,
+            )
+    return found | _own_hosts(own, settings, redactor)
+
+
+def _client(model: Model, config: pytest.Config) -> Client | None:
+    """Have a plugin make the client of a model, None where no plugin serves it."""
+    hook = f"{model.resolved}: the hook pytest_upskill_make_client"
+    try:
+        client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
+    except (pytest.UsageError, pytest.exit.Exception):
+        raise
+    except Exception as error:  # noqa: BLE001  a plugin's
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: mend it there") from None
+    lacking = [name for name in ("complete", "aclose") if not hasattr(client, name)]
+    if client is not None and lacking:
+        raise pytest.UsageError(
+            f"{hook} gave {type(client).__name__}, which has no {' and no '.join(lacking)}: "
+            "return a client or None"
+        )
+    return client
+
+
+def _own_hosts(
+    models: Iterable[Model], settings: Settings, redactor: Redactor
+) -> dict[Model, Host]:
+    environ: Mapping[str, str] = os.environ
+    if settings.dry_run or settings.prune or settings.cache_mode == "replay":
+        # Nothing is sent: no key is needed, and none can be in the way.
+        environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
+    try:
+        found = endpoints(models, environ, redactor)
+    except KeyProblem as error:
+        raise pytest.UsageError(str(error)) from None
+    shared: dict[Endpoint, Host] = {}
+    for model, endpoint in found.items():
+        host = Host(
+            name=model.resolved,
+            url=endpoint.url,
+            open=_opener(model, endpoint, settings.timeout),
+            recorded=model.provider != "offline",
+            served=partial(served_models, endpoint) if is_custom(model) else None,
+            caches_prompts=endpoint.provider == "anthropic" and endpoint.own,
+        )
+        shared.setdefault(endpoint, host)
+    return {model: shared[endpoint] for model, endpoint in found.items()}
+
+
+def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
+    def open_client() -> Client:
+        # Not expected: all of it was recorded, but a recording turned out to be unreadable.
+        for line in _model_problems(model):
+            raise ProviderError(line, fatal=True)
+        return make_client(endpoint, timeout=timeout)
+
+    return open_client
+
+
+def _given(
+    client: Client, model: Model, timeout: float, redactor: Redactor
+) -> Callable[[], Client]:
+    return lambda: GivenClient(client, model.resolved, timeout=timeout, redactor=redactor)
+
+
+def _problems(
+    ahead: Forecast, served: Mapping[Model, Host], settings: Settings, prices: Prices
+) -> list[str]:
+    """Say what keeps requests from being sent."""
+    if settings.cache_mode == "replay":
+        return []
+    own = (share.model for share in ahead.everything if not served[share.model].given)
+    problems = [line for model in own for line in _model_problems(model)]
+    if settings.max_cost is not None:
+        problems += [f"--upskill-max-cost: {prices.unknown(model)}" for model in ahead.unpriced]
+    return problems
+
+
+def _model_problems(model: Model) -> list[str]:
+    if model.provider not in _BUILT_IN:
+        line = (
+            f"--upskill-models: nobody serves {model.resolved!r}: write anthropic:, openai: or "
+            "model@base_url, or add a plugin with the hook pytest_upskill_make_client"
+        )
+        return [line]
+    return [line for line in (missing_sdk(model), missing_key(model, os.environ)) if line]
+
+
+def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:
+    if not any(sandboxed_of(trial.case) for trial in trials):
+        return []
+    from pytest_upskill.sandbox.run import SandboxError
+
+    try:
+        _ = resources.compilers().level
+    except SandboxError as error:
+        return [f"--upskill-sandbox: {error}"]
+    return []
+
+
+def _recording(args: Sequence[str]) -> str:
+    """Write the command that was given as the one that records."""
+    command = shlex.join(["pytest", *map(without_userinfo, args)])
+    command, replaced = _REPLAY.subn(r"\1auto", command)
+    return command if replaced else f"{command} --upskill-cache auto"

@@ -1,0 +1,74 @@
+"""Deleting recordings that no trial refers to any more, instead of running the trials."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import pytest
+
+from pytest_upskill.completions.trial_runner import JUDGEMENT
+from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.output.terminal import write
+from pytest_upskill.session.preflight import RESOURCES, hosts
+from pytest_upskill.trial import request
+
+
+class Prune:
+    """Takes the place of the run; with ``--upskill-dry-run`` it only lists."""
+
+    def __init__(self, config: pytest.Config, *, dry_run: bool) -> None:
+        self._config = config
+        self._dry_run = dry_run
+        self._deselected = False
+
+    def pytest_deselected(self) -> None:
+        """Note that not all trials are there."""
+        self._deselected = True
+
+    # First: nothing of the run itself is to start.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Delete, and run nothing.
+
+        Raises:
+            pytest.UsageError: Too little was collected to tell what is unused.
+        """
+        items = [item for item in session.items if isinstance(item, TrialItem)]
+        reason = self._partial(session, items)
+        if reason is not None:
+            raise pytest.UsageError(
+                f"--upskill-cache-prune: {reason}, so recordings in use would go too: choose all "
+                "skills and models that the recordings are for"
+            )
+        self._prune(items)
+        return True
+
+    def _partial(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
+        """Say why the trials may not be all there are."""
+        if session.testsfailed:
+            return "not everything could be collected"
+        if self._deselected or any("::" in arg for arg in self._config.args):
+            return "some trials are deselected"
+        if not items:
+            return "there are no trials"
+        return None
+
+    def _prune(self, items: Sequence[TrialItem]) -> None:
+        trials = [item.trial for item in items]
+        served = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
+        cache = self._config.stash[RESOURCES].cache
+        unused = cache.unused({request(t, run=0): served[t.model].url for t in trials})
+        # Only the text of the answer, which no trial holds, tells what a judgement is of.
+        unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
+        for file, recording in unused:
+            self._say(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
+            if not self._dry_run:
+                file.unlink(missing_ok=True)
+        done = "would be deleted" if self._dry_run else "deleted"
+        self._say(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
+
+    def _say(self, line: str) -> None:
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is not None:
+            write(reporter, line)

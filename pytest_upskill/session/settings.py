@@ -1,0 +1,342 @@
+"""The options of a run, read and validated once."""
+
+from __future__ import annotations
+
+import posixpath
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import pytest
+
+from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
+from pytest_upskill.completions.cache import MODES, Mode
+from pytest_upskill.formats.discovery import Places
+from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
+from pytest_upskill.repository.git import GitError, merge_base
+from pytest_upskill.repository.project import STATE, project_folder
+from pytest_upskill.sandbox.levels import LEVELS, Level
+from pytest_upskill.sanitize.redaction import without_credentials
+from pytest_upskill.session.options import (
+    choice,
+    number,
+    option_of,
+    path,
+    positive,
+    rate,
+    value_of,
+    words,
+)
+from pytest_upskill.spending.prices import OwnPrice
+
+_RATE = r"\d*\.?\d+"
+_PRICE = re.compile(
+    rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
+    rf"(\s+cached\s+(?P<cached>{_RATE}))?"
+)
+
+_SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
+
+NO_MODELS = (
+    "no models chosen: write --upskill-models, such as --upskill-models offline, "
+    "or set upskill_models"
+)
+"""What is said where only models are missing."""
+
+ReportFormat = Literal["json", "md", "html", "benchmark-json"]
+REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
+"""Reports that options name a file for."""
+
+Mirror = Literal["datadog", "codecov"]
+MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
+
+SETTINGS = pytest.StashKey["Settings"]()
+"""Where a run's settings are; absent unless models are chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Every option, resolved: command line before ini file before default."""
+
+    models: tuple[Model, ...]
+    judge: Model | None
+    """Who decides statements about answers; None for nobody."""
+    runs: int
+    """Repeats of each trial."""
+    min_pass_rate: float
+    """Share of a trial's runs that must pass where the case file does not say."""
+    thresholds: Thresholds
+    """What the gate of a cell goes by."""
+    compare: str | None
+    """What a regression is measured against: ``baseline``, or a git ref."""
+    changed_since: str | None
+    """Git ref since which a skill's folder must have changed for it to be run; None for all."""
+    project: Path
+    """Folder that holds ``.upskill``, the same from wherever in it pytest is started."""
+    rootdir: str
+    """Pytest's rootdir, from which node ids lead, as a path from the project's folder."""
+    baseline_update: bool
+    early_stop: bool
+    """Whether to leave out runs of a cell once its verdict is clear."""
+    concurrency: int
+    """Requests in flight at one host."""
+    max_tokens: int
+    """Limit of one answer."""
+    timeout: float
+    """Seconds one request may take."""
+    require_compilers: bool
+    sandbox: Level
+    cache_mode: Mode
+    cache_dir: Path
+    cache_hidden: bool
+    """Whether git is to pass over it, as nobody chose the folder."""
+    max_cost: float | None
+    """Dollars that must not be passed; None for no limit."""
+    prices: Mapping[str, OwnPrice]
+    """The user's own prices, by label of the model."""
+    dry_run: bool
+    prune: bool
+    """Whether to delete unused recordings instead of running."""
+    reports: Mapping[ReportFormat, Path]
+    """Files to write at the end."""
+    junit_properties: tuple[Mirror, ...]
+    """Dashboards for which JUnit properties are repeated."""
+    max_cases: int
+    """Cases that the run may have."""
+    shard: tuple[int, int] | None
+    """Which share of the trials to run, from 1, and of how many; None for all."""
+
+    @property
+    def asked(self) -> tuple[Model, ...]:
+        """Every model that may be asked: those of the trials, and the judge."""
+        return self.models if self.judge is None else (*self.models, self.judge)
+
+    @property
+    def baselines(self) -> Path:
+        """Folder of the baseline files."""
+        return self.project / STATE / "baselines"
+
+    def in_project(self, path: str) -> str:
+        """Write a path of a node id as a path from the project's folder, from any rootdir alike."""
+        return posixpath.normpath(posixpath.join(self.rootdir, path))
+
+    @property
+    def ref(self) -> str | None:
+        """Git ref that a regression is measured against."""
+        return None if self.compare == "baseline" else self.compare
+
+    @classmethod
+    def from_config(cls, config: pytest.Config) -> Settings:
+        """Read the options.
+
+        Raises:
+            pytest.UsageError: An option cannot be used as it is; the message says what to write.
+        """
+        min_pass_rate = rate(config, "min_pass_rate")
+        project = project_folder(config.rootpath)
+        return cls(
+            models=models_of(config),
+            judge=_judge(config),
+            runs=positive(config, "runs", 1),
+            min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
+            thresholds=Thresholds(
+                min_pass_rate=min_pass_rate,
+                min_lift=rate(config, "min_lift", low=-1.0),
+                fail_on=_fail_on(config),
+            ),
+            compare=_ref(config, "compare", project, other="baseline"),
+            changed_since=_ref(config, "changed_since", project),
+            project=project,
+            rootdir=config.rootpath.relative_to(project).as_posix(),
+            baseline_update=bool(config.getoption("upskill_baseline_update")),
+            early_stop=_early_stop(config),
+            concurrency=positive(config, "concurrency", 20),
+            max_tokens=positive(config, "max_tokens", 8192),
+            timeout=float(positive(config, "timeout", 120)),
+            require_compilers=bool(value_of(config, "require_compilers")),
+            sandbox=choice(config, "sandbox", LEVELS),
+            cache_mode=choice(config, "cache", MODES),
+            cache_dir=_cache_dir(config, project),
+            cache_hidden=not value_of(config, "cache_dir"),
+            max_cost=_max_cost(config),
+            prices=_prices(config),
+            dry_run=bool(config.getoption("upskill_dry_run")),
+            prune=bool(config.getoption("upskill_cache_prune")),
+            reports={name: file for name in REPORTS if (file := _report(config, name))},
+            junit_properties=words(config, "junit_properties", MIRRORS) or (),
+            max_cases=config.getini("upskill_max_cases"),
+            shard=_shard(config),
+        )
+
+
+_PLACES = pytest.StashKey[Places]()
+
+
+def places_of(config: pytest.Config) -> Places:
+    """Read where files of cases are."""
+    if _PLACES not in config.stash:
+        patterns = tuple(config.getini("upskill_case_files"))
+        config.stash[_PLACES] = Places(root=config.rootpath, patterns=patterns)
+    return config.stash[_PLACES]
+
+
+def models_of(config: pytest.Config) -> tuple[Model, ...]:
+    """Read the models.
+
+    Raises:
+        pytest.UsageError: There is none, or one that cannot be read.
+    """
+    try:
+        models = parse_models(
+            value_of(config, "models"),
+            aliases={**ALIASES, **_aliases(config)},
+            default_base_url=_base_url(config),
+        )
+    except ModelError as error:
+        raise pytest.UsageError(f"--upskill-models: {error}") from None
+    if not models:
+        raise pytest.UsageError("--upskill-models: no model in it: write a name, such as offline")
+    return models
+
+
+def _judge(config: pytest.Config) -> Model | None:
+    given = value_of(config, "judge")
+    if not given:
+        return None
+    try:
+        judge = parse_model(
+            given,
+            aliases={**ALIASES, **_aliases(config)},
+            default_base_url=_base_url(config),
+        )
+    except ModelError as error:
+        raise pytest.UsageError(f"--upskill-judge: {error}") from None
+    if judge.provider == "offline":
+        raise pytest.UsageError(
+            "--upskill-judge: offline is no language model and judges nothing: write another"
+        )
+    return judge
+
+
+def _base_url(config: pytest.Config) -> str | None:
+    url: str | None = value_of(config, "base_url") or None
+    try:
+        return url and server(url)
+    except ValueError:
+        shown = without_credentials(url or "")
+        raise pytest.UsageError(
+            f"--upskill-base-url: {shown!r} is no URL of a server: write http://127.0.0.1:8080/v1"
+        ) from None
+
+
+def _aliases(config: pytest.Config) -> dict[str, str]:
+    aliases = {}
+    for line in config.getini("upskill_aliases"):
+        name, equals, target = (part.strip() for part in line.partition("="))
+        if not (name and equals and target):
+            raise pytest.UsageError(
+                f"upskill_aliases: bad line {without_credentials(line)!r}: write 'name = model'"
+            )
+        aliases[name.lower()] = target
+    return aliases
+
+
+def _ref(
+    config: pytest.Config, name: str, project: Path, *, other: str | None = None
+) -> str | None:
+    """Read a git ref, or a word that stands for something else."""
+    ref = value_of(config, name) or None
+    try:
+        if ref not in {None, other}:
+            merge_base(project, ref)
+    except GitError as error:
+        raise pytest.UsageError(f"{option_of(name)}: {error}") from None
+    return ref
+
+
+def _fail_on(config: pytest.Config) -> frozenset[FailOn]:
+    given = words(config, "fail_on", FAIL_ON)
+    return frozenset({"hurts", "regression"} if given is None else given)
+
+
+def _shard(config: pytest.Config) -> tuple[int, int] | None:
+    value = value_of(config, "shard")
+    if value is None:
+        return None
+    match = _SHARD.fullmatch(value)
+    number, shards = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= shards:
+        raise pytest.UsageError(
+            f"--upskill-shard: bad shard {value!r}: write which of how many, such as 1/4"
+        )
+    return number, shards
+
+
+def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
+    file = path(config, name.replace("-", "_"))
+    if file is not None and file.is_dir():
+        raise pytest.UsageError(f"--upskill-{name}: {file} is a folder: write the name of a file")
+    return file
+
+
+def _early_stop(config: pytest.Config) -> bool:
+    """Refuse what needs the runs that an early stop leaves out, or does not see those that are."""
+    if not value_of(config, "early_stop"):
+        return False
+    compare = value_of(config, "compare")
+    for given, option, why in (
+        (compare, f"--upskill-compare {compare}", "needs all runs"),
+        (
+            config.getoption("upskill_baseline_update"),
+            "--upskill-baseline-update",
+            "needs all runs",
+        ),
+        (
+            value_of(config, "min_lift") is not None,
+            "--upskill-min-lift",
+            "needs all runs, as the lift is too large where they stop early",
+        ),
+        (_shard(config) is not None, "--upskill-shard", "would stop by the runs of one share"),
+    ):
+        if given:
+            raise pytest.UsageError(
+                f"--upskill-early-stop: {option} {why}: leave one of the two out"
+            )
+    return True
+
+
+def _cache_dir(config: pytest.Config, project: Path) -> Path:
+    folder = path(config, "cache_dir") or project / STATE / "cache"
+    if folder.exists() and not folder.is_dir():
+        raise pytest.UsageError(f"--upskill-cache-dir: {folder} is not a folder: name another")
+    return folder
+
+
+def _max_cost(config: pytest.Config) -> float | None:
+    value = number(config, "max_cost", float, "dollars such as 2 or 0.50")
+    if value is not None and not value > 0:
+        raise pytest.UsageError(f"--upskill-max-cost must be more than 0 dollars, got {value:g}")
+    return value
+
+
+def _prices(config: pytest.Config) -> dict[str, OwnPrice]:
+    prices = {}
+    for line in config.getini("upskill_prices"):
+        match = _PRICE.fullmatch(line)
+        if match is None:
+            raise pytest.UsageError(
+                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT' or "
+                "'label = IN/OUT cached RATE', dollars for a million tokens, such as "
+                "'haiku = 0.10/0.50 cached 0.01'"
+            )
+        cached = float(match["cached"]) if match["cached"] else None
+        price = OwnPrice(input=float(match["in"]), output=float(match["out"]), cached=cached)
+        if cached is not None and cached > price.input:
+            raise pytest.UsageError(
+                f"upskill_prices: bad line {line!r}: cached tokens cost no more than others: write "
+                "a lower rate behind 'cached'"
+            )
+        prices[match["label"]] = price
+    return prices

@@ -1,0 +1,179 @@
+"""What a run about skills registers, and how one process answers its own items."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterable
+from contextlib import ExitStack, suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_upskill.completions.cache import Cache
+from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.service import Bill, Resources
+from pytest_upskill.completions.trial_runner import Key
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.providers.keys import secrets
+from pytest_upskill.report.allure import AllureGates
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.session.as_written import as_written
+from pytest_upskill.session.hints import Caseless
+from pytest_upskill.session.items import ANSWERS, TrialItem, TrialReports, wanted
+from pytest_upskill.session.output.junit import JUnit
+from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
+from pytest_upskill.session.output.progress import Progress
+from pytest_upskill.session.output.repeated_errors import Repeats
+from pytest_upskill.session.output.report_files import Files
+from pytest_upskill.session.output.spending import Spending
+from pytest_upskill.session.output.terminal import Terminal
+from pytest_upskill.session.plugin_hooks import languages_of
+from pytest_upskill.session.preflight import (
+    RESOURCES,
+    Prepared,
+    asks,
+    prepare,
+    start_fetching,
+    stop_fetching,
+)
+from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.prices import Prices
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers, Language
+
+
+def start(config: pytest.Config) -> None:
+    """Read the settings and register what this process needs.
+
+    Raises:
+        pytest.UsageError: An option cannot be used as it is.
+    """
+    settings = config.stash[SETTINGS] = Settings.from_config(config)
+    languages = languages_of(config)
+    config.stash[RESOURCES] = Resources(
+        cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
+        languages=languages,
+        compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
+        prices=Prices(settings.prices),
+        budget=Budget(settings.max_cost),
+        activity=Activity(),
+        bill=Bill(),
+        redactor=Redactor(secrets(settings.asked, os.environ)),
+    )
+    plugins = config.pluginmanager
+    plugins.register(TrialReports(), "upskill-reports")
+    _keep_in(config)
+    plugins.register(Caseless(config), "upskill-caseless")
+    if settings.changed_since is not None:
+        from pytest_upskill.session.changed_since import ChangedSince
+
+        changed = ChangedSince(config, settings.changed_since, settings.project)
+        plugins.register(changed, "upskill-changed-since")
+    if settings.shard is not None:
+        from pytest_upskill.session.shard import Shard
+
+        plugins.register(Shard(config, *settings.shard), "upskill-shard")
+    if hasattr(config, "workerinput"):
+        from pytest_upskill.session.xdist import HandedAnswers
+
+        answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
+        plugins.register(answers, "upskill-answers")
+        return
+    ledger = Ledger(config, settings)
+    plugins.register(ledger, "upskill-ledger")
+    plugins.register(Terminal(settings, ledger), "upskill-terminal")
+    plugins.register(Repeats(config), "upskill-repeats")
+    if config.getoption("tbstyle") == "line":
+        from pytest_upskill.session.output.tb_line import OneLineFailures
+
+        plugins.register(OneLineFailures(), "upskill-tb-line")
+    plugins.register(AllureGates(config, ledger), "upskill-allure")
+    plugins.register(JUnit(config, settings.junit_properties, ledger), "upskill-junit")
+    plugins.register(Files(config, settings, ledger), "upskill-files")
+    spending = Spending(config, settings, ledger)
+    plugins.register(spending, "upskill-spending")
+    if settings.prune:
+        from pytest_upskill.session.prune import Prune
+
+        plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
+    elif config.getoption("dist", "no") == "no":
+        own = config.stash[ANSWERS] = OwnAnswers(config, spending)
+        plugins.register(own, "upskill-answers")
+    else:
+        from pytest_upskill.session.xdist import Controller
+
+        plugins.register(Controller(config, spending), "upskill-controller")
+
+
+def _keep_in(config: pytest.Config) -> None:
+    """Keep keys out of reports and logs until the session ends."""
+    redactor = config.stash[RESOURCES].redactor
+    config.pluginmanager.register(Outgoing(redactor), "upskill-outgoing")
+    logs = ExitStack()
+    logs.enter_context(redacted_logs(redactor))
+    config.add_cleanup(logs.close)
+
+
+def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
+    # Only here: most skills have nothing to compile.
+    with as_written(config.pluginmanager.rewrite_hook):
+        from pytest_upskill.compile import Compilers
+
+    return Compilers(level, languages, folder=_builds(config))
+
+
+def _builds(config: pytest.Config) -> Path | None:
+    """Choose where builds are remembered: in pytest's own cache, as --cache-clear forgets them."""
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    if cache is None:
+        return None
+    with suppress(OSError):
+        return cache.mkdir("upskill-builds")
+    return None
+
+
+class OwnAnswers:
+    """Fetches in this process what its own items wait for."""
+
+    def __init__(self, config: pytest.Config, spending: Spending) -> None:
+        self._config = config
+        self._spending = spending
+        self._prepared: Prepared | None = None
+        self._fetcher: Fetcher[Key, Answer] | None = None
+        self._progress: Progress | None = None
+
+    # First: the plan is made here and printed by pytest's reporter in the same hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Find out before the first test whether every trial can be answered."""
+        if asks(self._config):
+            self._prepared = prepare(self._config, wanted(session.items))
+            self._spending.forecast = self._prepared.forecast
+
+    # Last, so innermost: nothing more is sent while an interrupted run is summed up.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Stop fetching with the last test, whatever made it the last."""
+        try:
+            return (yield)
+        finally:
+            if self._fetcher is not None:
+                stop_fetching(self._config, self._fetcher)
+
+    def of(self, item: TrialItem) -> list[Answer]:
+        """Wait for every run of the item's trial."""
+        if self._fetcher is None or self._progress is None:
+            assert self._prepared is not None
+            # Not before the first trial: a run that stops earlier has spent nothing.
+            self._fetcher = start_fetching(self._config, self._prepared)
+            self._progress = Progress(self._config, self._fetcher, self._prepared.trials)
+        for run in range(item.trial.runs):
+            self._fetcher.want((item.nodeid, run))
+        return self._progress.wait(item.nodeid)

@@ -1,0 +1,156 @@
+"""Under pytest-xdist the controller asks the models; workers wait for what it hands them."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+import threading
+from collections.abc import Generator, Iterable
+from concurrent.futures import Future
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.trial_runner import Key
+from pytest_upskill.formats.load import load_skills
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.session.handover import Handover, StoppedError
+from pytest_upskill.session.items import TrialItem, trials_by_name, wanted
+from pytest_upskill.session.output.progress import Heartbeat, Progress
+from pytest_upskill.session.output.spending import Spending
+from pytest_upskill.session.plugin_hooks import claimed_elsewhere
+from pytest_upskill.session.preflight import RESOURCES, asks, prepare, start_fetching, stop_fetching
+from pytest_upskill.session.settings import SETTINGS, places_of
+from pytest_upskill.trial import Trial
+
+
+class Controller:
+    """Fetches for all workers, so that limits and budget are one and a crash re-sends nothing."""
+
+    def __init__(self, config: pytest.Config, spending: Spending) -> None:
+        self._config = config
+        self._spending = spending
+        self._session: pytest.Session | None = None
+        self._folder = Path(tempfile.mkdtemp(prefix="pytest-upskill-"))
+        self._handover = Handover(self._folder)
+        self._handover.start()
+        self._trials: dict[str, Trial] = {}
+        self._fetcher: Fetcher[Key, Answer] | None = None
+        self._heartbeat = Heartbeat()
+        config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
+        config.add_cleanup(self._close)
+
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Remember who knows whether the run is to stop."""
+        self._session = session
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_configure_node(self, node: Any) -> None:
+        """Tell a worker where its answers will be."""
+        node.workerinput["upskill"] = str(self._folder)
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_xdist_node_collection_finished(self) -> None:
+        """Start fetching once the first worker knows what will run; the others know the same."""
+        if self._fetcher is not None or not asks(self._config):
+            return
+        self._trials = _trials(self._config, self._handover.wanted())
+        prepared = prepare(self._config, self._trials)
+        self._spending.forecast = prepared.forecast
+        self._spending.announce()
+        self._fetcher = start_fetching(self._config, prepared)
+        self._heartbeat.watch(Progress(self._config, self._fetcher, self._trials))
+        for nodeid, trial in self._trials.items():
+            self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
+
+    # Last, so innermost: nothing more is sent while an interrupted run is summed up.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Stop fetching with the last test, whatever made it the last."""
+        try:
+            return (yield)
+        finally:
+            self._handover.stop()
+            if self._fetcher is not None:
+                stop_fetching(self._config, self._fetcher)
+
+    def pytest_runtest_logstart(self, nodeid: str) -> None:
+        """Hurry what a worker is about to wait for."""
+        if self._fetcher is not None and nodeid in self._trials:
+            for run in range(self._trials[nodeid].runs):
+                self._fetcher.want((nodeid, run))
+
+    def pytest_runtest_logreport(self) -> None:
+        """Let no worker wait for an answer once enough has failed: -x is to stop the run now."""
+        if self._session is not None and self._session.shouldfail:
+            self._handover.stop()
+
+    def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
+        """Give a trial's answers as soon as the last of its runs is in."""
+        # Answers come in another thread, also while this one adds the callbacks.
+        still_out, lock = len(futures), threading.Lock()
+
+        def done(_: Future[Answer]) -> None:
+            nonlocal still_out
+            with lock:
+                still_out -= 1
+                last = still_out == 0
+            if not last or any(future.cancelled() for future in futures):
+                return
+            try:
+                self._handover.give(nodeid, [future.result() for future in futures])
+            # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
+            # workers must not wait for what cannot reach them.
+            except (OSError, ValueError):
+                self._handover.stop()
+
+        for future in futures:
+            future.add_done_callback(done)
+
+    def _close(self) -> None:
+        self._handover.stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+
+class HandedAnswers:
+    """A worker's side: waits for what the controller hands over."""
+
+    def __init__(self, folder: str) -> None:
+        self._handover = Handover(Path(folder))
+
+    # First: pytest-xdist tells the controller about the collection in the same hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Say which trials will need answers."""
+        self._handover.want(wanted(session.items))
+
+    def of(self, item: TrialItem) -> list[Answer]:
+        """Wait for every run of the item's trial."""
+        with suppress(StoppedError):
+            return self._handover.take(item.nodeid)
+        pytest.fail(
+            "the run was stopped, or the disk is full, before this trial had its answers",
+            pytrace=False,
+        )
+
+
+def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
+    """Make the trials behind node ids again, from the same files by the same plan."""
+    settings = config.stash[SETTINGS]
+    files: dict[str, dict[str, Trial]] = {}
+    trials = {}
+    for nodeid in nodeids:
+        path, _, name = nodeid.partition("::")
+        if path not in files:
+            extensions = claimed_elsewhere(config.stash[RESOURCES].languages)
+            skills = load_skills(
+                config.rootpath / path, shown=path, extensions=extensions, places=places_of(config)
+            )
+            files[path] = trials_by_name(skills, settings)
+        # --dist loadgroup writes "@group" behind a name.
+        trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
+        trials[nodeid] = trial
+    return trials

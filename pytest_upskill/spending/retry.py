@@ -1,0 +1,286 @@
+"""Ask until there is an answer: one retry policy, and as many requests as the host can bear."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
+from http import HTTPStatus
+
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
+
+from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.model import Model
+from pytest_upskill.providers import Client
+from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.in_flight import Activity
+
+_TOO_MANY = frozenset({429, 529})
+_CUT = 0.8
+_COOLDOWN_S = 15.0
+_GROWTH = 0.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Patience:
+    """How long to go on asking; times in seconds."""
+
+    deadline: float = 300.0
+    """From asking for a completion until no new attempt starts, not counting the wait for slots."""
+    unavailable: float = 60.0
+    """As ``deadline``, at a host that has only 503 for everyone and is not loading a model."""
+    first_backoff: float = 0.5
+    longest_backoff: float = 8.0
+    longest_retry_after: float = 60.0
+    """What a server's ``Retry-After`` counts at most."""
+    attempts_at_silence: int = 3
+    """Attempts at a host that never answered anyone: likely not there, or not that URL."""
+    attempts_at_broken: int = 5
+    """Attempts that end in a broken reply with status 200: each may have to be paid for."""
+
+
+class Slots:
+    """Bound the requests in flight at one host: cut when it has too many, grow while it has not.
+
+    A cut takes a fifth off, once per 15 s, for the requests that were in flight together are
+    refused together. Each round of as many clean answers in a row as there are slots gives a
+    tenth back, up to where it began.
+
+    Args:
+        most: Requests in flight at first and at most.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self.limit = most
+        self._most = most
+        self._clock = clock
+        self._free = asyncio.Semaphore(most)
+        self._owed = 0
+        self._clean = 0
+        self._cut_at = -math.inf
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        """Hold one slot, waiting in line for it."""
+        await self._free.acquire()
+        try:
+            yield
+        finally:
+            self._give_back()
+
+    def answered(self) -> None:
+        """Note a clean answer."""
+        self._clean += 1
+        if self._clean >= self.limit < self._most:
+            self._clean = 0
+            grown = min(self._most, self.limit + math.ceil(self.limit * _GROWTH))
+            for _ in range(grown - self.limit):
+                self._give_back()
+            self.limit = grown
+
+    def refused(self) -> None:
+        """Note that the host has too many requests."""
+        self._clean = 0
+        if self._clock() - self._cut_at < _COOLDOWN_S:
+            return
+        self._cut_at = self._clock()
+        cut = max(1, math.floor(self.limit * _CUT))
+        # Requests in flight are not called back: their slots go as they end.
+        self._owed += self.limit - cut
+        self.limit = cut
+
+    def failed(self) -> None:
+        """Note trouble that fewer requests would not have spared: no reason to grow either."""
+        self._clean = 0
+
+    def _give_back(self) -> None:
+        if self._owed:
+            self._owed -= 1
+        else:
+            self._free.release()
+
+
+@dataclass(slots=True)
+class _Course:
+    """How the asking for one completion has gone so far."""
+
+    started: float
+    in_line: float = 0.0
+    """Seconds without a slot: a long line is no reason to give up."""
+    failed: list[ProviderError] = field(default_factory=list)
+
+
+class RetryingClient:
+    """A client that asks again where that may help, for all requests to one endpoint.
+
+    A slot is held while a request is in flight, never while waiting to ask again. What would
+    fail every request of a model alike (a bad key, an unknown name, a host that is not there)
+    stops the model, and so does a host that has no answer for anyone while one completion is asked
+    for until its deadline: what comes later fails at once, with the same words, unsent.
+
+    Args:
+        client: Asks once.
+        slots: Requests in flight at the host.
+        host: What to call it.
+        activity: Where to note what is waited for.
+        patience: How long to go on.
+        sleep: Waits some seconds.
+        clock: Seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        client: Client,
+        *,
+        slots: Slots,
+        host: str,
+        activity: Activity,
+        patience: Patience = Patience(),
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._client = client
+        self._slots = slots
+        self._host = host
+        self._activity = activity
+        self._patience = patience
+        self._sleep = sleep
+        self._clock = clock
+        self._backoff = wait_exponential_jitter(
+            multiplier=patience.first_backoff,
+            max=patience.longest_backoff,
+            jitter=patience.first_backoff,
+        )
+        self._stopped: dict[Model, str] = {}
+        self._heard_at = -math.inf
+        self._answered_at = -math.inf
+
+    async def complete(self, request: Request) -> Completion:
+        """Ask until there is an answer, or no use in asking.
+
+        Raises:
+            ProviderError: There is no answer; the message says after how many attempts.
+            BudgetError: There is no money for the first attempt.
+        """
+        course = _Course(self._clock())
+        retrying = AsyncRetrying(
+            retry=retry_if_exception(_may_pass),
+            wait=self._pause,
+            stop=lambda state: self._out_of_patience(state, course),
+            before_sleep=self._note,
+            sleep=self._sleep,
+            reraise=True,
+        )
+        try:
+            completion: Completion = await retrying(self._attempt, request, course)
+        except ProviderError as error:
+            attempts = retrying.statistics["attempt_number"]
+            raise self._give_up(request.model, error, attempts, course) from None
+        except BudgetError as error:
+            if not course.failed:
+                raise
+            raise ProviderError(f"{course.failed[-1]} (not asked again: {error})") from None
+        return replace(completion, attempts=retrying.statistics["attempt_number"])
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
+
+    async def _attempt(self, request: Request, course: _Course) -> Completion:
+        lined_up = self._clock()
+        async with self._slots.slot():
+            course.in_line += self._clock() - lined_up
+            if request.model in self._stopped:
+                raise ProviderError(self._stopped[request.model], fatal=True)
+            try:
+                completion = await self._client.complete(request)
+            except ProviderError as error:
+                self._learn(error)
+                course.failed.append(error)
+                raise
+            self._heard_at = self._answered_at = self._clock()
+        self._slots.answered()
+        return completion
+
+    def _learn(self, error: ProviderError) -> None:
+        if error.status is not None:
+            self._heard_at = self._clock()
+        if error.status in _TOO_MANY:
+            self._slots.refused()
+        else:
+            self._slots.failed()
+
+    def _pause(self, state: RetryCallState) -> float:
+        """Tell the seconds until the next attempt: what the server asks for, or more."""
+        asked = _error(state).retry_after or 0.0
+        return max(self._backoff(state), min(asked, self._patience.longest_retry_after))
+
+    def _note(self, state: RetryCallState) -> None:
+        self._activity.pause(self._host, _reason(_error(state)), state.upcoming_sleep)
+
+    def _asking_for(self, course: _Course) -> float:
+        """Tell the seconds since a completion was asked for, without those in line."""
+        return self._clock() - course.started - course.in_line
+
+    def _out_of_patience(self, state: RetryCallState, course: _Course) -> bool:
+        if (
+            self._heard_at == -math.inf
+            and state.attempt_number >= self._patience.attempts_at_silence
+        ):
+            return True
+        broken = _error(state).status == HTTPStatus.OK
+        if broken and state.attempt_number >= self._patience.attempts_at_broken:
+            return True
+        limit = self._patience.deadline
+        if self._is_unavailable(course):
+            limit = min(limit, self._patience.unavailable)
+        return self._asking_for(course) + state.upcoming_sleep > limit
+
+    def _is_unavailable(self, course: _Course) -> bool:
+        """Return whether a host has had only 503 for anyone since a completion was asked for."""
+        only_503 = all(
+            error.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.loading
+            for error in course.failed
+        )
+        return only_503 and self._answered_at < course.started
+
+    def _give_up(
+        self, model: Model, error: ProviderError, attempts: int, course: _Course
+    ) -> ProviderError:
+        """Make the last error of a completion; stop the model where the next would end alike."""
+        message = str(error)
+        if attempts > 1:
+            message += f" (after {attempts} attempts in {self._asking_for(course):.0f} s)"
+        # A broken reply may be this request's own fault; the others are of the host.
+        ails = error.retryable and error.status != HTTPStatus.OK
+        hopeless = error.fatal or (ails and self._answered_at < course.started)
+        if hopeless:
+            message = self._stopped.setdefault(model, message)
+        return ProviderError(
+            message,
+            status=error.status,
+            retry_after=error.retry_after,
+            fatal=hopeless,
+        )
+
+
+def _error(state: RetryCallState) -> ProviderError:
+    """Return why an attempt is not the last one."""
+    error = state.outcome.exception() if state.outcome else None
+    assert isinstance(error, ProviderError)
+    return error
+
+
+def _reason(error: ProviderError) -> str:
+    """Say in a word or two why to wait."""
+    if error.status is None:
+        return "no reply"
+    return {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
+
+
+def _may_pass(error: BaseException) -> bool:
+    return isinstance(error, ProviderError) and error.retryable
