@@ -185,9 +185,8 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     if _models_chosen(config):
         from pytest_upskill.providers.sdk_import import long_lived
-        from pytest_upskill.session.as_written import as_written
 
-        with long_lived(), as_written(config.pluginmanager.rewrite_hook):
+        with long_lived():
             from pytest_upskill.session.start import start
         start(config)
     elif config.getoption("upskill_lint"):

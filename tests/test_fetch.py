@@ -8,7 +8,6 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from pytest_upskill.completions import turns
 from pytest_upskill.completions.prefetch import Fetcher
 
 PATIENCE_S = 10.0
@@ -218,25 +217,6 @@ def test_what_came_before_the_stop_stays(source: Source) -> None:
     fetcher.stop(PATIENCE_S)
 
     assert value(fetcher, 3) == found == 9
-
-
-def test_what_a_busy_loop_had_not_given_out_yet_stays_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "_BUSY_S", PATIENCE_S)
-    busy = threading.Event()
-
-    async def fetch(key: int) -> int:
-        while key:
-            busy.set()
-            await asyncio.sleep(0)
-        return 7
-
-    fetcher = Fetcher([[0, 1]], fetch, width=1)
-    assert busy.wait(PATIENCE_S)
-
-    fetcher.stop(PATIENCE_S)
-
-    assert fetcher.future(0).result() == 7
-    assert fetcher.future(1).cancelled()
 
 
 def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:

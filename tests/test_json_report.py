@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from pytest_upskill.report.files.document import ANSWER_LIMIT, _presentable
+from pytest_upskill.report.files.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import (
     ReportError,
     generate_schema,
@@ -15,6 +15,7 @@ from pytest_upskill.report.files.json import (
     read_json,
     write_json,
 )
+from pytest_upskill.session.output.session_report import presentable
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 from tests.reporting import cell, counted, report, run, trial
@@ -27,7 +28,7 @@ def read(file: Path) -> Any:
 def test_the_published_schema_is_the_one_that_the_types_make() -> None:
     assert published_schema() == generate_schema(), (
         "write it anew: python -m pytest_upskill report --schema "
-        "> pytest_upskill/report/report.schema.json"
+        "> pytest_upskill/report/files/report.schema.json"
     )
 
 
@@ -128,7 +129,7 @@ def test_a_report_tells_no_secret_and_no_folder_of_the_machine(
 def test_paths_below_the_rootdir_are_written_from_there(root: str, said: str) -> None:
     whole = cell(trial("a", "with_skill", [], errors=("/work/a.c in /work or /workshop",)))
 
-    (one,) = _presentable(report(whole).gates[0], root).cell.trials
+    (one,) = presentable(report(whole).gates[0], root).cell.trials
 
     assert one.errors == (said,)
 

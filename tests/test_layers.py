@@ -1,4 +1,4 @@
-"""The architecture, as a map that every import is held against."""
+"""The layers of the package, and that every import keeps to them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
-from fnmatch import fnmatchcase
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -18,53 +17,22 @@ import pytest_upskill
 
 ROOT = Path(pytest_upskill.__file__).parent
 
-# A module stands where its own name does, else where a pattern fits; it imports what stands in the
-# same row or below.
-MAP = {
-    # 4: what pytest loads in every run, and what the command line does without pytest
-    "entry points": "plugin hookspecs __main__",
-    # 3: know pytest, or what a run has come to
-    "a run": "run",
-    "hooks of a run": (
-        "xdist caseless changed_since outgoing shard prune passed_over report.allure report.files "
-        "report.junit report.live_line report.progress report.repeats report.spending "
-        "report.tb_line report.terminal worker_output"
-    ),
-    "items and their results": "items ledger lint_items grouped_warnings",
-    "asking for a run": "extending fetching",
-    "reports": "report report.*",
-    "decisions": "gate baseline_update",
-    # 2: one frozen value
-    "settings": "settings options",
-    # 1: do I/O, know nothing of pytest
-    "answers": (
-        "answers asking activity compiling daemon fetch first_calls forecast handover inquiries "
-        "judging "
-        "paying retry turns"
-    ),
-    "the outer world": (
-        "providers providers.* cache budget prices compile compile.* sandbox confinement launcher "
-        "landlock privileges seccomp syscalls workspace "
-        "formats formats.* git history changed_recordings project"
-    ),
-    # 0: pure
-    "words": "report.text",
-    "figures": "cells comparison baseline baseline_folder rounds stats stats.* thresholds",
-    "trials": "plan grade results completion reasoning models",
-    "skills": "skill statements extensions lint",
-    "checks": "checks checks.* blocks languages paths compile_options sandbox_levels cores "
-    "cpu_limit as_written longlived redaction safe_text whole_file",
-}
-KNOW_PYTEST = {
-    "entry points",
-    "a run",
-    "hooks of a run",
-    "items and their results",
-    "asking for a run",
-    "settings",
-}
+# From the top down. A folder or module at the top of the package imports from lower layers only.
+LAYERS = (
+    "plugin",
+    "session __main__",
+    "report completions",
+    "cells grading",
+    "result spending hookspecs",
+    "providers wire trial",
+    "completion formats",
+    "compile model skill",
+    "checks sandbox repository sanitize stats atomic_write",
+)
+DEPTHS = {room: depth for depth, layer in enumerate(LAYERS) for room in layer.split()}
+KNOW_PYTEST = {"plugin", "hookspecs", "session"}
 HOMES = {
-    "_pytest": {"report.junit"},
+    "_pytest": {"session.output.junit"},
     "anthropic": {"providers.anthropic"},
     "openai": {"providers.openai"},
     "httpx2": {
@@ -74,7 +42,7 @@ HOMES = {
         "providers.served",
         "providers.wire",
     },
-    "genai_prices": {"prices"},
+    "genai_prices": {"spending.prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""
 
@@ -93,17 +61,8 @@ MODULES = {
 }
 
 
-def row(module: str) -> str:
-    """Return the name of the row that a module stands in."""
-    named = [name for name, words in MAP.items() if module in words.split()]
-    fitting = [
-        name
-        for name, words in MAP.items()
-        if any(fnmatchcase(module, pattern) for pattern in words.split())
-    ]
-    found = named or fitting
-    assert len(found) == 1, f"{module}.py has {len(found)} places in MAP: give it one"
-    return found[0]
+def room(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def imported(module: str) -> Iterator[str]:
@@ -117,14 +76,18 @@ def imported(module: str) -> Iterator[str]:
                 yield full if full in MODULES else node.module.removeprefix("pytest_upskill.")
 
 
-def test_imports_lead_downward() -> None:
-    depths = {name: depth for depth, name in enumerate(MAP)}
+def test_every_room_has_a_layer() -> None:
+    assert {room(module) for module in MODULES} == DEPTHS.keys()
 
+
+def test_imports_lead_to_lower_layers() -> None:
     upward = [
-        f"{module} ({row(module)}) imports {other} ({row(other)})"
+        f"{module} imports {other}"
         for module in sorted(MODULES)
         for other in imported(module)
-        if other in MODULES and depths[row(other)] < depths[row(module)]
+        if other in MODULES
+        and room(other) != room(module)
+        and DEPTHS[room(other)] <= DEPTHS[room(module)]
     ]
 
     assert upward == []
@@ -138,19 +101,12 @@ def test_imports_lead_in_no_circle() -> None:
     assert set(order) == set(MODULES)
 
 
-def test_the_map_names_nothing_that_is_gone() -> None:
-    names = [word for words in MAP.values() for word in words.split() if "*" not in word]
-
-    assert set(names) <= set(MODULES)
-    assert len(names) == len(set(names))
-
-
-def test_below_the_settings_nothing_knows_pytest() -> None:
+def test_only_the_top_layers_know_pytest() -> None:
     # The source of a program of its own, which nothing imports.
     modules = set(MODULES) - {"compile.run_tests"}
     knowing = {module for module in modules if {"pytest", "pluggy"} & _roots(module)}
 
-    assert {row(module) for module in knowing} == KNOW_PYTEST
+    assert {room(module) for module in knowing} == KNOW_PYTEST
 
 
 @pytest.mark.parametrize("package", HOMES)

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.report import live_line, progress
+from pytest_upskill.session.output import live_line, progress
 from pytest_upskill.spending.in_flight import ASKING, Activity
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply

@@ -19,3 +19,14 @@ class Thresholds:
     """Least pass rate with the skill minus without."""
     fail_on: frozenset[FailOn]
     """What makes a cell red."""
+
+
+def fraction(value: float, *, low: float) -> float:
+    """Take a fraction from ``low`` to 1.
+
+    Raises:
+        ValueError: It is none; one line, to follow the name of an option.
+    """
+    if not low <= value <= 1:
+        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 %")
+    return float(value)

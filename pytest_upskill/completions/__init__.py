@@ -1,1 +1,1 @@
-"""TODO."""
+"""Run trials: request their answers ahead of need, from recordings or from models."""

@@ -8,11 +8,8 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
-from functools import partial
 from types import MappingProxyType
 from typing import Generic, TypeVar
-
-from pytest_upskill.completions.turns import Turns
 
 K = TypeVar("K")
 T = TypeVar("T")
@@ -60,8 +57,7 @@ class Fetcher(Generic[K, T]):
         self._lookahead = lookahead
         self._wanted: set[K] = set()
         self._started = 0
-        self._turns = Turns()
-        self._loop = asyncio.SelectorEventLoop(self._turns)
+        self._loop = asyncio.new_event_loop()
         self._wake = asyncio.Event()
         self._stopped = asyncio.Event()
         # Daemon: a hung connection must never keep pytest from exiting.
@@ -81,10 +77,7 @@ class Fetcher(Generic[K, T]):
 
     def wait(self, futures: Sequence[Future[T]], timeout: float) -> bool:
         """Wait ``timeout`` seconds for all of the futures; tell whether they are settled."""
-        if all(future.done() for future in futures):
-            return True
-        with self._turns.waiting(futures):
-            return not wait(futures, timeout).not_done
+        return not wait(futures, timeout).not_done
 
     def stop(self, timeout: float = 2.0) -> None:
         """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
@@ -103,7 +96,6 @@ class Fetcher(Generic[K, T]):
         try:
             self._loop.run_until_complete(self._main())
         finally:
-            self._turns.settle()
             for future in self._futures.values():
                 future.cancel()
             self._loop.close()
@@ -142,9 +134,9 @@ class Fetcher(Generic[K, T]):
             try:
                 value = await self._fetch(key)
             except Exception as error:  # noqa: BLE001  belongs to whoever waits for this key
-                self._turns.give_out(partial(future.set_exception, error))
+                future.set_exception(error)
             else:
-                self._turns.give_out(partial(future.set_result, value))
+                future.set_result(value)
 
     def _may_start(self, key: K) -> bool:
         if self._lookahead is None or key in self._wanted:

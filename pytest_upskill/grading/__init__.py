@@ -1,1 +1,1 @@
-"""TODO."""
+"""Grade answers: by code, and by a judge."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""Run programs that nobody trusts, confined."""

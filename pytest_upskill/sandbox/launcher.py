@@ -67,7 +67,7 @@ def _become(program: list[str], writable: str, readable: Sequence[str]) -> NoRet
 
 
 def _confine(writable: str, readable: Sequence[str]) -> None:
-    from pytest_upskill import landlock, privileges, seccomp
+    from pytest_upskill.sandbox import landlock, privileges, seccomp
 
     version = landlock.abi()
     privileges.drop_capabilities()
@@ -155,5 +155,5 @@ def _signal(process: int, number: int) -> None:
 
 if __name__ == "__main__":
     # Behind the standard library: nothing installed may stand in for a part of it.
-    sys.path.append(os.path.dirname(os.path.dirname(__file__)))
+    sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
     main(sys.argv[1:])

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What happens in a run of pytest."""

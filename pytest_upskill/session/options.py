@@ -8,6 +8,8 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pytest_upskill.cells.thresholds import fraction
+
 C = TypeVar("C", bound=str)
 N = TypeVar("N", int, float)
 
@@ -62,17 +64,6 @@ def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
         return None if value is None else fraction(value, low=low)
     except ValueError as error:
         raise pytest.UsageError(f"{option_of(name)} {error}") from None
-
-
-def fraction(value: float, *, low: float) -> float:
-    """Take a fraction from ``low`` to 1.
-
-    Raises:
-        ValueError: It is none; one line, to follow the name of an option.
-    """
-    if not low <= value <= 1:
-        raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 %")
-    return float(value)
 
 
 def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:

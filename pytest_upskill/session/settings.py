@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal, get_args
 
 import pytest
 
@@ -15,6 +14,7 @@ from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
+from pytest_upskill.report.names import MIRRORS, REPORTS, Mirror, ReportFormat
 from pytest_upskill.repository.git import GitError, merge_base
 from pytest_upskill.repository.project import STATE, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
@@ -44,13 +44,6 @@ NO_MODELS = (
     "or set upskill_models"
 )
 """What is said where only models are missing."""
-
-ReportFormat = Literal["json", "md", "html", "benchmark-json"]
-REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
-"""Reports that options name a file for."""
-
-Mirror = Literal["datadog", "codecov"]
-MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
 
 SETTINGS = pytest.StashKey["Settings"]()
 """Where a run's settings are; absent unless models are chosen."""

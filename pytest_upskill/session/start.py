@@ -17,12 +17,11 @@ from pytest_upskill.completions.service import Bill, Resources
 from pytest_upskill.completions.trial_runner import Key
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers.keys import secrets
-from pytest_upskill.report.allure import AllureGates
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.session.as_written import as_written
 from pytest_upskill.session.hints import Caseless
 from pytest_upskill.session.items import ANSWERS, TrialItem, TrialReports, wanted
+from pytest_upskill.session.output.allure import AllureGates
 from pytest_upskill.session.output.junit import JUnit
 from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.output.progress import Progress
@@ -123,8 +122,7 @@ def _keep_in(config: pytest.Config) -> None:
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
     # Only here: most skills have nothing to compile.
-    with as_written(config.pluginmanager.rewrite_hook):
-        from pytest_upskill.compile import Compilers
+    from pytest_upskill.compile import Compilers
 
     return Compilers(level, languages, folder=_builds(config))
 

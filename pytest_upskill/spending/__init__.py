@@ -1,1 +1,1 @@
-"""TODO."""
+"""What requests cost and how they are sent: budget, prices, retries, limits."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""The formats of providers' APIs."""

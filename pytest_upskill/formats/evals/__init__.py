@@ -1,1 +1,1 @@
-"""TODO."""
+"""Read the evals files of other tools."""

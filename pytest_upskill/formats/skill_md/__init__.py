@@ -1,1 +1,1 @@
-"""TODO."""
+"""Read SKILL.md and the files around it."""

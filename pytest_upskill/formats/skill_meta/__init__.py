@@ -1,1 +1,1 @@
-"""TODO."""
+"""Read skill_meta.json, our own case file."""

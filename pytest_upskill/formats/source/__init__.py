@@ -1,1 +1,1 @@
-"""TODO."""
+"""Read JSON and YAML with the position of each value."""

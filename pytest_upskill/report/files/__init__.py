@@ -1,1 +1,1 @@
-"""TODO."""
+"""Reports that are written to files."""

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import platform
-import re
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
-from importlib.metadata import version
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.checks import CheckResult, Compile, Run
-from pytest_upskill.result import RunResult, SkippedCase, TrialResult, Unmeasured
-from pytest_upskill.session.settings import Settings
+from pytest_upskill.result import RunResult, SkippedCase, Unmeasured
 
 if TYPE_CHECKING:
-    from pytest_upskill.compile import Compilers
+    pass
 
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""
@@ -75,58 +70,6 @@ class Report:
         )
 
 
-def report_of(
-    gates: Iterable[Gate],
-    settings: Settings,
-    compilers: Callable[[], Compilers],
-    root: str,
-    *,
-    unmeasured: Iterable[Unmeasured],
-    recordings: Iterable[str],
-    complete: bool,
-) -> Report:
-    """Sum up the session that ends.
-
-    Args:
-        gates: What was decided about each cell.
-        settings: The session's options.
-        compilers: Give what built the answers' code.
-        root: Absolute path of the rootdir, which no report shows.
-        unmeasured: Of which every trial was skipped.
-        recordings: What the branch changed in the recordings of a replay.
-        complete: Whether it got to everything: it was not stopped, and every file could be read.
-    """
-    gates = tuple(_presentable(gate, root) for gate in gates)
-    built = any(
-        check.name in {Compile.name, Run.name} for run in _runs(gates) for check in run.checks
-    )
-    session = Session(
-        date=datetime.now(UTC).replace(microsecond=0),
-        versions={
-            "pytest-upskill": version("pytest-upskill"),
-            "pytest": version("pytest"),
-            "python": platform.python_version(),
-        },
-        models={model.label: model.resolved for model in settings.models},
-        options={
-            "runs": settings.runs,
-            "min_pass_rate": settings.thresholds.min_pass_rate,
-            "min_lift": settings.thresholds.min_lift,
-            "fail_on": sorted(settings.thresholds.fail_on),
-            "max_tokens": settings.max_tokens,
-            "compare": settings.compare,
-            "judge": settings.judge.resolved if settings.judge else None,
-            "cache": settings.cache_mode,
-            "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
-        },
-        sandbox=compilers().level if built else None,
-        complete=complete,
-        unmeasured=tuple(unmeasured),
-        recordings=tuple(recordings),
-    )
-    return Report(sessions=(session,), gates=gates)
-
-
 def runs_of(cells: Iterable[Cell]) -> Iterator[RunResult]:
     """Go through all valid runs of the cells."""
     return (run for cell in cells for trial in cell.trials for run in trial.runs)
@@ -137,41 +80,3 @@ def dollars(runs: Iterable[RunResult]) -> float | None:
     costs = [run.completion.cost_usd for run in runs]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None
-
-
-def _runs(gates: Iterable[Gate]) -> Iterator[RunResult]:
-    return runs_of(gate.cell for gate in gates)
-
-
-def _presentable(gate: Gate, root: str) -> Gate:
-    """Cut long answers, and write paths as a reader elsewhere would."""
-    below = re.compile(rf"{re.escape(root)}(?:(/)|(?![\w.-]))")
-
-    def relative(text: str) -> str:
-        return below.sub(lambda match: "" if match[1] else ".", text) if root != "/" else text
-
-    def check(result: CheckResult) -> CheckResult:
-        return replace(result, message=relative(result.message), detail=relative(result.detail))
-
-    def run(result: RunResult) -> RunResult:
-        text = result.completion.text
-        return replace(
-            result,
-            completion=replace(
-                result.completion,
-                text=text[:ANSWER_LIMIT],
-                reasoning=result.completion.reasoning[:ANSWER_LIMIT],
-            ),
-            checks=tuple(map(check, result.checks)),
-            cut=result.cut + max(0, len(text) - ANSWER_LIMIT),
-        )
-
-    def trial(result: TrialResult) -> TrialResult:
-        return replace(
-            result,
-            runs=tuple(map(run, result.runs)),
-            errors=tuple(map(relative, result.errors)),
-        )
-
-    cell = replace(gate.cell, trials=tuple(map(trial, gate.cell.trials)))
-    return replace(gate, cell=cell)

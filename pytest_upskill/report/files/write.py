@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import assert_never
 
 from pytest_upskill.report.files.document import Report
-from pytest_upskill.session.settings import ReportFormat
+from pytest_upskill.report.names import ReportFormat
 
 
 def write(report: Report, wanted: ReportFormat, file: Path) -> list[Path]:

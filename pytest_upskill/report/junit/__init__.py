@@ -1,1 +1,1 @@
-"""TODO."""
+"""Properties of JUnit XML."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_upskill.session.settings import Mirror
+from pytest_upskill.report.names import Mirror
 
 _OWN = "upskill."
 

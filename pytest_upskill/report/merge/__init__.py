@@ -1,1 +1,1 @@
-"""TODO."""
+"""Merge the reports of several jobs."""

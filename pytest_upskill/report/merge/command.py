@@ -13,7 +13,7 @@ from typing import NoReturn
 from pytest_upskill.cells.baseline import BaselineError
 from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
+from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.report.files.document import Option, Report
 from pytest_upskill.report.files.github import tell_actions
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
@@ -28,12 +28,11 @@ from pytest_upskill.report.merge.exit_code import (
     unmeasured_trials,
 )
 from pytest_upskill.report.merge.merge import merge
+from pytest_upskill.report.names import REPORTS
 from pytest_upskill.report.terminal.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import STATE
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.options import fraction
-from pytest_upskill.session.settings import REPORTS
 
 PASSED, UNUSABLE = 0, 4
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}

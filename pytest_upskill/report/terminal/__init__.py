@@ -1,1 +1,1 @@
-"""TODO."""
+"""The summary in the terminal."""

@@ -1,1 +1,1 @@
-"""TODO."""
+"""What a run of pytest prints and writes."""

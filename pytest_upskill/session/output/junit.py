@@ -12,9 +12,9 @@ from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
 from pytest_upskill.report.junit.dashboards import mirrored
 from pytest_upskill.report.junit.properties import cell_figures
+from pytest_upskill.report.names import Mirror
 from pytest_upskill.result import TrialRecord
 from pytest_upskill.session.results import Ledger
-from pytest_upskill.session.settings import Mirror
 
 _LONGEST_MESSAGE = 1000
 """Characters of an attribute that every known reader takes."""

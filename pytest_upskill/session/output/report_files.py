@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.completions.changed_recordings import changed_recordings
-from pytest_upskill.report.files.document import Report, report_of
+from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.github import listening, tell_actions
 from pytest_upskill.report.files.write import write
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.output.session_report import report_of
 from pytest_upskill.session.preflight import RESOURCES, asks
 from pytest_upskill.session.results import Ledger
 from pytest_upskill.session.settings import Settings
