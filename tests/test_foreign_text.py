@@ -167,3 +167,41 @@ def test_an_id_that_makes_a_command_of_a_node_id_is_refused(
 
     assert steering(result.stdout.str()) == []
     result.stdout.fnmatch_lines(["*cases?0?.id: must not be what a CI runner takes *"])
+
+
+def test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_no_key(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("UPSKILL_API_KEY", "sk-planted-0123456789")
+    write_skill()
+    pytester.makeconftest(
+        f"""
+        import os
+
+        def pytest_runtest_call(item):
+            text = {HOSTILE!r} + os.environ["UPSKILL_API_KEY"]
+            print(text)
+            raise ValueError(text)
+        """
+    )
+
+    args = ("--showlocals", "--full-trace", "-vv", "-rA", "--color=no")
+    result = run_once("--upskill-models=offline", *args, "skills")
+
+    result.stdout.fnmatch_lines(["E * ValueError: \\x1b[[]2J*", "*# #vso[[]task*[*][*][*]*"])
+    assert steering(result.stdout.str()) == []
+    assert "sk-planted" not in result.stdout.str()
+
+
+def test_warnings_of_lint_steer_nothing(run_once: Run, write_skill: WriteSkill) -> None:
+    write_skill({"id": "a", "input": "?", "expected": {"contains": "x"}, "models": [HOSTILE]})
+
+    result = run_once(
+        "--upskill-lint", "--upskill-models=offline", "-W", "default", "--color=no", "skills"
+    )
+
+    result.stdout.fnmatch_lines(["*a: it is for \\x1b[[]2J*: :warning::two*"])
+    assert steering(result.stdout.str()) == []
