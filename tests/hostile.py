@@ -81,8 +81,8 @@ THEFTS = {
     "environment": "' '.join(os.environ.values())",
     "environment in /proc": "open('/proc/self/environ').read()",
     "environment of the parent": "open(f'/proc/{{os.getppid()}}/environ').read()",
-    "environment of pytest": "open('/proc/{pid}/environ').read()",
-    "environment of all": "''.join(open(p).read() for p in glob.glob('/proc/[0-9]*/environ') "
+    "environment of another": "open('/proc/{victim}/environ').read()",
+    "environment of all": "''.join(open(p, errors='replace').read() for p in glob.glob('/proc/[0-9]*/environ') "
     "if os.access(p, 4))",
     "commands of others": "[c for p in glob.glob('/proc/[0-9]*/cmdline') "
     "for c in [open(p).read()] if {marker!r} in c][0]",
@@ -298,20 +298,28 @@ def _aim(attack: str, targets: Mapping[str, object]) -> str:
     return attack.format_map(targets)
 
 
+FILES = {
+    "secret": f"{SECRET} = 1;\n{SECRET}\n",
+    "word": SECRET,
+    "quoted": f'"{SECRET}"',
+    "file": "untouched",
+}
+
+
+def _write_files(folder: Path) -> None:
+    """Make the files again as they were: an attack may have changed or removed them."""
+    for name, content in FILES.items():
+        (folder / name).write_text(content)
+        (folder / name).chmod(0o600)
+        os.utime(folder / name, (2, 2))
+
+
 @contextmanager
 def aims() -> Iterator[dict[str, object]]:
     """Make what the attacks are aimed at."""
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hostile-")))
-        contents = {
-            "secret": f"{SECRET} = 1;\n{SECRET}\n",
-            "word": SECRET,
-            "quoted": f'"{SECRET}"',
-            "file": "untouched",
-        }
-        for name, content in contents.items():
-            (folder / name).write_text(content)
-            os.utime(folder / name, (2, 2))
+        _write_files(folder)
         with suppress(OSError):
             os.setxattr(folder / "secret", "user.secret", SECRET.encode())
         stack.enter_context(mock.patch.dict(os.environ, {"OPENAI_API_KEY": SECRET}))
@@ -326,7 +334,7 @@ def aims() -> Iterator[dict[str, object]]:
         stack.callback(libc.shmctl, memory, 0, None)
         libc.syscall(*_ADD_KEY, b"user", b"upskill-hostile", SECRET.encode(), len(SECRET), -3)
         yield {
-            **{name: str(folder / name) for name in contents},
+            **{name: str(folder / name) for name in FILES},
             "folder": str(folder),
             "marker": SECRET,
             "pid": os.getpid(),
@@ -399,6 +407,7 @@ class Finding:
 
 def attack(compilers: Compilers, answer: Answer, targets: Mapping[str, object]) -> Finding:
     """Decide about an answer and look at the damage."""
+    _write_files(Path(str(targets["folder"])))
     before = state(targets)
     start = time.monotonic()
     passed: bool | None

@@ -10,7 +10,7 @@ from tests import hostile
 from tests.confined import every_level
 
 SAMPLE = (
-    *("steal file", "steal environment of pytest", "steal TCP", "steal keyring"),
+    *("steal file", "steal environment of another", "steal TCP", "steal keyring"),
     *("steal shared memory", "harm overwrite", "harm mode", "harm signal", "harm priority"),
     *("deceive by exit later", "bomb of sort", "parse nothing", "c include in a type"),
 )
