@@ -311,3 +311,16 @@ def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
     assert [line.removeprefix(name) for line in said if "interval" in line] == (
         [why] if why else []
     )
+
+
+def test_runs_that_would_tell_are_said_of_models_whose_runs_differ() -> None:
+    measured = counted([(1, 0), (1, 1)], of=1)
+    gate = Gate(cell=measured, outcome="passed", text="")
+    copies = replace(gate, cell=replace(measured, resolved="offline:offline"))
+
+    said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
+
+    assert said == ["too few runs: --upskill-runs 8 would probably tell"]
+    assert of_copies == [
+        "too few runs: offline answers every run alike, so only more cases would tell"
+    ]
