@@ -1,159 +1,29 @@
-"""Options and hooks. Imports nothing but pytest: an unused plugin must cost nothing."""
+"""Options and hooks. Imports pytest and the table of options: an unused plugin costs nothing."""
 
 from __future__ import annotations
 
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 
 from pytest_upskill import CASE_FILES
-
-_OPTIONS: tuple[tuple[str, type, str, str], ...] = (
-    ("base-url", str, "URL", "OpenAI-compatible server for models of no known provider."),
-    ("judge", str, "MODEL", "Model that decides the 'judge' statements about answers."),
-    ("runs", int, "N", "Runs of each case in each arm (default 1)."),
-    (
-        "min-pass-rate",
-        float,
-        "RATE",
-        "Share of a case's runs that must pass (default 1.0), and of a skill's cases on a model.",
-    ),
-    ("min-lift", float, "LIFT", "Fail a skill that lifts a model by less; 0.2 is 20 points."),
-    (
-        "fail-on",
-        str,
-        "WORDS",
-        "Fail on any of hurts, regression, no-effect, too-few-runs (default: the first two).",
-    ),
-    (
-        "compare",
-        str,
-        "baseline|REF",
-        "Fail a skill that has become worse than its committed baseline, or than at the git ref.",
-    ),
-    ("changed-since", str, "REF", "Run only skills whose folder changed since the git ref."),
-    ("concurrency", int, "N", "Requests in flight at one host (default 20)."),
-    ("max-tokens", int, "N", "Output limit of one answer (default 8192)."),
-    ("timeout", int, "SECONDS", "Limit of one request (default 120)."),
-    ("cache", str, "MODE", "Recordings: auto (default), refresh, replay or off."),
-    (
-        "cache-dir",
-        str,
-        "DIR",
-        "Where recordings are (default .upskill/cache at the root of the repository).",
-    ),
-    ("max-cost", float, "USD", "Ask no model once this many dollars could be passed."),
-    (
-        "sandbox",
-        str,
-        "LEVEL",
-        "What compilers run in: auto (default), bwrap, landlock, limits or off.",
-    ),
-    ("json", str, "PATH", "Write everything as JSON."),
-    ("md", str, "PATH", "Write a summary as Markdown, such as for a pull request's comment."),
-    ("html", str, "PATH", "Write a page with charts and answers, in one file."),
-    (
-        "junit-properties",
-        str,
-        "WORDS",
-        "Repeat JUnit properties under the names that datadog and codecov read.",
-    ),
-    ("shard", str, "K/N", "Run only the K-th of N shares of the trials; then merge the reports."),
-    ("benchmark-json", str, "PATH", "Write skill-creator's benchmark.json."),
-)
+from pytest_upskill.session.option_table import OPTIONS, Option
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
 """How the names of files with cases end."""
 
-# By name: pytest takes the types themselves only since 9.2.
-_INI_TYPES: dict[type, Literal["int", "float", "string"]] = {
-    int: "int",
-    float: "float",
-    str: "string",
-}
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Declare the options; each is an ini key too."""
-    group = parser.getgroup("upskill", "agent skills: what each is worth, on which model")
-    group.addoption(
-        "--upskill-models",
-        action="append",
-        metavar="MODEL[,MODEL...]",
-        help="Run the skills' cases on these models, with and without the skill: an alias (haiku, "
-        "sonnet, opus), offline, or [label=][provider:]model[@base_url].",
-    )
-    parser.addini("upskill_models", "As --upskill-models.", type="args", default=[])
-    for name, kind, metavar, text in _OPTIONS:
-        option, key = f"--upskill-{name}", f"upskill_{name.replace('-', '_')}"
-        # Text, also of numbers: argparse would refuse them in five lines without a cure.
-        group.addoption(option, metavar=metavar, help=text)
-        parser.addini(key, f"As {option}.", type=_INI_TYPES[kind], default=None)
-    group.addoption(
-        "--upskill-baseline-update",
-        action="store_true",
-        help="Write what the cases came to into .upskill/baselines, to be committed.",
-    )
-    group.addoption(
-        "--upskill-early-stop",
-        action="store_true",
-        default=None,
-        help="Ask round by round, and no more of a skill on a model once the verdict is clear.",
-    )
-    parser.addini("upskill_early_stop", "As --upskill-early-stop.", type="bool", default=False)
-    group.addoption(
-        "--upskill-lint",
-        action="store_true",
-        help="Look for what is wrong with skills and cases, and ask no model.",
-    )
-    group.addoption(
-        "--upskill-dry-run",
-        action="store_true",
-        help="Say what would be asked and what it would cost at most, and ask nothing.",
-    )
-    group.addoption(
-        "--upskill-write-schema",
-        metavar="PATH",
-        help="Write the JSON Schema of skill_meta.json, for editors, and run nothing.",
-    )
-    group.addoption(
-        "--upskill-cache-prune",
-        action="store_true",
-        help="Delete recordings that no trial refers to, and run nothing; with "
-        "--upskill-dry-run, list them.",
-    )
-    parser.addini(
-        "upskill_prices",
-        "Own prices, 'label = IN/OUT' or 'label = IN/OUT cached RATE'.",
-        type="linelist",
-        default=[],
-    )
-    group.addoption(
-        "--upskill-require-compilers",
-        action="store_true",
-        default=None,
-        help="Make a missing compiler an error instead of a skip.",
-    )
-    parser.addini(
-        "upskill_require_compilers", "As --upskill-require-compilers.", type="bool", default=False
-    )
-    parser.addini(
-        "upskill_case_files",
-        "Further names of files with cases, such as '*-checks.json' or 'checks/*.yaml'.",
-        type="args",
-        default=[],
-    )
-    parser.addini(
-        "upskill_max_cases",
-        "Cases that a run may have (default 20000).",
-        type="int",
-        default=20000,
-    )
-    parser.addini(
-        "upskill_aliases", "Names of models, 'name = model'.", type="linelist", default=[]
-    )
+    """Declare the options and ini keys."""
+    for option in OPTIONS:
+        if option.on_command_line:
+            group = parser.getgroup(f"upskill {option.group}", f"agent skills: {option.group}")
+            group.addoption(option.flag, help=_help(option), **_arguments(option))
+        if option.in_ini:
+            text = f"As {option.flag}." if option.on_command_line else _help(option)
+            parser.addini(option.key, text, type=option.kind, default=_ini_default(option))
 
 
 def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
@@ -292,3 +162,29 @@ def _models_chosen(config: pytest.Config) -> bool:
     if config.getoption("upskill_lint"):
         return False
     return bool(config.getoption("upskill_models") or config.getini("upskill_models"))
+
+
+def _help(option: Option) -> str:
+    if option.default is None:
+        return option.help
+    return f"{option.help.removesuffix('.')} (default: {option.default})."
+
+
+def _arguments(option: Option) -> dict[str, Any]:
+    """Return what argparse is told about an option."""
+    if option.kind == "bool":
+        # None where an ini key may still decide.
+        return {"action": "store_true", "default": None if option.in_ini else False}
+    if option.kind == "args":
+        return {"action": "append", "metavar": option.metavar}
+    # Text, also of numbers: argparse would refuse them in five lines without a cure.
+    return {"metavar": option.metavar}
+
+
+def _ini_default(option: Option) -> Any:
+    if option.kind == "bool":
+        return False
+    if option.kind in {"args", "linelist"}:
+        return []
+    # What is also an option keeps None for "not given"; settings.py knows the default.
+    return None if option.on_command_line else option.default

@@ -263,3 +263,17 @@ def test_no_more_requests_are_in_flight_than_the_concurrency(
 
     assert len(loopback.requests) == 16
     assert loopback.peak <= 2
+
+
+def test_help_shows_the_options_by_what_they_are_for(run_once: Run) -> None:
+    lines = run_once("--help").outlines
+
+    groups = [line for line in lines if line.startswith("agent skills")]
+    assert groups == [
+        "agent skills: run:",
+        "agent skills: gate:",
+        "agent skills: money and recordings:",
+        "agent skills: reports:",
+    ]
+    gate = lines.index("agent skills: gate:")
+    assert any(line.startswith("  --upskill-min-lift") for line in lines[gate:])

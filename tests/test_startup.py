@@ -28,7 +28,12 @@ def test_the_entry_point_imports_nothing_but_pytest() -> None:
         [sys.executable, "-c", script], capture_output=True, text=True, check=True
     )
 
-    assert process.stdout.split() == ["pytest_upskill", "pytest_upskill.plugin"]
+    assert process.stdout.split() == [
+        "pytest_upskill",
+        "pytest_upskill.plugin",
+        "pytest_upskill.session",
+        "pytest_upskill.session.option_table",
+    ]
 
 
 def test_a_run_without_models_imports_and_writes_nothing(
@@ -43,7 +48,7 @@ def test_a_run_without_models_imports_and_writes_nothing(
 
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*upskill:*")
-    names = ("plugin", "hookspecs", "passed_over")
+    names = ("plugin", "hookspecs", "session", "session.option_table", "session.passed_over")
     imported = {"pytest_upskill", *(f"pytest_upskill.{name}" for name in names)}
     assert _modules(pytester, "pytest_upskill") == imported
     written = {path.name for path in pytester.path.iterdir()} - before
@@ -61,7 +66,8 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_or_judge(
     result.assert_outcomes(passed=3)
     assert _modules(pytester, "pytest_upskill.providers.offline")
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
-    unused = {f"pytest_upskill.{name}" for name in ("compile", "compiling", "sandbox", "judging")}
+    names = ("compile", "completions.builds", "sandbox.run", "grading.judge")
+    unused = {f"pytest_upskill.{name}" for name in names}
     assert not unused & _modules(pytester, "pytest_upskill")
 
 

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_upskill.cells.thresholds import fraction
+from pytest_upskill.session.option_table import DEFAULTS
 
 C = TypeVar("C", bound=str)
 N = TypeVar("N", int, float)
@@ -47,8 +48,10 @@ def number(config: pytest.Config, name: str, kind: Callable[[str], N], example: 
         ) from None
 
 
-def positive(config: pytest.Config, name: str, default: int) -> int:
+def positive(config: pytest.Config, name: str) -> int:
     """Read a whole number of at least 1."""
+    default = DEFAULTS[f"upskill_{name}"]
+    assert isinstance(default, int)
     value = number(config, name, int, f"one such as {default}")
     if value is None:
         return default
@@ -67,8 +70,8 @@ def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
 
 
 def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
-    """Read one of ``choices``, the first where nothing was given."""
-    value = value_of(config, name) or choices[0]
+    """Read one of ``choices``."""
+    value = value_of(config, name) or DEFAULTS[f"upskill_{name}"]
     if value not in choices:
         raise pytest.UsageError(
             f"{option_of(name)}: no such choice {value!r}: write one of {', '.join(choices)}"
@@ -76,11 +79,11 @@ def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
     return choices[choices.index(value)]
 
 
-def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...] | None:
-    """Read a comma list of known words, None where nothing was given."""
+def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...]:
+    """Read a comma list of known words."""
     given = value_of(config, name)
     if given is None:
-        return None
+        given = DEFAULTS[f"upskill_{name}"] or ""
     written = [word.strip() for word in given.split(",") if word.strip()]
     for word in written:
         if word not in known:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
+from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
@@ -132,12 +132,12 @@ class Settings:
         return cls(
             models=models_of(config),
             judge=_judge(config),
-            runs=positive(config, "runs", 1),
+            runs=positive(config, "runs"),
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
             thresholds=Thresholds(
                 min_pass_rate=min_pass_rate,
                 min_lift=rate(config, "min_lift", low=-1.0),
-                fail_on=_fail_on(config),
+                fail_on=frozenset(words(config, "fail_on", FAIL_ON)),
             ),
             compare=_ref(config, "compare", project, other="baseline"),
             changed_since=_ref(config, "changed_since", project),
@@ -145,9 +145,9 @@ class Settings:
             rootdir=config.rootpath.relative_to(project).as_posix(),
             baseline_update=bool(config.getoption("upskill_baseline_update")),
             early_stop=_early_stop(config),
-            concurrency=positive(config, "concurrency", 20),
-            max_tokens=positive(config, "max_tokens", 8192),
-            timeout=float(positive(config, "timeout", 120)),
+            concurrency=positive(config, "concurrency"),
+            max_tokens=positive(config, "max_tokens"),
+            timeout=float(positive(config, "timeout")),
             require_compilers=bool(value_of(config, "require_compilers")),
             sandbox=choice(config, "sandbox", LEVELS),
             cache_mode=choice(config, "cache", MODES),
@@ -158,7 +158,7 @@ class Settings:
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
-            junit_properties=words(config, "junit_properties", MIRRORS) or (),
+            junit_properties=words(config, "junit_properties", MIRRORS),
             max_cases=config.getini("upskill_max_cases"),
             shard=_shard(config),
         )
@@ -247,11 +247,6 @@ def _ref(
     except GitError as error:
         raise pytest.UsageError(f"{option_of(name)}: {error}") from None
     return ref
-
-
-def _fail_on(config: pytest.Config) -> frozenset[FailOn]:
-    given = words(config, "fail_on", FAIL_ON)
-    return frozenset({"hurts", "regression"} if given is None else given)
 
 
 def _shard(config: pytest.Config) -> tuple[int, int] | None:

@@ -1,0 +1,225 @@
+"""Every option and ini key of the plugin, declared once.
+
+`plugin.py` registers this table, `settings.py` reads what was given, and `--help` shows it by
+group. Every run of pytest with this plugin installed imports it, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NamedTuple
+
+Kind = Literal["string", "int", "float", "bool", "args", "linelist"]
+Group = Literal["run", "gate", "money and recordings", "reports"]
+
+
+class Option(NamedTuple):
+    """An option on the command line, a key in the ini file, or both.
+
+    Attributes:
+        name: Without ``--upskill-`` and ``upskill_``.
+        group: Heading in ``--help``.
+        help: A sentence without the default.
+        metavar: What stands for the value in ``--help``.
+        kind: Type of the ini key; a ``bool`` is a flag on the command line.
+        default: What counts where nothing was given; None for nothing.
+        on_command_line: Whether it is an option.
+        in_ini: Whether it is an ini key.
+    """
+
+    name: str
+    group: Group
+    help: str
+    metavar: str | None = None
+    kind: Kind = "string"
+    default: str | float | None = None
+    on_command_line: bool = True
+    in_ini: bool = True
+
+    @property
+    def flag(self) -> str:
+        """As on the command line."""
+        return f"--upskill-{self.name}"
+
+    @property
+    def key(self) -> str:
+        """As in the ini file."""
+        return f"upskill_{self.name.replace('-', '_')}"
+
+
+OPTIONS = (
+    Option(
+        "models",
+        "run",
+        "Run the skills' cases on these models, with and without the skill: an alias (haiku, "
+        "sonnet, opus), offline, or [label=][provider:]model[@base_url].",
+        "MODEL[,MODEL...]",
+        "args",
+    ),
+    Option("base-url", "run", "OpenAI-compatible server for models of no known provider.", "URL"),
+    Option("judge", "run", "Model that decides the 'judge' statements about answers.", "MODEL"),
+    Option("runs", "run", "Runs of each case in each arm.", "N", "int", 1),
+    Option(
+        "changed-since",
+        "run",
+        "Run only skills whose folder changed since the git ref.",
+        "REF",
+    ),
+    Option(
+        "shard",
+        "run",
+        "Run only the K-th of N shares of the trials; then merge the reports.",
+        "K/N",
+    ),
+    Option("concurrency", "run", "Requests in flight at one host.", "N", "int", 20),
+    Option("max-tokens", "run", "Output limit of one answer.", "N", "int", 8192),
+    Option("timeout", "run", "Limit of one request.", "SECONDS", "int", 120),
+    Option(
+        "early-stop",
+        "run",
+        "Request answers in rounds, and none for a skill on a model once the verdict is clear.",
+        kind="bool",
+    ),
+    Option(
+        "sandbox",
+        "run",
+        "Confine compilers by bwrap, landlock, limits or off.",
+        "LEVEL",
+        default="auto",
+    ),
+    Option(
+        "require-compilers",
+        "run",
+        "Make a missing compiler an error instead of a skip.",
+        kind="bool",
+    ),
+    Option(
+        "lint",
+        "run",
+        "Report what is wrong with skills and cases, and request nothing.",
+        kind="bool",
+        in_ini=False,
+    ),
+    Option(
+        "write-schema",
+        "run",
+        "Write the JSON Schema of skill_meta.json, for editors, and run nothing.",
+        "PATH",
+        in_ini=False,
+    ),
+    Option(
+        "case-files",
+        "run",
+        "Further names of files with cases, such as '*-checks.json' or 'checks/*.yaml'.",
+        kind="args",
+        on_command_line=False,
+    ),
+    Option(
+        "max-cases",
+        "run",
+        "Cases that a run may have.",
+        kind="int",
+        default=20000,
+        on_command_line=False,
+    ),
+    Option(
+        "aliases",
+        "run",
+        "Names of models, 'name = model'.",
+        kind="linelist",
+        on_command_line=False,
+    ),
+    Option(
+        "min-pass-rate",
+        "gate",
+        "Share of a case's runs that must pass (default: all), and of a skill's cases on a model.",
+        "RATE",
+        "float",
+    ),
+    Option(
+        "min-lift",
+        "gate",
+        "Fail a skill that lifts a model by less; 0.2 is 20 points.",
+        "LIFT",
+        "float",
+    ),
+    Option(
+        "fail-on",
+        "gate",
+        "Fail on any of hurts, regression, no-effect, too-few-runs.",
+        "WORDS",
+        default="hurts,regression",
+    ),
+    Option(
+        "compare",
+        "gate",
+        "Fail a skill that has become worse than its committed baseline, or than at the git ref.",
+        "baseline|REF",
+    ),
+    Option(
+        "baseline-update",
+        "gate",
+        "Write the results of the cases into .upskill/baselines, to be committed.",
+        kind="bool",
+        in_ini=False,
+    ),
+    Option(
+        "max-cost",
+        "money and recordings",
+        "Send no request that could pass this many dollars.",
+        "USD",
+        "float",
+    ),
+    Option(
+        "dry-run",
+        "money and recordings",
+        "Show what would be requested and its highest cost, and request nothing.",
+        kind="bool",
+        in_ini=False,
+    ),
+    Option(
+        "cache",
+        "money and recordings",
+        "Use of recordings: auto, refresh, replay or off.",
+        "MODE",
+        default="auto",
+    ),
+    Option(
+        "cache-dir",
+        "money and recordings",
+        "Folder of recordings (default: .upskill/cache at the root of the repository).",
+        "DIR",
+    ),
+    Option(
+        "cache-prune",
+        "money and recordings",
+        "Delete recordings that no trial refers to, and run nothing; with --upskill-dry-run, "
+        "list them.",
+        kind="bool",
+        in_ini=False,
+    ),
+    Option(
+        "prices",
+        "money and recordings",
+        "Own prices, 'label = IN/OUT' or 'label = IN/OUT cached RATE'.",
+        kind="linelist",
+        on_command_line=False,
+    ),
+    Option("json", "reports", "Write everything as JSON.", "PATH"),
+    Option(
+        "md",
+        "reports",
+        "Write a summary as Markdown, such as for a comment on a pull request.",
+        "PATH",
+    ),
+    Option("html", "reports", "Write a page with charts and answers, in one file.", "PATH"),
+    Option("benchmark-json", "reports", "Write skill-creator's benchmark.json.", "PATH"),
+    Option(
+        "junit-properties",
+        "reports",
+        "Repeat JUnit properties under the names that datadog and codecov read.",
+        "WORDS",
+    ),
+)
+
+DEFAULTS = {option.key: option.default for option in OPTIONS}
+"""Defaults by ini key."""
