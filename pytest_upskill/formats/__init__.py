@@ -1,1 +1,1 @@
-"""Read skills and their cases from files, in every shape that people have them in."""
+"""Read skills and their cases from every supported file format."""

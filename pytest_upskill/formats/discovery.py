@@ -1,4 +1,4 @@
-"""Where people keep cases: which files hold them, which skill each is for, and who has none."""
+"""Discovery of case files: which files hold cases, and which skill each one belongs to."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from pytest_upskill.formats.evals.owner import HINTING, NAMING, names_in, plain_
 _CASE_FOLDERS = frozenset(
     {"evals", "eval", "evaluations", "tests", "test", "testing", "benchmark", "benchmarks"}
 )
-"""Folders that hold the cases of what is beside them."""
+"""Names of folders that hold the cases of the skills beside them."""
 
 _INSIDE = re.compile(
     rf"(modes/[^/]+/)?((({'|'.join(sorted(_CASE_FOLDERS))})/)([^/]+/){{0,2}})?|references/"
 )
-"""Where in a skill's folder its cases may be."""
+"""Folders inside a skill's folder that may hold its cases."""
 
 _HOMES = (
     "",
@@ -31,22 +31,22 @@ _HOMES = (
     "skills/*",
     "*/skills",
 )
-"""Folders of skills, seen from the folder that holds the cases of all; a star is any folder."""
+"""Folders of skills, relative to a folder with shared cases; a star stands for any folder."""
 
 _MOST_ABOVE = 6
-"""Folders above a file of cases that its skill is looked for in, in a repository."""
+"""How many folders above a case file are searched for its skill in a git repository."""
 
 _MOST_WITHOUT_GIT = 4
-"""The same, where nothing tells how far the project reaches."""
+"""The same outside a git repository, when no project root is given."""
 
 _GENERIC = re.compile(
     r"(cases|triggers|(.+[-_.])?evals?([-_]?(\d+|all|cases|full|queries|set))?)\.(jsonl?|ya?ml)",
     re.IGNORECASE,
 )
-"""Names that other files have too."""
+"""Names that files without cases may have too."""
 
 _HEAD = 64 << 10
-"""Characters of a file in which the name of a skill is looked for."""
+"""Characters at the start of a file that are searched for the name of a skill."""
 
 _NAMED = re.compile(
     rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*\[?\s*["']?([\w:./ -]+)"""
@@ -55,9 +55,9 @@ _LIST = re.compile(r"\[|^\s*-\s", re.MULTILINE)
 _SET_OF = re.compile(
     r"""["']?([\w:.-]+)["']?\s*:\s*\{?\s*["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
 )
-"""The name of a skill before its own trigger set."""
+"""The name of a skill in front of its trigger set."""
 _MOST_WORDS = 4
-"""Words of a name; what has more is a sentence."""
+"""A text with this many blanks or more is a sentence, not a name."""
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
 
 
@@ -67,42 +67,42 @@ class _Found:
 
     folder: Path
     title: str
-    """Its own name, written plainly."""
+    """The name in its ``SKILL.md``, normalized by `plain_name`."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Where a project keeps its cases."""
+    """The places in which a project keeps its skills and cases."""
 
     root: Path | None = None
-    """Folder above which no skill is looked for, where no git repository tells; None for none."""
+    """Topmost folder to search for skills outside a git repository; None for no such limit."""
     patterns: tuple[str, ...] = ()
-    """Further names of files of cases, such as ``checks/*.json``."""
+    """Further patterns of case file names, such as ``checks/*.json``."""
     _found: dict[Path, list[_Found]] = field(default_factory=dict, compare=False)
-    """The skills seen from a folder, which many files ask for."""
+    """Cache of the skills below each folder that was searched."""
 
     def may_hold_cases(self, path: Path) -> bool:
-        """Tell whether a file has a name that files of cases have."""
+        """Return whether a file has the name of a case file."""
         name = path.name
         if name in EVALS_FILES or name == CASE_FILE or _GENERIC.fullmatch(name):
             return True
         return any(map(path.match, self.patterns))
 
     def is_case_file(self, path: Path) -> bool:
-        """Tell whether a file of such a name holds cases of a skill."""
+        """Return whether a file for which `may_hold_cases` is true holds cases of a skill."""
         if path.name == CASE_FILE:
             return True
         certain = path.name in EVALS_FILES or any(map(path.match, self.patterns))
         if self.skill_beside(path) is None and not any(self.named_near(path)):
-            # The reader says then that their skill is not there.
+            # The reader then reports that the skill is missing.
             return certain and _holds_cases(path)
         return certain or _holds_cases(path)
 
     def skill_beside(self, case_file: Path) -> Path | None:
-        """Find the folder of the skill that a file of cases is for, by where it is.
+        """Return the folder of the skill that a case file belongs to, None if there is none.
 
-        It is the nearest that has a place for cases there; else the one that a folder on the way
-        down to the file, or the file itself, names; else the only one near.
+        It is the skill whose folder contains the file in a place for cases; else the skill that
+        a parent folder or the file itself names; else the only skill nearby.
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
@@ -114,9 +114,10 @@ class Places:
         return self.find_skill(name, case_file) or around
 
     def find_skill(self, name: str, case_file: Path) -> Path | None:
-        """Find the folder of the skill of a name, near a file of cases.
+        """Return the folder of the skill with a given name near a case file, None if there is none.
 
-        Of several of that name it is the one with the most folders of the file's path, or none.
+        Of several skills with that name, it is the one whose path shares the most folders with
+        the path of the case file. On a tie it is None, unless their texts are identical.
         """
         wanted = plain_name(name)
         if not wanted:
@@ -130,7 +131,7 @@ class Places:
         return None
 
     def named_near(self, case_file: Path) -> Iterator[Path]:
-        """List the folders of the skills that the cases of a file name, each once."""
+        """Yield the folders of the skills that the cases in a file name."""
         head = _head(case_file)
         found = [*(named for _, named in _NAMED.findall(head)), *_SET_OF.findall(head)]
         names = dict.fromkeys(name for named in found for name in names_in(named))
@@ -138,7 +139,7 @@ class Places:
         yield from filter(None, (self.find_skill(name, case_file) for name in likely))
 
     def _of_path(self, case_file: Path) -> Path | None:
-        """Find the skill that a folder names, as in ``evals/csv/evals.json``."""
+        """Return the skill that a parent folder names, as in ``evals/csv/evals.json``."""
         above = case_file.parents[: _MOST_ABOVE - 1]
         for index, folder in enumerate(above):
             if folder.name in _CASE_FOLDERS:
@@ -149,11 +150,11 @@ class Places:
         return None
 
     def _of_head(self, case_file: Path) -> Path | None:
-        """Find the skill that the file as a whole names."""
+        """Return the skill that the file names for all of its cases."""
         return self.find_skill(_name_of_file(case_file), case_file)
 
     def _only(self, case_file: Path) -> Path | None:
-        """Find the only skill near a file that is in no folder of a name, and names none itself."""
+        """Return the only skill near a file, unless the file or its folder could mean another."""
         folder = case_file.parent
         top = folder.parent if folder.name in _CASE_FOLDERS else folder
         if (top / "skill" / "SKILL.md").exists():
@@ -168,7 +169,7 @@ class Places:
         return folders[0] if len(folders) == 1 else None
 
     def _skills(self, top: Path) -> list[_Found]:
-        """List the skills in every home below a folder."""
+        """Return the skills below a folder, in any of the usual folders of skills."""
         if top not in self._found:
             folders = {folder for home in _HOMES for folder in _skills_of(top, home)}
             self._found[top] = [
@@ -178,7 +179,7 @@ class Places:
         return self._found[top]
 
     def tops(self, path: Path) -> list[Path]:
-        """List the folders above a path, up to the top of its repository, or of the project."""
+        """Return the folders above a path, up to the root of its repository or project."""
         above = path.parents[:_MOST_ABOVE]
         git = next(
             (index for index, folder in enumerate(above) if (folder / ".git").exists()), None
@@ -188,19 +189,19 @@ class Places:
 
 
 class KnownCases:
-    """Tells which skills have cases; what several skills share is looked through once.
+    """A lookup of the skills that have cases; folders that skills share are searched once.
 
     Args:
-        places: Where cases are looked for.
+        places: Where to search for cases.
     """
 
     def __init__(self, places: Places) -> None:
         self._places = places
         self._shared: dict[Path, set[Path]] = {}
-        """Folders of the skills that the files beside them are for, by the folder of all."""
+        """Folders of the skills that the case files in and below a folder belong to, by folder."""
 
     def has(self, folder: Path) -> bool:
-        """Tell whether there is a file of cases, in any of its places, for a skill."""
+        """Return whether any case file belongs to the skill in ``folder``."""
         own = ("", *(f"{name}/" for name in _CASE_FOLDERS), "references/", "modes/*/")
         if any(
             folder in self._skills_of(file) for place in own for file in folder.glob(f"{place}*")
@@ -223,11 +224,11 @@ class KnownCases:
 
 
 def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
-    """Find the folder that holds the cases and what goes with them, outside the skill's own.
+    """Return the folder of the cases and their input files, None if the skill is inside it.
 
     Args:
-        case_file: The file of cases.
-        skill: Folder of the skill that they are for.
+        case_file: The case file.
+        skill: Folder of the skill that the cases belong to.
     """
     above = case_file.parents[:_MOST_WITHOUT_GIT]
     named = [folder for folder in above if folder.name in _CASE_FOLDERS]
@@ -236,7 +237,7 @@ def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
 
 
 def _holds_cases(path: Path) -> bool:
-    # Only here: most files of cases have a name that says so, and a skill.
+    # Imported late: slow, and most case files are recognized by their names.
     from pytest_upskill.formats.evals.reader import holds_cases
 
     with suppress(OSError, UnicodeDecodeError):
@@ -245,7 +246,7 @@ def _holds_cases(path: Path) -> bool:
 
 
 def _around(case_file: Path) -> Path | None:
-    """Find the skill whose folder the file is in, where the way down to it is one for cases."""
+    """Return the skill whose folder contains the file, if the file is in a place for cases."""
     for folder in case_file.parents[:_MOST_ABOVE]:
         if (folder / "SKILL.md").exists():
             below = case_file.parent.relative_to(folder).as_posix()
@@ -254,7 +255,7 @@ def _around(case_file: Path) -> Path | None:
 
 
 def _name_of_file(case_file: Path) -> str:
-    """Read which skill a file names before its first list; empty where it names none."""
+    """Return the name of the skill that a file gives before its first list, "" if none."""
     head = _head(case_file)
     first_list = _LIST.search(head)
     found = _NAMED.finditer(head, 0, first_list.start() if first_list else len(head))
@@ -262,7 +263,7 @@ def _name_of_file(case_file: Path) -> str:
 
 
 def _skills_of(top: Path, home: str) -> Iterator[Path]:
-    """List the folders of skills in one of their homes."""
+    """Yield the folders of the skills in ``home``, a pattern relative to ``top``."""
     with suppress(OSError):
         yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md".lstrip("/")))
 
@@ -278,7 +279,7 @@ def _closer(folder: Path, other: Path, parts: set[str]) -> bool:
 
 
 def _same_text(folders: list[Path]) -> Path | None:
-    """Return the first of some folders that hold the same skill; None where they differ."""
+    """Return the first folder if all hold the same ``SKILL.md``, else None."""
     texts = {(folder / "SKILL.md").read_bytes() for folder in folders}
     return folders[0] if len(texts) == 1 else None
 

@@ -1,4 +1,4 @@
-"""What is wrong with a skill's cases, told without asking a model."""
+"""Defects of a skill's cases that can be found without a model."""
 
 from __future__ import annotations
 
@@ -21,23 +21,23 @@ from pytest_upskill.skill import Case, Skill
 
 MAX_LINES = 500
 MAX_TOKENS = 5000
-"""Length of a body that https://agentskills.io/specification advises to stay under."""
+"""Maximum length of a body that https://agentskills.io/specification recommends."""
 
 _CHARS_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Finding:
-    """Something to fix in a case file."""
+    """A defect in a case file."""
 
     line: int
     """From 1."""
     what: str
-    """One line: what is wrong, and the cure."""
+    """What is wrong and how to fix it, in one line."""
 
 
 def findings(skill: Skill) -> list[Finding]:
-    """List what makes cases worth less than they look, in the order of the file."""
+    """Return the defects of a skill's cases, in the order of the file."""
     found = list(_repeated(skill))
     for case in skill.cases:
         found += [Finding(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
@@ -45,11 +45,11 @@ def findings(skill: Skill) -> list[Finding]:
 
 
 def too_long(body: str) -> str | None:
-    """Return what the specification advises about the length of a body, None if it is kept to.
+    """Return a warning if a body is longer than the specification recommends, else None.
 
     Args:
-        body: The text of ``SKILL.md`` behind its frontmatter; without the files that it names,
-            which an agent reads only when it needs them.
+        body: The text of ``SKILL.md`` after its frontmatter, without the files that it names:
+            an agent reads those only when it needs them.
     """
     lines, tokens = len(body.splitlines()), len(body) // _CHARS_PER_TOKEN
     if lines <= MAX_LINES and tokens <= MAX_TOKENS:
@@ -61,7 +61,7 @@ def too_long(body: str) -> str | None:
 
 
 def _repeated(skill: Skill) -> Iterator[Finding]:
-    """Find cases that ask the same, which count twice in every rate."""
+    """Find cases with the same input, which count twice in every rate."""
     first: dict[object, Case] = {}
     for case in skill.cases:
         other = first.setdefault((case.input, *sorted(case.files.items())), case)
@@ -95,7 +95,7 @@ def _check(check: AnyCheck, question: str) -> Iterator[str]:
 
 
 def _contradictions(case: Case) -> Iterator[str]:
-    """Find texts that must and must not be there."""
+    """Find pairs of checks that require and forbid the same text."""
     forbidden = [check for check in case.checks if isinstance(check, NotContains)]
     for check in case.checks:
         if isinstance(check, Contains):

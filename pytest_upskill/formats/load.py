@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from pytest_upskill.formats.evals.owner import Owner
 
 MAX_BYTES = 1 << 20
-"""Size of a file beyond which it is refused."""
+"""Maximum size of a file."""
 
 MAX_CASES = 1000
-"""Cases of a file beyond which it is refused."""
+"""Maximum number of cases in a file."""
 
 
 class SkillError(Exception):
-    """A skill that cannot be run; the message is every problem of its files, one a line."""
+    """A skill that cannot be run; the message lists every problem of its files, one per line."""
 
 
 class NoSkillError(SkillError):
-    """A file whose cases belong to no skill."""
+    """A file whose cases do not belong to any skill."""
 
 
 def load_skills(
@@ -50,25 +50,26 @@ def load_skills(
     """Read a case file and every ``SKILL.md`` that its cases belong to.
 
     Args:
-        case_file: A ``skill_meta.json``, or an ``evals.json`` or its like; the ``SKILL.md`` itself,
-            to have the skill without cases.
-        shown: How messages write its path, such as relative to pytest's root; as given if None.
+        case_file: A ``skill_meta.json``, an ``evals.json`` or a similar file; or a ``SKILL.md``,
+            to read the skill without cases.
+        shown: The path to write in messages, such as relative to pytest's root; None for
+            ``case_file``.
         extensions: What plugins add to the format.
-        places: Where skills are looked for; no link to one may lead out of its root, unless a git
-            repository around it reaches further. None where nothing but git tells.
+        places: Where to search for skills. A link that leads out of its root, and out of a git
+            repository around it, is an error. None to limit the search by git only.
 
     Returns:
-        The skill with all cases; of a file for several skills, each with its own cases.
+        One skill with all cases, or several skills with their own cases each.
 
     Raises:
         NoSkillError: No skill is found for any of the cases.
-        SkillError: With every problem of all files.
+        SkillError: A file has problems; the message lists all of them.
     """
     return _Loader(case_file, PurePath(shown or case_file), extensions, places or Places()).skills()
 
 
 class _Loader:
-    """Reads one case file, noting what is wrong with it and with the skills that it is for."""
+    """Reader of one case file, which collects its problems and those of its skills."""
 
     def __init__(
         self, case_file: Path, shown: PurePath, extensions: Extensions, places: Places
@@ -86,7 +87,7 @@ class _Loader:
         self._gate = GateRule()
 
     def skills(self) -> list[Skill]:
-        """Read everything; raise SkillError where anything is wrong."""
+        """Read everything; raise SkillError if there is any problem."""
         groups: Mapping[Path, tuple[Case, ...]] = {}
         with _noting(self._of_cases):
             groups = self._groups()
@@ -104,7 +105,7 @@ class _Loader:
         warnings = [
             each.at(self._shown_text(folder)) for each in (*text.warnings, *bundle.warnings)
         ]
-        # What is wrong with the cases is said once, whatever skills they are for.
+        # The first skill of a file carries the warnings about its cases, so that each appears once.
         warnings += [each.at(str(self._shown)) for each in self._warnings]
         self._warnings = ()
         return Skill(
@@ -119,7 +120,7 @@ class _Loader:
         )
 
     def _groups(self) -> Mapping[Path, tuple[Case, ...]]:
-        """Read the cases, by the folders of the skills that they are for."""
+        """Return the cases by the folder of the skill that they belong to."""
         if self._path.name == "SKILL.md":
             return self._of_one(())
         text = self._read(self._path)
@@ -128,7 +129,7 @@ class _Loader:
             cases, self._gate = read_cases(text, read_schema=schema, extensions=self._extensions)
             _check_number(cases)
             return self._of_one(cases)
-        # Only here: most skills have no such file.
+        # Imported late: most skills have no such file.
         from pytest_upskill.formats.evals.reader import SUFFIXES, read_evals
 
         if self._path.suffix not in SUFFIXES:
@@ -171,7 +172,7 @@ class _Loader:
         return Owner(folder=folder, names=names, read_files=read)
 
     def _text_of(self, folder: Path) -> SkillText:
-        """Read the ``SKILL.md`` of a folder once, and note the problems of one that is bad."""
+        """Read the ``SKILL.md`` of a folder once, and collect its problems."""
         if folder not in self._texts:
             self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
             problems: list[Problem] = []
@@ -207,7 +208,7 @@ def _check_number(cases: Sequence[Case]) -> None:
 
 @contextmanager
 def _noting(problems: list[Problem]) -> Iterator[None]:
-    """Go on after a bad file, its problems noted."""
+    """Collect the problems of a bad file instead of raising."""
     try:
         yield
     except BadFile as error:
@@ -218,7 +219,7 @@ def _text(path: Path) -> str:
     """Read a text file in UTF-8, with or without a byte order mark.
 
     Raises:
-        BadFile: It cannot be read.
+        BadFile: The file cannot be read.
     """
     try:
         status = path.stat()
@@ -243,7 +244,7 @@ def _text(path: Path) -> str:
 
 
 def _read_schema(folder: Path, name: str) -> Any:
-    """Read the JSON file ``name`` of a skill; raise ValueError with one line."""
+    """Read the JSON file ``name`` of a skill; raise ValueError with a one-line message."""
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise ValueError(f"{name!r} is outside the skill's folder: move it inside")

@@ -1,8 +1,8 @@
-"""Statements for a judge that are about something else than an answer: what an agent did.
+"""Statements for a judge that are not about the answer but about what an agent did.
 
-Simple rules find a part of them, and some of what they find is about the answer all the same. So
-they only point at statements; the author excludes one with a mark in the case file. Only prose that
-can mean nothing else than the choice of the skill is decided here.
+The rules here are heuristics with misses and false alarms, so they only point out statements; the
+author excludes a statement with a mark in the case file. Only statements that can mean nothing but
+the choice of the skill are excluded automatically.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pytest_upskill.checks import AnyCheck, Judge
 from pytest_upskill.skill import Case
 
 Mark = Literal["agent", "vacuous"]
-"""Why an author excludes a statement: an agent's work is needed, or every answer satisfies it."""
+"""Why an author excludes a statement: it needs an agent, or every answer satisfies it."""
 
 MARKS: tuple[Mark, ...] = get_args(Mark)
 
 MARK_KEY = "statements"
-"""Key of a case that holds the marks: number of a statement, from 1, to mark."""
+"""Key of a case that maps the number of a statement, from 1, to its mark."""
 
 _MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
 _CHOSEN = "the skill is always in context, nobody chooses it"
@@ -80,7 +80,7 @@ _SAYS = re.compile(
     r"show|state|suggest|tell|warn|includ|example|would|asks?\b|reports? (?:back )?that)",
     re.IGNORECASE,
 )
-"""Words of statements about what an answer says."""
+"""Verbs of statements about what an answer says."""
 
 _NAMED = r"(?:(?:the|this) )?(?:(?P<{0}>[\w-]+) )?skill"
 _CHOICE = (
@@ -101,31 +101,31 @@ _TRIGGERS = tuple(
         + _NAMED.format("name"),
     )
 )
-"""Statements that are about nothing but whether a skill is chosen."""
+"""Statements that are only about whether a skill is chosen."""
 
 
 def needs_agent(statement: str) -> bool:
-    """Return whether a statement looks as if only an agent's work could satisfy it."""
+    """Return whether a statement seems to be about what an agent did."""
     found = _AGENT.search(statement)
     return found is not None and not _SAYS.search(statement, 0, found.start())
 
 
 def suspects(case: Case) -> list[tuple[int, str]]:
-    """Return the statements of a case that look as if they need an agent, with their numbers."""
+    """Return the statements of a case that seem to need an agent, with their numbers."""
     judged = [check.statement for check in case.checks if isinstance(check, Judge)]
     numbered = zip(case.statement_numbers, judged, strict=True)
     return [(number, statement) for number, statement in numbered if needs_agent(statement)]
 
 
 def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
-    """Exclude the statements of a case that its author marked, from every arm.
+    """Return a case without the statements that its author marked.
 
     Args:
-        case: With all of its statements.
-        marks: Number of a statement, from 1 in the order of the case's checks, to its mark.
+        case: The case with all of its statements.
+        marks: Maps the number of a statement, from 1 in the order of the checks, to its mark.
 
     Raises:
-        ValueError: There is no statement of such a number; one line says how many there are.
+        ValueError: There is no statement with such a number.
     """
     judged = [check for check in case.checks if isinstance(check, Judge)]
     if wrong := next((number for number in marks if not 1 <= number <= len(judged)), None):
@@ -144,7 +144,7 @@ def read_marks(value: object) -> Mapping[int, Mark]:
     """Read the marks of a case, ``{"2": "agent"}``.
 
     Raises:
-        ValueError: One is none; one line says how to write it.
+        ValueError: A mark is invalid; the message says how to write one.
     """
     if not isinstance(value, dict):
         raise ValueError('must map the numbers of statements to marks, such as {"2": "agent"}')  # noqa: TRY004  a mistake in a file
@@ -159,14 +159,14 @@ def read_marks(value: object) -> Mapping[int, Mark]:
 
 
 def without_triggers(case: Case, skills: Collection[str]) -> Case:
-    """Leave out the statements about nothing but which skill is chosen, as here nobody chooses.
+    """Return a case without the statements that are only about which skill is chosen.
 
-    Where this skill is not to be chosen, or another is, the whole case is skipped: nothing about
-    the question can be learnt with the skill in context.
+    The skill is always in context, so they cannot be checked. If a statement expects that this
+    skill is not chosen, or that another is, the whole case is skipped.
 
     Args:
         case: Any case.
-        skills: Names of the skill that the case belongs to.
+        skills: All names of the skill that the case belongs to.
     """
     kept: list[AnyCheck] = []
     left: list[int] = []
@@ -188,7 +188,7 @@ def without_triggers(case: Case, skills: Collection[str]) -> Case:
 
 
 def _chosen(statement: str, skills: Collection[str]) -> bool | None:
-    """Return whether this skill is to be chosen, None if the statement is about anything else."""
+    """Return whether this skill is expected to be chosen, None if the statement is not about it."""
     found = next(filter(None, (each.fullmatch(statement.strip()) for each in _TRIGGERS)), None)
     if found is None:
         return None

@@ -1,1 +1,1 @@
-"""Read the evals files of other tools."""
+"""Read evals files of other tools."""

@@ -1,4 +1,4 @@
-"""Assertions of evals files: text for a judge, or an object that a program can check."""
+"""Conversion of assertions in evals files into checks: statements for a judge, or code checks."""
 
 from __future__ import annotations
 
@@ -24,15 +24,15 @@ Checks = Sequence[Check | Judge]
 
 
 class Unsupported(Exception):  # noqa: N818  a reason to skip a case, not an error of the code
-    """What one answer to one question cannot show; the message names the feature."""
+    """An assertion that cannot be checked on a single answer; the message names the feature."""
 
 
 def checks_of(assertion: object) -> Checks:
     """Make the checks of one assertion.
 
     Raises:
-        Unsupported: Nothing here can check it.
-        ValueError: It is broken; one line says how.
+        Unsupported: No check here can decide it.
+        ValueError: It is invalid; the message is one line.
     """
     if isinstance(assertion, str):
         return _written(assertion)
@@ -64,7 +64,7 @@ def _written(text: str) -> Checks:
 
 
 def _nested(check: Mapping[str, Any]) -> Checks:
-    """Make the checks of an object in an assertion: one with a type, or types and their values."""
+    """Make the checks of a nested object, which has a type or maps types to values."""
     if _kind(check):
         return checks_of(check)
     made = [checks_of({"type": kind, "value": value}) for kind, value in check.items()]
@@ -84,14 +84,14 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
 
 
 def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
-    """Make statements for a judge; blank ones say nothing.
+    """Make statements for a judge; blank texts are ignored.
 
     Args:
-        texts: What is stated.
-        prefix: What makes a statement of each; without it, a text must be one by itself.
+        texts: The texts.
+        prefix: Text to put before each, if they are not statements by themselves.
 
     Raises:
-        Unsupported: A text is a formula.
+        Unsupported: There is no prefix and a text is a formula.
     """
     said = [text.strip() for text in texts if text.strip()]
     formula = None if prefix else next(filter(_FORMULA.fullmatch, said), None)
@@ -101,25 +101,25 @@ def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
 
 
 def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
-    """Tell the text of the first of ``keys`` that says something."""
+    """Return the first value of ``keys`` that is not empty, "" if there is none or not text."""
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
     return value if isinstance(value, str) else ""
 
 
 def _words(assertion: Mapping[str, Any]) -> str:
-    """Tell the name, where it is more than one: ``Greets by name``, not ``greets-by-name``."""
+    """Return the name if it is a phrase, ``Greets by name`` but not ``greets-by-name``, else ""."""
     name = _said(assertion, ("name", "id"))
     return "" if _SLUG.fullmatch(name) else name
 
 
 def _kind(assertion: Mapping[str, Any]) -> str:
-    """Tell the type that an assertion gives itself."""
+    """Return the normalized type of an assertion, "" if it has none."""
     given = (assertion.get(key) for key in ("type", "kind"))
     return next((_plain(kind) for kind in given if isinstance(kind, str)), "")
 
 
 def _plain(kind: str) -> str:
-    """Write a type as the one that stands for it here."""
+    """Normalize a type of assertion, and replace a synonym."""
     kind = kind.strip().lower().replace("-", "_").replace(" ", "_")
     kind = re.sub("^(output|response|answer|content)_", "", kind)
     return _SYNONYMS.get(kind, kind)
@@ -135,7 +135,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
             raise Unsupported(f"{kind}: no such type of assertion is known")
     given = [key for key in keys if key in assertion]
     if not given and "text" in assertion:
-        # It may as well describe the assertion, beside another key.
+        # Tried last: beside another key, it may just describe the assertion.
         given = ["text"]
     if not given and len(assertion) > 1:
         if "negate" not in assertion and (text := _said(assertion, _PROSE_KEYS)):
@@ -154,7 +154,7 @@ def _texts(value: object) -> list[str]:
 
 
 def _patterns(value: object, flags: str) -> list[str]:
-    """Read patterns of Python or JavaScript, flags made inline."""
+    """Convert Python or JavaScript patterns to Python patterns with inline flags."""
     inline = "".join(flag for flag in "imsx" if flag in flags)
     patterns = []
     for text in _texts(value):
@@ -168,7 +168,7 @@ def _patterns(value: object, flags: str) -> list[str]:
 
 
 _FLAGS = re.compile(r"(?:\(\?([imsx]+)\))?(.*)", re.DOTALL)
-"""Flags at the head of a pattern, and the rest."""
+"""Inline flags at the start of a pattern, and the rest."""
 
 
 def _contains(value: object, _flags: str) -> Checks:
@@ -198,7 +198,7 @@ def _not_regex(value: object, flags: str) -> Checks:
 
 
 def _json_schema(value: object, _flags: str) -> Checks:
-    # Slow to import: only the cases that need it pay for the schema library.
+    # Imported late: the schema library is slow to import, and few cases need it.
     from pytest_upskill.checks.schemas import check_schema
 
     if not isinstance(value, dict) or not value:
@@ -246,7 +246,7 @@ _VALUE_KEYS = (
     "schema",
     "expected",
 )
-"""Where the text to look for stands."""
+"""Keys of the text to search for."""
 _PROSE_KEYS = (
     "text",
     "description",
@@ -262,7 +262,7 @@ _PROSE_KEYS = (
 _SLUG = re.compile(r"[\w.-]*", re.ASCII)
 _WORD = re.compile("[!-~]+")
 _SUBJECT = "The answer has this: "
-"""What makes a statement of a single word."""
+"""Prefix that makes a statement of a single word."""
 _TYPED_TEXT = re.compile(r"([a-z_-]+):(\S.*)", re.DOTALL)
 _FORMULA = re.compile(r"[\w.]+( ([<>]=?|[!=]=) [\w.]+)+")
 
@@ -283,4 +283,4 @@ _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("max min latency cost budget tokens", "a budget is no check of the answer"),
     )
 )
-"""Words in types of assertions that need an agent, and why."""
+"""Words in types of assertions that a single answer cannot satisfy, and why."""

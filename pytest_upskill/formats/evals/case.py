@@ -1,4 +1,4 @@
-"""One case of an evals file, told by its keys: families share them freely."""
+"""One case of an evals file. Its keys decide how it is read, because formats mix them freely."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
 from pytest_upskill.skill import Case
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
-"""Keys of what a model is asked; the first that is there counts."""
+"""Keys of the question; the first that is present wins."""
 
 NAMES = ("id", "name", "eval_name", "slug", "title")
-"""Keys of what a case is called."""
+"""Keys of the name of a case."""
 
 _DESCRIPTIONS = ("expected_output", "expected", "expect")
-"""Keys that hold assertions too, unless they are text."""
+"""Keys that hold assertions, or the expected answer if their value is text."""
 _ASSERTIONS = (
     "assertions",
     "assert",
@@ -57,7 +57,7 @@ _STATED: Mapping[str, str] = {
         "The answer does not do this: ",
     ),
 }
-"""Keys of what is no statement by itself, and how it becomes one."""
+"""Keys of texts that are not statements, with the prefix that makes them statements."""
 
 _SOUGHT: Mapping[str, str] = {
     "must_contain": "contains",
@@ -66,14 +66,14 @@ _SOUGHT: Mapping[str, str] = {
     "required_regex": "regex",
     "forbidden_regex": "not_regex",
 }
-"""Keys of texts that are looked for, and the type of assertion that each of them is."""
+"""Keys of texts to search for, with the type of assertion that each stands for."""
 
 READ = {
     *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS, *NAMING),
     *(*SKILL_LISTS, MARK_KEY, "ground_truth", "files", "context", "tags"),
     *FEATURES,
 }
-"""Keys that count for something."""
+"""All keys that are read."""
 
 _NOTHING_ASKED = f"nothing to ask: add {PROMPTS[0]!r}"
 
@@ -91,16 +91,16 @@ def read_case(
     """Read one case.
 
     Args:
-        value: What the case says.
-        document: The file that it is in.
-        path: Where it stands there.
-        name: What the case is called here.
-        owner: The skill that it is for, if there is one.
-        flaws: What is wrong with the values of the file, by the case that they are in.
-        must_ask: Whether a case that checks what it never asks is a defect, and not only skipped.
+        value: The case.
+        document: The file that contains it.
+        path: Its path in the document.
+        name: Its id.
+        owner: The skill that it belongs to, if any.
+        flaws: Flaws of the document, by the path of their case.
+        must_ask: Whether a case without a question is an error; if not, it is skipped.
 
     Raises:
-        BadFile: With every problem of the case.
+        BadFile: The case has problems; it lists all of them.
     """
     if path in flaws:
         raise BadFile(flaws[path])
@@ -133,7 +133,7 @@ def read_case(
 
 
 def _unfolded(value: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Take what a question that is an object holds for keys of its case."""
+    """Merge the keys of a question that is an object into its case."""
     key = next((key for key in PROMPTS if key in value), None)
     inner = value[key] if key else None
     if not isinstance(inner, dict):
@@ -142,7 +142,7 @@ def _unfolded(value: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 class _Reader:
-    """Reads the parts of a case, noting what is wrong and what only an agent could do."""
+    """Reader of the parts of a case, which collects problems and reasons to skip the case."""
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class _Reader:
         self._path = path
 
     def question(self, *, must_ask: bool) -> str:
-        """Read what a model is asked."""
+        """Return the question with its context, "" if there is none."""
         key = next((key for key in PROMPTS if self.value.get(key) is not None), None)
         asked = self.value.get(key) if key else None
         if _is_text(asked):
@@ -176,7 +176,7 @@ class _Reader:
         return ""
 
     def checks(self) -> Checks:
-        """Read what must hold of the answer."""
+        """Return the checks of the answer."""
         checks = [
             check
             for key, value in self.value.items()
@@ -196,7 +196,7 @@ class _Reader:
         return checks
 
     def files(self) -> Mapping[str, str]:
-        """Read what is sent along: files by name, or with their text."""
+        """Return the input files, as text by name."""
         context = self.value.get("context")
         parts = context if isinstance(context, dict) else {"": context}
         self.reasons += [
@@ -240,13 +240,13 @@ def _is_text(value: object) -> TypeGuard[str]:
 
 
 def _nothing(value: Mapping[str, Any]) -> Iterator[str]:
-    """Say why there is nothing to check."""
+    """Yield the reason why there is nothing to check."""
     key = next((key for key in (*TRIGGERS, *SKILLS) if key in value), None)
     yield f"{key}: {TRIGGER_CASE}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
 
 
 def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
-    """List assertions with their steps: one, several, or an object of type to value."""
+    """Yield assertions with their paths, from one, a list, or an object of types and values."""
     if isinstance(value, list):
         yield from (((index,), assertion) for index, assertion in enumerate(value))
     elif isinstance(value, dict) and "type" not in value:
@@ -256,24 +256,24 @@ def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
 
 
 def _entry(kind: str, part: object) -> object:
-    """Write an entry of such an object as an assertion, and as text if its type is none."""
+    """Convert a type and its value to an assertion, with a text in case the type is unknown."""
     said = {"text": f"{kind}: {part}"} if _is_text(part) else {}
     return {"type": kind, "value": part, **said}
 
 
 def _sought(part: object, kind: str) -> object:
-    """Write what is looked for as an assertion: a text, or an object that says how to look."""
+    """Convert a text to search for, or an object that describes one, to an assertion."""
     if isinstance(part, dict):
         return part | {"negate": True} if kind.startswith("not_") else part
     return {"type": kind, "value": part} if isinstance(part, str) else part
 
 
 def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
-    """Make statements of the answer that is wanted; its description counts where nothing else does.
+    """Make statements from the expected answer.
 
     Args:
         value: The case.
-        alone: Whether nothing else is asserted.
+        alone: Whether there are no assertions; only then a description of the answer is used.
     """
     texts = [("The answer agrees with this reference: ", value.get("ground_truth"))]
     if alone:
@@ -287,12 +287,12 @@ def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
 
 
 def _named(files: object) -> list[str]:
-    """List files that are named only."""
+    """Return the files that are given by name only."""
     return [name for name in (files if isinstance(files, list) else [files]) if _is_text(name)]
 
 
 def _inline(files: object) -> Iterator[tuple[str, str]]:
-    """List files that stand in the case itself, name and text."""
+    """Yield name and text of the files that are given in the case itself."""
     if isinstance(files, dict):
         yield from ((name, text) for name, text in files.items() if isinstance(text, str))
     elif isinstance(files, list):

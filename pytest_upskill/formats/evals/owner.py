@@ -1,4 +1,4 @@
-"""The skill that a case of an evals file is for."""
+"""The skill that a case in an evals file belongs to."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ReadFiles = Callable[[str], Mapping[str, str]]
-"""Reads a file, or the files of a folder; raises OutsideError or Unreadable."""
+"""Reads a file or the files of a folder, as text by name; raises OutsideError or Unreadable."""
 
 NAMING = frozenset(
     {"skill", "skill_name", "skill_under_test", "target_skill", "target_skills", "skills"}
 )
-"""Keys of the skill that a case is to be run with."""
+"""Keys that name the skill that a case belongs to."""
 
 HINTING = (
     "expected_skill",
@@ -24,7 +24,7 @@ HINTING = (
     "expected_activation",
     "should_trigger",
 )
-"""Keys of the skill that an agent is to choose: in a file for several skills, the one it is for."""
+"""Keys that name the skill an agent should choose; a case in a shared file belongs to that one."""
 
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
@@ -35,29 +35,29 @@ class Owner:
 
     folder: Path
     names: Collection[str]
-    """What it is called: its own name, and its folder's."""
+    """Its own name and the name of its folder."""
     read_files: ReadFiles
     """Reads the input files of its cases."""
 
     def is_called(self, name: str) -> bool:
-        """Tell whether a name means this skill, however it is written."""
+        """Return whether a name means this skill, by `plain_name`."""
         return plain_name(name) in map(plain_name, self.names)
 
 
 FindOwner = Callable[[str], Owner | None]
-"""Finds the skill of a name; None where there is no such skill."""
+"""Returns the skill with a given name, None if there is none."""
 
 
 def owner_of(value: object, owner: Owner | None, find: FindOwner) -> tuple[Owner | None, str]:
-    """Find the skill that a case is for: the one it names, else that of its file.
+    """Find the skill that a case belongs to: the one it names, else that of its file.
 
     Args:
-        value: What the case says.
-        owner: The skill of the file, if it is for one.
+        value: The case.
+        owner: The skill that the whole file belongs to, if any.
         find: Finds another skill.
 
     Returns:
-        The skill, and why the case cannot be run with any; empty where it can.
+        The skill, and why the case cannot be run; "" if it can.
     """
     if not isinstance(value, dict):
         return owner, ""
@@ -71,14 +71,14 @@ def owner_of(value: object, owner: Owner | None, find: FindOwner) -> tuple[Owner
 
 
 def names_in(value: object) -> Iterator[str]:
-    """List the names of skills in a value: a text, or a list of texts."""
+    """Yield the names of skills in a value, which is a text or a list of texts."""
     for name in value if isinstance(value, list) else [value]:
         if isinstance(name, str) and name.strip():
             yield name.strip().removeprefix("skill:").strip()
 
 
 def plain_name(name: str) -> str:
-    """Write the name of a skill without what differs from writer to writer."""
+    """Normalize the name of a skill: drop path and namespace, lower-case it, join with hyphens."""
     last = name.strip().removesuffix("/SKILL.md").rstrip("/").rpartition("/")[2]
     return _NOT_IN_NAMES.sub("-", last.rpartition(":")[2].lower()).strip("-")
 

@@ -1,4 +1,4 @@
-"""``evals.json`` and its kin: every shape of a file, read into the cases it holds."""
+"""Reading of ``evals.json`` and similar files, in every known shape, into cases."""
 
 from __future__ import annotations
 
@@ -25,46 +25,45 @@ _SYNTAX: Mapping[str, Callable[[str], Document]] = {
 }
 
 SUFFIXES = frozenset(_SYNTAX)
-"""How the name of a file that can be read ends."""
+"""Suffixes of the files that can be read."""
 
 _TELLING = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
     "|should|verif"
 )
-"""What is in a key that says what must hold."""
+"""Parts of keys that suggest an expectation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evals:
-    """What is read of an evals file."""
+    """The content of an evals file."""
 
     cases: tuple[Case, ...]
     owners: tuple[Owner, ...]
-    """The skill of each case; empty where no skill is found for any."""
+    """The skill of each case; empty if no skill is found for any case."""
     warnings: tuple[Problem, ...]
-    """What was not read and could matter."""
+    """Parts that were not read but could matter."""
 
 
 def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) -> Evals:
-    """Read an evals file of any family.
+    """Read an evals file of any known shape.
 
-    An entry that cannot be read costs itself only: it becomes a case that is skipped, and a
-    warning.
+    An entry that cannot be read becomes a skipped case and a warning.
 
     Args:
         text: The file's text.
         suffix: ``.json``, ``.jsonl``, ``.yaml`` or ``.yml``.
-        owner: The skill that the file belongs to; None where only its cases can tell.
+        owner: The skill that the file belongs to; None if its cases name their skills.
         find: Finds the skill that a case names.
 
     Raises:
-        BadFile: With every problem of a file of which no entry can be read.
+        BadFile: No entry can be read; it lists all problems.
     """
     document = _SYNTAX[suffix](text)
     entries = find_entries(document)
     flaws, warnings = _flaws(document, entries)
     names = lenient_ids([_said(value) for _, value in entries])
-    # Where nothing asks, the file is for a tool that asks in another way.
+    # If no entry has a question, the file is for a tool that gets it from elsewhere.
     must_ask = any(asks(value) for _, value in entries)
     cases: list[Case] = []
     owners: list[Owner | None] = []
@@ -81,7 +80,7 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
             why = "; ".join(f"{each.where}: {each.what}" for each in error.problems)
             line = document.line(path)
             case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
-        # A question that no skill is for names none: that is what it asks.
+        # A trigger case may name no skill because none should be chosen: keep its own reason.
         triggers = case.skip is not None and TRIGGER_CASE in case.skip
         cases.append(replace(case, skip=reason) if reason and not triggers else case)
     if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
@@ -97,9 +96,11 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
 
 
 def holds_cases(text: str, *, suffix: str) -> bool:
-    """Tell whether a file of any name holds cases: a question, and what must hold of its answer.
+    """Return whether a text holds cases, that is, a question and an expectation.
 
-    What has no syntax at all, its reader refuses.
+    Args:
+        text: The file's text; the result is False if its syntax is invalid.
+        suffix: As in `read_evals`.
     """
     try:
         document = _SYNTAX[suffix](text)
@@ -113,17 +114,17 @@ def holds_cases(text: str, *, suffix: str) -> bool:
 
 
 _COMMON = frozenset({"context", "files", "messages", "tags", "tools"})
-"""Keys of cases that data of other kinds has too."""
+"""Keys of cases that are common in other data too."""
 
 
 def _said(value: object) -> tuple[str, str, Mapping[str, Any]]:
-    """List what an entry is named by: its name, its question, and all that it says."""
+    """Return what the id of an entry is made from: its name, its question, and the whole entry."""
     said = value if isinstance(value, dict) else {"": value}
     return _first(said, NAMES), _first(said, PROMPTS), said
 
 
 def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Write the first of ``keys`` that holds a word or a number."""
+    """Return the first value of ``keys`` that is a text or a number, "" if there is none."""
     found = (value[key] for key in keys if isinstance(value.get(key), str | int))
     return next((str(name) for name in found if name != ""), "")
 
@@ -131,10 +132,10 @@ def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
 def _flaws(
     document: Document, entries: Entries
 ) -> tuple[dict[JsonPath, list[Problem]], list[Problem]]:
-    """Sort the flaws of a document: those of its cases, by their places, and the others.
+    """Return the flaws inside cases, by the path of the case, and the other flaws.
 
     Raises:
-        BadFile: A flaw leaves open which cases there are.
+        BadFile: A flaw makes the list of cases ambiguous.
     """
     flaws: dict[JsonPath, list[Problem]] = {}
     others = []
@@ -152,11 +153,11 @@ def _flaws(
 
 
 def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
-    """Name the keys, once each, that look like something to check and are none that is known."""
+    """Yield a problem for each unknown key that looks like an expectation, once per key."""
     seen: set[str] = set()
     for path, value in entries:
         for key, part in value.items() if isinstance(value, dict) else ():
-            # What the reader adds to a question of a trigger set stands nowhere.
+            # Keys that shapes.py adds to the questions of a trigger set have no place.
             there = part and (*path, key) in document.places
             if there and key not in READ and key not in seen and _TELLING.search(key):
                 seen.add(key)
@@ -166,7 +167,7 @@ def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
 
 
 def _around(document: Document) -> list[str]:
-    """List the keys beside the cases that hold more than a word, and look like expectations."""
+    """Return the keys beside the cases that look like expectations and hold objects or lists."""
     value = document.value
     if not isinstance(value, dict) or asks(value):
         return []

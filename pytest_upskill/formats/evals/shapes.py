@@ -1,4 +1,4 @@
-"""Shapes of evals files: where in a document its cases stand."""
+"""Shapes of evals files, that is, the places of the cases in a document."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _LISTS = (
     "queries",
     "test_cases",
 )
-"""Keys that hold the cases of an object."""
+"""Keys of lists of cases."""
 
 _TRIGGERS = {
     "should_trigger": True,
@@ -34,20 +34,20 @@ _TRIGGERS = {
     "negative": False,
     "negative_triggers": False,
 }
-"""Keys that hold questions of a trigger set, and whether the skill is for them."""
+"""Keys of lists of questions in a trigger set, and whether they should trigger the skill."""
 
 _PART = re.compile("activat|eval|quer|routing|trigger", re.IGNORECASE)
-"""What is in the name of a part of a file, and not of a skill."""
+"""Words in a key that names a part of the file, not a skill."""
 
 Entries = list[tuple[JsonPath, Any]]
-"""Where cases stand, and what stands there."""
+"""Paths and values of cases."""
 
 
 def find_entries(document: Document) -> Entries:
-    """Find the cases: the first shape that the document has tells where.
+    """Return the cases of a document by the first shape that matches.
 
     Raises:
-        BadFile: It has no shape that is known.
+        BadFile: The document has no known shape.
     """
     for has_shape, find in _SHAPES:
         if has_shape(document.value):
@@ -57,12 +57,12 @@ def find_entries(document: Document) -> Entries:
 
 
 def asks(value: object) -> bool:
-    """Tell whether an entry asks something."""
+    """Return whether an entry has a question."""
     return isinstance(value, dict) and any(key in value for key in PROMPTS)
 
 
 def keys_of_cases(value: object) -> set[str]:
-    """List the keys of a whole document that hold cases."""
+    """Return the top-level keys of a document that hold cases."""
     if not isinstance(value, dict):
         return set()
     return {key for key, inner in value.items() if _holds_cases(key, inner)}
@@ -73,7 +73,7 @@ def _listed(value: Sequence[Any], path: JsonPath) -> Entries:
 
 
 def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
-    """Find the cases of every part of an object."""
+    """Return the cases of every part of an object."""
     found: Entries = []
     for key, inner in value.items():
         if key in _TRIGGERS:
@@ -86,12 +86,12 @@ def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
 
 
 def _triggers(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entries:
-    """Find the questions of a trigger set: texts, or cases.
+    """Return the questions of a trigger set, which are texts or cases, as cases.
 
     Args:
         value: The set.
-        path: Where it stands.
-        skill: The skill that it is for, where it says so.
+        path: Its path in the document.
+        skill: The skill that it names, if any.
     """
     return [
         (place, _triggering(entry, triggers, skill))
@@ -102,7 +102,7 @@ def _triggers(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entr
 
 
 def _triggering(entry: object, triggers: bool, skill: str) -> object:
-    """Write a question of a trigger set as a case, whose ``expected`` can only say the same."""
+    """Convert a question of a trigger set to a case, without its redundant ``expected``."""
     if isinstance(entry, str):
         entry = {"query": entry}
     if not isinstance(entry, dict):
@@ -146,4 +146,4 @@ _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, JsonPath], Entries]],
     (asks, _single),
     (_has_lists_that_ask, _collected),
 )
-"""Shapes of a document, and where each has its cases."""
+"""Tests for the shapes of a document, each with the function that returns its cases."""

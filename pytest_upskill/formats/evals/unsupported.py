@@ -1,4 +1,4 @@
-"""What a case of an evals file wants that only an agent has."""
+"""Features of cases in evals files that need an agent."""
 
 from __future__ import annotations
 
@@ -52,15 +52,15 @@ FEATURES: Mapping[str, str] = {
     )
     for key in keys.split()
 }
-"""Keys of what needs an agent, and why; an empty value needs nothing."""
+"""Keys with a value that needs an agent, and why."""
 
 
 def features(value: Mapping[str, Any], owner: Owner | None) -> Iterator[str]:
-    """Name what a case wants that only an agent has.
+    """Yield a reason for each feature of a case that needs an agent.
 
     Args:
-        value: What the case says.
-        owner: The skill that it is for.
+        value: The case.
+        owner: The skill that it belongs to, if any.
     """
     for key in dict.fromkeys((*TRIGGERS, *SKILLS)):
         given = _WORDS.get(str(value.get(key)).lower(), value.get(key))

@@ -1,1 +1,1 @@
-"""Read SKILL.md and the files around it."""
+"""Read ``SKILL.md`` and the files that it names."""

@@ -1,4 +1,4 @@
-"""The files that a ``SKILL.md`` names: a skill is more than its one file."""
+"""A ``SKILL.md`` together with the files that it names."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ from pytest_upskill.formats.skill_md.files import (
 from pytest_upskill.formats.skill_md.frontmatter import SkillText
 from pytest_upskill.formats.source.problems import Problem
 
-# What every path has: searching for it first is many times faster.
+# Every path has one: a search for it first is many times faster.
 _SUFFIX = re.compile(r"\.\w")
-# A path from the skill's folder: not the end of a URL, and not a word of a sentence.
+# A path relative to the skill's folder, but not the end of a URL or a word of a sentence.
 _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[\w.-]+)*\.\w+)")
 _LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
 _TEXT = frozenset({".md", ".txt"})
-"""What is meant to be read, whatever is in it."""
+"""Suffixes of documents."""
 _ANSWERS = re.compile(r"SKILL\.md|skill_meta\.json|evals?(/|\.)|(tests|benchmark)/evals\.")
-"""What is in context already, and what no model may see."""
+"""Files that are in context already, or hold the answers and must not be."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """Files that go into the context behind the ``SKILL.md``."""
+    """The text of a skill in the context."""
 
     text: str
-    """The ``SKILL.md``, and behind it every file between two tags, in the order of mention."""
+    """The ``SKILL.md``, then every file between two tags, in the order of first mention."""
     warnings: tuple[Problem, ...]
-    """Files that are named and left out."""
+    """Files that the ``SKILL.md`` names but that are left out."""
 
 
 def read_bundle(folder: Path, skill: SkillText) -> Bundle:
-    """Read the files of a skill's folder that its body names, such as ``references/api.md``.
+    """Read the files in a skill's folder that its body names, such as ``references/api.md``.
 
-    Files that these name in turn are not read, as the specification wants references one level
-    deep. The case files never are: they hold the answers.
+    Files that these name in turn are not read: the specification recommends references one
+    level deep. Case files are never read, because they hold the answers.
 
     Args:
         folder: The skill's folder.
@@ -78,17 +78,17 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
 
 
 def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Problem]]:
-    """Find what the files that a ``SKILL.md`` names refer to in turn: no model is given that.
+    """Find indirect references: documents that only a file named in ``SKILL.md`` refers to.
 
-    Only Markdown is searched, and only for documents: a script is there to be executed. A path
-    counts from the skill's folder, or from the file's own.
+    Such documents are not in context. Only Markdown files are searched, and only for documents;
+    a script is meant to be executed. A path is relative to the skill's folder or to its file's.
 
     Args:
         folder: The skill's folder.
         skill: Its ``SKILL.md``.
 
-    Returns:
-        Name of the file that refers to another, and what is to be said of that.
+    Yields:
+        Name of the file that refers to a document, and the problem.
     """
     named = [name for name, _ in _named(folder, skill.text, skill.body_at)]
     seen = set(named)
@@ -105,7 +105,7 @@ def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Pro
 
 
 def _is_of_another_skill(folder: Path, name: str) -> bool:
-    """Return whether a path is of another skill: a link between skills is no mistake."""
+    """Return whether a path is in another skill's folder; links between skills are valid."""
     above = Path(os.path.normpath(folder.absolute() / name)).parents
     others = (each for each in above if not folder.absolute().is_relative_to(each))
     return any((other / "SKILL.md").exists() for other in others)
@@ -119,7 +119,7 @@ def _readable(folder: Path, name: str) -> str:
 
 
 def _named(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
-    """Find the names of files that are there, each once, with the offset of its first mention."""
+    """Yield the names of existing files, each with the offset of its first mention."""
     found: dict[str, int] = {}
     for name, at in chain(_mentions(text, body_at), _links(text, body_at)):
         if not _ANSWERS.match(name) and (folder / name).is_file():
@@ -128,7 +128,7 @@ def _named(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
 
 
 def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
-    """Find the links to files that are not there, each with the offset of its first mention."""
+    """Yield the links to missing files, each with the offset of its first mention."""
     text, start = skill.text, skill.body_at
     missing: dict[str, int] = {}
     for name, at in _links(text, start):
@@ -136,7 +136,7 @@ def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
             missing.setdefault(name, at)
     if not missing:
         return
-    # Only here: what stands in code is an example of a link, and slow to tell.
+    # Links in code are examples. They are excluded last, because parsing Markdown is slow.
     from markdown_it import MarkdownIt
 
     blocks = MarkdownIt("commonmark").parse(text[start:])
@@ -146,7 +146,7 @@ def _missing_links(folder: Path, skill: SkillText) -> Iterator[tuple[str, int]]:
 
 
 def _links(text: str, start: int) -> Iterator[tuple[str, int]]:
-    """Find what could be links to files, as paths, with the offsets of their targets."""
+    """Yield possible links to files, as paths, with the offsets of their targets."""
     for match in _LINK.finditer(text, start):
         kind = match.lastgroup or ""
         if name := _local(match[kind]):
@@ -154,7 +154,7 @@ def _links(text: str, start: int) -> Iterator[tuple[str, int]]:
 
 
 def _local(link: str) -> str | None:
-    """Read the target of a link as a path from the skill's folder, None where it is none."""
+    """Return the target of a link as a relative path, None if it is not one."""
     try:
         url = urlsplit(link)
     except ValueError:
@@ -165,7 +165,7 @@ def _local(link: str) -> str | None:
 
 
 def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
-    """Find what could be paths of files, each once, with the offset of its first mention."""
+    """Yield possible paths of files, each with the offset of its first mention."""
     found: dict[str, int] = {}
     lines = (_line(text, suffix.start()) for suffix in _SUFFIX.finditer(text, start))
     for match in chain.from_iterable(_PATH.finditer(text, *line) for line in dict.fromkeys(lines)):

@@ -1,4 +1,4 @@
-"""Text files of a skill's folder, which nothing outside of it gets into."""
+"""Text files of a skill's folder; links that lead out of it are refused."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import os
 from pathlib import Path, PurePosixPath
 
 MAX_FILE_BYTES = 128 << 10
-"""Size of one file that a model may be given."""
+"""Maximum size of a file that is sent to a model."""
 
 MAX_TOTAL_BYTES = 256 << 10
-"""Size of all files together that a model may be given with a case, or with a skill."""
+"""Maximum total size of the files that are sent with a case, or with a skill."""
 
 MAX_FILES = 100
-"""Files of a folder that a model may be given."""
+"""Maximum number of files in a folder that is sent to a model."""
 
 
 class Unreadable(Exception):  # noqa: N818  a reason to leave a file out, not an error of the code
-    """A file that no model can be given; the message says why."""
+    """A file that cannot be sent to a model; the message says why."""
 
 
 class BinaryError(Unreadable):
-    """A file that is no text."""
+    """A file that is not text."""
 
 
 class OutsideError(Unreadable):
@@ -30,22 +30,21 @@ class OutsideError(Unreadable):
 def read_files(
     root: Path, name: str, *, beside: Path, of_cases: Path | None = None
 ) -> dict[str, str]:
-    """Read the file that a case names, or all files of a folder.
+    """Read the file or all files of the folder that a case names.
 
     Args:
         root: The skill's folder.
-        name: A path relative to it.
-        beside: Folder of the case file, where what the skill's folder has not is looked for; then
-            it is looked for from the folders above, as the name may start at the repository's top.
-        of_cases: Folder of the cases, where it is not in the skill's; what is in it can be read
-            too.
+        name: A path relative to ``root``. If it does not exist there, it is tried relative to
+            ``beside``, then to the folders above ``beside`` and ``root``.
+        beside: Folder of the case file.
+        of_cases: Folder of the cases if it is outside ``root``; its files can be read too.
 
     Returns:
-        Name to text, in the order of the names.
+        Maps names to texts, sorted by name.
 
     Raises:
         OutsideError: A path leads out of both folders.
-        Unreadable: A file is missing, no text, or too large.
+        Unreadable: A file is missing, too large, or not text, or there are over `MAX_FILES`.
     """
     homes = [root] if of_cases is None else [root, of_cases]
     path = root / name
@@ -67,13 +66,13 @@ def read_files(
 
 
 def leads_out(path: Path, root: Path | None) -> Path | None:
-    """Tell where a link on the way to a path leads out of its project; None where none does.
+    """Return the target of a path if a symbolic link leads it out of its project, else None.
 
-    A project is a git repository, or a folder. Links above it are the machine's own.
+    A project is a git repository, or the folder ``root``. Links above the project are ignored.
 
     Args:
         path: An absolute path.
-        root: A folder that is a project, whatever it is in; None for none.
+        root: Another folder that counts as a project; None for none.
     """
     for link in (path, *path.parents):
         if not link.is_symlink():
@@ -90,9 +89,9 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     """Read one text file.
 
     Raises:
-        OutsideError: It is not in ``root``.
-        BinaryError: It is no text.
-        Unreadable: It is missing or too large.
+        OutsideError: The file is not in ``root``.
+        BinaryError: The file is not UTF-8 text.
+        Unreadable: The file is missing, too large, or cannot be read.
     """
     _stay_inside(path, root, shown=shown)
     if not path.is_file():
@@ -121,5 +120,5 @@ def _home(path: Path, homes: list[Path]) -> Path | None:
 
 
 def _is_inside(path: Path, root: Path) -> bool:
-    # Unlike Path.resolve, realpath takes a link to itself for a name that is not there.
+    # Unlike Path.resolve, realpath does not raise for a link to itself.
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(root))

@@ -1,7 +1,7 @@
-"""``SKILL.md``: its text and name, and how it departs from the Agent Skills specification.
+"""Reading of ``SKILL.md``, with a check against the Agent Skills specification.
 
-The specification is https://agentskills.io/specification. Departures that leave the skill usable
-are warnings: agents load such skills too.
+The specification is https://agentskills.io/specification. Violations that leave the skill usable
+are warnings, because agents load such skills too.
 """
 
 from __future__ import annotations
@@ -46,23 +46,23 @@ _CLAUDE_CODE = frozenset(
 )
 """Keys of https://code.claude.com/docs/en/skills beyond the specification."""
 
-# A key of the frontmatter with a value that is neither quoted nor a block, list or object.
+# A key of the frontmatter with a plain value: neither quoted nor a block, list or object.
 _PLAIN = re.compile(r"^([A-Za-z_-]+:[ ]+)(?![\s'\"|>\[{&*!#])(.*\S)[ ]*$", re.MULTILINE)
 _Fields = Mapping[str, tuple[yaml.Node, yaml.Node]]
-"""Key and value of every entry, by key."""
+"""Nodes of the key and the value of every entry, by key."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillText:
-    """What is read of a ``SKILL.md``."""
+    """The content of a ``SKILL.md``."""
 
     name: str
     text: str
-    """The whole file, frontmatter included, its line breaks as ``\\n``."""
+    """The whole file with its frontmatter, with ``\\n`` as line breaks."""
     body_at: int
     """Offset of the line that closes the frontmatter."""
     warnings: tuple[Problem, ...]
-    """Departures from the specification."""
+    """Violations of the specification."""
 
 
 def read_skill_text(text: str, *, folder: str) -> SkillText:
@@ -73,7 +73,7 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
         folder: Name of the folder that the file is in.
 
     Raises:
-        BadFile: There is no name, no description or no frontmatter to hold them.
+        BadFile: The frontmatter, the name or the description is missing or unusable.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (at := text.find("\0")) >= 0:
@@ -105,7 +105,7 @@ def _frontmatter(text: str) -> str:
 
 
 def _compose(frontmatter: str, warnings: list[Problem]) -> yaml.Node | None:
-    """Read the YAML; where it is none, once more with its plain values quoted, as agents do."""
+    """Read the YAML; if it is invalid, retry with plain values quoted, as agents do."""
     try:
         return compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
     except BadFile as error:
@@ -123,7 +123,7 @@ def _quoted(line: re.Match[str]) -> str:
 
 
 def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
-    """Read the entries of the frontmatter; of a repeated key the last one counts."""
+    """Return the entries of the frontmatter; the last of duplicate keys wins."""
     if not isinstance(node, yaml.MappingNode):
         what = "the frontmatter must hold lines such as 'name: …'"
         raise BadFile([Problem(line=2, column=1, what=what)])
@@ -139,7 +139,7 @@ def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
 
 
 def _unfit(field: tuple[yaml.Node, yaml.Node] | None, key: str) -> Problem | None:
-    """Say why ``key``, without which there is no skill, cannot be used."""
+    """Return the problem of a required key, None if it has none."""
     if field is None:
         return Problem(line=1, column=1, where=key, what="missing from the frontmatter")
     value = field[1]
@@ -153,7 +153,7 @@ def _unfit(field: tuple[yaml.Node, yaml.Node] | None, key: str) -> Problem | Non
 
 
 def _unfit_name(value: yaml.ScalarNode) -> Problem | None:
-    """Say why a name cannot stand in a report or a log."""
+    """Return why a name is not safe in reports and logs, None if it is."""
     name = value.value.strip()
     if not name.isprintable():
         return _problem(value.start_mark, "name", "must be one line of printable characters")
@@ -164,7 +164,7 @@ def _unfit_name(value: yaml.ScalarNode) -> Problem | None:
 
 
 def _departures(fields: _Fields, folder: str) -> Iterator[Problem]:
-    """Compare the frontmatter with the specification."""
+    """Find violations of the specification in the frontmatter."""
     for key, (key_node, value) in fields.items():
         if key not in _SPECIFIED | _CLAUDE_CODE:
             what = "unknown key: the specification keeps such entries under 'metadata'"
@@ -195,7 +195,7 @@ def _name_departure(name: str, folder: str) -> str:
         return f"has {len(name)} characters, {MAX_NAME} are allowed"
     if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
         return "must be lower-case letters and digits, with single hyphens between"
-    # Beside the cases of a repository with one skill its folder is called "skill".
+    # In a repository with one skill, its folder is often called "skill".
     if folder != "skill" and name != normalize("NFKC", folder):
         return f"must be the name of its folder, {folder!r}"
     return ""

@@ -1,4 +1,4 @@
-"""A skill as it was at a git ref, where that is not what it is."""
+"""The version of a skill at a git ref, if it differs from the current one."""
 
 from __future__ import annotations
 
@@ -16,22 +16,24 @@ from pytest_upskill.skill import Skill, SkillVersion
 
 
 class _History(TypedDict):
-    """Fields of a skill without a version to compare with."""
+    """Fields of a skill that has no earlier version to compare with."""
 
     history: str
     past_unknown: bool
 
 
 def with_history(skill: Skill, ref: str, project: Path) -> Skill:
-    """Add to a skill what it was where the branch left ``ref``; the same in every process.
+    """Return a skill with its version at the merge base with ``ref``, or why it has none.
+
+    The result is the same in every process.
 
     Args:
-        skill: As it is.
+        skill: The current skill.
         ref: A branch, tag or commit of the project's repository.
         project: The project's folder; the skill may be in a submodule below it.
 
     Raises:
-        GitError: Git cannot tell.
+        GitError: A git command fails.
     """
     folder = skill.folder.absolute()
     commit = commit_then(folder, ref, project)
@@ -54,7 +56,7 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
 
 
 def _new_or_renamed(since: str, gone: Sequence[str]) -> _History:
-    """Word that a skill was not there, or perhaps was, under the name of one that is gone."""
+    """Describe a skill that did not exist then, or may have been renamed from one in ``gone``."""
     if not gone:
         return {"history": f"new since {since}: not compared", "past_unknown": False}
     history = (

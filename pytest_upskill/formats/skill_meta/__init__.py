@@ -1,1 +1,1 @@
-"""Read skill_meta.json, our own case file."""
+"""Read ``skill_meta.json``, the native case file."""

@@ -1,4 +1,4 @@
-"""From an entry of ``expected`` to its checks."""
+"""Conversion of the entries of ``expected`` into checks."""
 
 from __future__ import annotations
 
@@ -35,7 +35,12 @@ _INSTRUCTIONS: tuple[Literal["ptx_contains", "sass_contains"], ...] = (
 
 
 def checks_of(expected: Expected, key: str) -> Iterable[AnyCheck]:
-    """Make the checks of one entry of ``expected``, one of each thing that must hold."""
+    """Make the checks of one entry of ``expected``.
+
+    Args:
+        expected: The validated object.
+        key: The key of the entry, which is built in or claimed by a plugin.
+    """
     if key in _MAKERS:
         return _MAKERS[key](expected)
     return [Custom(name=key, value=(expected.model_extra or {})[key])]

@@ -1,4 +1,4 @@
-"""The JSON Schema of ``skill_meta.json``, for editors: generated from the models, and shipped."""
+"""The JSON Schema of ``skill_meta.json`` for editors, generated from the models."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pytest_upskill.formats.skill_meta.schema import CaseEntry, CaseFile
 
 FILE = "skill_meta.schema.json"
 URL = "https://json.schemastore.org/skill_meta.json"
-"""What the schema calls itself: its name at SchemaStore, once it is there."""
+"""The ``$id`` of the schema: its future address at SchemaStore."""
 
 _EXAMPLE = {
     "cases": [
@@ -43,7 +43,7 @@ _DOCUMENT: TypeAdapter[Any] = TypeAdapter(
 
 
 class _Draft7(GenerateJsonSchema):
-    """Draft-07, described by docstrings, without titles that only repeat the name of a field."""
+    """Generator for draft-07, with descriptions from docstrings and without titles of fields."""
 
     schema_dialect = "http://json-schema.org/draft-07/schema#"
 
@@ -51,7 +51,7 @@ class _Draft7(GenerateJsonSchema):
         del schema
         return False
 
-    # Not pydantic's use_attribute_docstrings: it reads the source again in every run of pytest.
+    # pydantic's use_attribute_docstrings would read the source in every run of pytest.
     def model_schema(self, schema: Any) -> dict[str, Any]:
         described = super().model_schema(schema)
         for key, text in _docstrings(schema["cls"]):
@@ -60,7 +60,7 @@ class _Draft7(GenerateJsonSchema):
 
 
 def _docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
-    """Find the text below each field of a model: key and text."""
+    """Yield the key and the docstring of each field of a model."""
     (definition,) = ast.parse(inspect.getsource(model)).body
     assert isinstance(definition, ast.ClassDef)
     for field, below in pairwise(definition.body):
@@ -73,7 +73,7 @@ def _docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
 
 
 def generate_schema() -> str:
-    """Write the schema as it is shipped: draft-07, the latest that editors support widely.
+    """Return the text of the schema, in draft-07, the latest draft that editors support widely.
 
     It follows https://github.com/SchemaStore/schemastore/blob/master/CONTRIBUTING.md.
     """
@@ -99,7 +99,7 @@ def shipped_schema() -> str:
 
 
 def write_schema(path: Path) -> int:
-    """Write the shipped schema to a file; give the exit status of a program that does."""
+    """Write the shipped schema to a file; return 0, or 4 if the file cannot be written."""
     try:
         path.write_text(shipped_schema(), "utf-8")
     except OSError as error:

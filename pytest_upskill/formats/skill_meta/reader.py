@@ -1,4 +1,4 @@
-"""From the text of a case file to its cases, or to everything that is wrong with it."""
+"""Reading of a ``skill_meta.json`` into cases, or into a list of all its problems."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
     "run": entries.RunEntry,
     "tests": entries.CaseEntry,
 }
-"""What an object is, by the key that holds it."""
+"""The model of an object, by the key that holds it."""
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     synonym: tuple(keys.split())
     for keys, synonyms in (
@@ -66,7 +66,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     )
     for synonym in synonyms.split()
 }
-"""What other formats call our keys, and those keys, the likeliest first."""
+"""Names in other formats, each with the keys here that it may mean, the likeliest first."""
 
 
 def read_cases(
@@ -79,8 +79,11 @@ def read_cases(
         read_schema: Reads the file that a ``json_schema`` names.
         extensions: What plugins add to the format.
 
+    Returns:
+        The cases, and the gate of the file.
+
     Raises:
-        BadFile: With every problem of the file.
+        BadFile: The file has problems; it lists all of them.
     """
     document = read_json(text)
     listed = isinstance(document.value, list)
@@ -114,7 +117,7 @@ def read_cases(
 
 
 def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
-    """Find what could be cases: path and entry."""
+    """Return the path and the value of every object that could be a case."""
     if isinstance(value, list):
         lists: list[tuple[JsonPath, Any]] = [((), value)]
     elif isinstance(value, dict):
@@ -131,7 +134,7 @@ def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
 
 
 def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
-    """Find the keys of ``expected`` that neither we nor a plugin can decide."""
+    """Find the keys of ``expected`` that are neither built in nor claimed by a plugin."""
     known = {field.alias or name for name, field in entries.Expected.model_fields.items()}
     for path, entry in _objects(document.value):
         expected = entry.get("expected")
@@ -147,7 +150,7 @@ def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
 
 
 def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
-    """Find the cases that are sound enough to have an id: path, entry and id."""
+    """Return path, entry and id of every case that has an id or an input."""
     found = [
         (path, entry)
         for path, entry in _objects(value)
@@ -196,7 +199,7 @@ def _case(
 
 
 def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Problem:
-    """Say in our words what pydantic found, and where."""
+    """Translate an error of pydantic into a problem with a place."""
     path = _existing(document, loc)
     value, kind, context = details["input"], details["type"], details.get("ctx", {})
     last = loc[-1] if loc else ""
@@ -222,7 +225,7 @@ def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Proble
 
 
 def _existing(document: Document, loc: JsonPath) -> JsonPath:
-    """Drop the steps of pydantic's location that lead nowhere in the document."""
+    """Drop the steps of pydantic's location that do not exist in the document."""
     path: JsonPath = ()
     for step in loc:
         if (*path, step) in document.places:
@@ -231,7 +234,7 @@ def _existing(document: Document, loc: JsonPath) -> JsonPath:
 
 
 def _meant(path: JsonPath) -> str:
-    """Write the key that the unknown one at the end of ``path`` was probably meant to be."""
+    """Return a suggestion for the unknown key at the end of ``path``."""
     *parents, word = (step for step in path if isinstance(step, str))
     listed = "cases" if isinstance(path[0], int) else ""
     fields = _OBJECTS[parents[-1] if parents else listed].model_fields

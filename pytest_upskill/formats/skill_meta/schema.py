@@ -1,6 +1,6 @@
 """The format of ``skill_meta.json``: these models are its only definition.
 
-The schema describes each of them, and each field, by its docstring.
+Their docstrings, and those of their fields, are the descriptions in the published JSON Schema.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Entry(BaseModel):
     model_config = ConfigDict(
         extra="forbid",
         strict=True,
-        defer_build=True,  # parts are built with the whole
+        defer_build=True,  # built once, as part of CaseFile
         model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
     )
 
@@ -122,7 +122,7 @@ class RunEntry(Entry):
 class Expected(Entry):
     """The checks of a case; every one must hold."""
 
-    # A plugin may claim further keys; the reader refuses those that none does.
+    # A plugin may claim further keys; the reader rejects unclaimed ones.
     model_config = ConfigDict(
         extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
     )

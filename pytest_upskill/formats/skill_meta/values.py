@@ -1,4 +1,4 @@
-"""Values of a ``skill_meta.json``: what each may be, and what is said of one that may not."""
+"""Types of the values in a ``skill_meta.json``, with their validation messages."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pytest_upskill.formats.source.problems import shown
 from pytest_upskill.sanitize.safe_text import safe_line
 
 ReadSchema = Callable[[str], Any]
-"""Reads the JSON file that a ``json_schema`` names; raises ValueError with one line."""
+"""Reads the JSON file that a ``json_schema`` names; raises ValueError with a one-line message."""
 
 
 _ID = r"^(?!gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
@@ -36,7 +36,7 @@ def _check_id(value: str) -> str:
         raise ValueError("must not hold '::', '[' or ']': pytest's node ids give them a meaning")
     if not value.isprintable() or value != value.strip():
         raise ValueError("must be one line of printable characters, without blanks around it")
-    # pytest writes "[model-arm]" behind it, and "##[" is a command to a CI runner.
+    # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
     if safe_line(f"{value}[") != f"{value}[":
         raise ValueError("must not be what a CI runner takes for a command, such as '##'")
     if value == "gate":
@@ -85,7 +85,7 @@ def _check_runnable(value: str, info: ValidationInfo) -> str:
 
 
 def _read_schema(value: object, info: ValidationInfo) -> object:
-    # Slow to import: only the cases that need it pay for the schema library.
+    # Imported late: the schema library is slow to import, and few cases need it.
     from pytest_upskill.checks.schemas import check_schema
 
     assert info.context is not None
@@ -111,14 +111,14 @@ def _check_header(value: str) -> str:
 
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:
-    """Write what ``word`` was probably meant to be, in brackets."""
+    """Return the known word closest to ``word``, else all known words, in brackets."""
     if close := get_close_matches(word, known, n=1):
         return f" (did you mean {close[0]!r}?)"
     return f" (known: {', '.join(sorted(known))})"
 
 
 def wrong(value: object, wanted: str) -> ValueError:
-    """Say what a value must be and is not."""
+    """Return an error that says what a value must be."""
     return ValueError(f"must be {wanted}, got {shown(value)}")
 
 

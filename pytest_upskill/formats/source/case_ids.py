@@ -1,4 +1,4 @@
-"""Stable names for cases without an ``id``: made of what they say, never of where they stand."""
+"""Stable ids for cases without an ``id``, which depend on their content, not on their position."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from typing import Any
 from pytest_upskill.sanitize.safe_text import safe_line
 
 MAX_SLUG = 40
-"""Characters of an input that make a name by themselves."""
+"""Maximum length in characters of a slug without a hash."""
 
 MAX_ID = 100
-"""Characters of a case's id."""
+"""Maximum length in characters of a case's id."""
 
 _WORD = re.compile(r"[^\W_]+")
 
 
 def case_ids(cases: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Name every case: its ``id``, else a slug of its ``input``.
+    """Return the id of every case: its ``id``, else a slug of its ``input``.
 
-    A slug that is cut, shared or reserved gets six hexadecimal digits of a hash over the whole
-    case, so that a name changes with its own case only. Cases alike in all they say share a name.
+    A slug that is shortened, shared or reserved gets six hexadecimal digits of a hash over the
+    whole case, so that an id changes only with its own case. Identical cases share an id.
 
     Args:
         cases: Entries of a case file, as read from JSON.
@@ -41,13 +41,13 @@ def case_ids(cases: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
-    """Name every case, whatever its file calls it.
+    """Return a unique id for every case, even if the given names are not valid or not unique.
 
-    A given name that pytest cannot use is made a slug; one that is shared gets the hash, and of
-    cases alike in all they say, all but the first a number.
+    A name that pytest cannot use becomes a slug. A shared name gets the hash of its case.
+    Identical cases are numbered from the second one on.
 
     Args:
-        cases: Given name (or an empty text), question and whole entry of each.
+        cases: Given name (may be empty), question and whole entry of each case.
     """
     names = [_usable(given) or _slug(given) or _slug(question) for given, question, _ in cases]
     times = Counter(names)
@@ -65,7 +65,7 @@ def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str
 
 def _usable(given: str) -> str:
     good = given.isprintable() and given == given.strip() and len(given) <= MAX_ID
-    # pytest writes "[model-arm]" behind it, and "##[" is a command to a CI runner.
+    # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
     good = good and safe_line(f"{given}[") == f"{given}["
     return given if good and not any(part in given for part in ("::", "[", "]")) else ""
 

@@ -14,16 +14,16 @@ from typing import Any
 from pytest_upskill.formats.source.problems import BadFile, Problem
 
 JsonPath = tuple[str | int, ...]
-"""Keys and indices that lead to a value."""
+"""The keys and indices that lead to a value."""
 
 MAX_DEPTH = 100
-"""Objects and arrays inside each other; more would exhaust the stack of some reader."""
+"""Maximum number of nested objects and arrays; too many exhaust the stack of some reader."""
 
 THOUSANDS = "a number has thousands of digits: write it as a string"
-"""What is said of a number that Python refuses to read."""
+"""Message for a number that Python refuses to read."""
 
 _STRING = r'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
-# Of a valid document: a value, or its first bracket, with the key before it; or a closing bracket.
+# In a valid document: an optional key and a value or its opening bracket; or a closing bracket.
 _TOKEN = re.compile(
     rf'(?:({_STRING})\s*:\s*)?(?:({_STRING}|[{{\[]|[^\s{{}}\[\],:"]++)|[}}\]])[\s,]*+', re.DOTALL
 )
@@ -55,65 +55,65 @@ _CURES = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """A JSON document and where its parts stand in the text."""
+    """A JSON document with the places of its parts in the text."""
 
     value: Any
     places: Mapping[JsonPath, tuple[int, int]]
-    """Offsets of a value's key (of the value itself in an array) and of the value."""
+    """Offsets of the key and the value by path; in an array both are the value's."""
     line_starts: Sequence[int]
     """Offset of the first character of each line."""
     flaws: Sequence[tuple[JsonPath, Problem]] = ()
-    """Values that can be read in two ways, or in none, such as that of a key given twice."""
+    """Problems that make a value ambiguous or invalid, such as a duplicate key, with its path."""
 
     def sound(self) -> Document:
         """Return the document.
 
         Raises:
-            BadFile: It has flaws.
+            BadFile: The document has flaws.
         """
         if self.flaws:
             raise BadFile(problem for _, problem in self.flaws)
         return self
 
     def line(self, path: JsonPath) -> int:
-        """Tell the line of the value at ``path``, from 1."""
+        """Return the line of the value at ``path``, from 1."""
         return self.line_column(self.places[path][1])[0]
 
     def problem(
         self, path: JsonPath, what: str, *, key: bool = False, missing: str = ""
     ) -> Problem:
-        """Say what is wrong with the value at ``path``.
+        """Make a problem of the value at ``path``.
 
         Args:
             path: A path that exists in the document.
-            what: What is wrong, and the cure.
-            key: Point at the key instead of the value.
-            missing: The key that the object at ``path`` should have.
+            what: What is wrong and how to fix it.
+            key: Whether the place is that of the key instead of the value.
+            missing: The key that the object at ``path`` lacks, if any.
         """
         line, column = self.line_column(self.places[path][0 if key else 1])
         where = _where((*path, missing) if missing else path)
         return Problem(line=line, column=column, where=where, what=what)
 
     def line_column(self, offset: int) -> tuple[int, int]:
-        """Tell line and column of an offset, both from 1."""
+        """Return the line and the column of an offset, both from 1."""
         line = bisect_right(self.line_starts, offset)
         return line, offset - self.line_starts[line - 1] + 1
 
 
 def read_json(text: str) -> Document:
-    """Read a JSON document strictly: no duplicate keys, no NaN, nothing that is not text.
+    """Read a JSON document strictly, without duplicate keys, NaN or invalid characters.
 
     Raises:
-        BadFile: With the first error of syntax, or all others.
+        BadFile: The document has a syntax error or flaws.
     """
     return parse_json(text).sound()
 
 
 def parse_json(text: str) -> Document:
-    """Read a JSON document, and note its flaws beside their places.
+    """Read a JSON document, and collect its flaws.
 
     Raises:
-        BadFile: It has an error of syntax, or is nested too deeply.
+        BadFile: It has a syntax error, or is nested too deeply.
     """
     line_starts = [0, *accumulate(len(line) + 1 for line in text.split("\n"))]
     places: dict[JsonPath, tuple[int, int]] = {}
@@ -123,7 +123,7 @@ def parse_json(text: str) -> Document:
     for path, key_at, at, part in _walk(text):
         before = places.get(path)
         places[path] = key_at, at
-        # A key of the same object; one of an object that is itself a duplicate stands further up.
+        # Only a key of the same object: an earlier duplicate of the object has smaller offsets.
         if before and before[0] > places[path[:-1]][1]:
             first, line = (bisect_right(line_starts, offset) for offset in (before[0], key_at))
             other = f" (first in line {first})" if first != line else ""
@@ -140,9 +140,9 @@ def parse_json(text: str) -> Document:
 
 
 def parse_json_lines(text: str) -> Document:
-    """Read a file of one JSON document a line as the list of them; blank lines do not count.
+    """Read a file with one JSON document per line as a list; blank lines are ignored.
 
-    A line that is no JSON is a flaw, and null in the list.
+    A line that is not valid JSON is a flaw, and None in the list.
     """
     lines = text.split("\n")
     line_starts = [0, *accumulate(len(line) + 1 for line in lines)]
@@ -170,7 +170,7 @@ def parse_json_lines(text: str) -> Document:
 
 
 def unusable(text: str) -> str:
-    """Say which character of a text is none; empty where all are."""
+    """Return what is wrong with a text that has a NUL or half a surrogate pair, else ""."""
     match = _UNUSABLE.search(text)
     if not match:
         return ""
@@ -180,7 +180,7 @@ def unusable(text: str) -> str:
 
 
 def too_deep(levels: int) -> str:
-    """Say that a document is nested over so many levels deep."""
+    """Return the message for a document with more nested levels than ``levels``."""
     return f"nested over {levels} levels deep: flatten it"
 
 
@@ -188,7 +188,7 @@ def _loads(text: str) -> Any:
     try:
         return json.loads(text)
     except RecursionError:
-        return None  # the walk tells where
+        return None  # parse_json() finds the place and raises
     except json.JSONDecodeError as error:
         what = _syntax_problem(error)
         raise BadFile([Problem(line=error.lineno, column=error.colno, what=what)]) from None
@@ -210,9 +210,9 @@ def _syntax_problem(error: json.JSONDecodeError) -> str:
 
 
 def _walk(text: str) -> Iterator[tuple[JsonPath, int, int, str]]:
-    """Walk the values of a valid document: path, offset of the key, offset, first part."""
+    """Yield path, offset of the key, offset and first token of each value of a valid document."""
     path: JsonPath = ()
-    index = 0  # of the next value, where it stands in an array
+    index = 0  # of the next value in an array
     outer: list[tuple[JsonPath, int]] = []
     for match in _TOKEN.finditer(text):
         key, part = match.groups()

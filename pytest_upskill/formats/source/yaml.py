@@ -1,4 +1,4 @@
-"""YAML with the line and column of every key and value, read as safely as JSON."""
+"""YAML with the line and column of every key and value, limited to values that JSON can hold."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pytest_upskill.formats.source.json import (
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 
 MAX_VALUES = 100_000
-"""Values of a document; by aliases a few lines could make billions."""
+"""Maximum number of values in a document; aliases could make billions from a few lines."""
 
 MAX_NUMBER = 1000
-"""Characters of a number that Python reads for sure."""
+"""Maximum number of characters of a number; Python limits the digits of integers."""
 
-_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # without libyaml, some ten times slower
+_Loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # about ten times slower without libyaml
 _TYPES = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "float"))
-"""What is not text, as in JSON; a date is text."""
+"""Tags of values that are not text. As in JSON, a date is text."""
 _MERGE = "tag:yaml.org,2002:merge"
 """The tag of ``<<``: https://yaml.org/type/merge.html."""
 _TOO_MANY = Problem(what=f"holds over {MAX_VALUES:,} values: split it")
@@ -42,17 +42,17 @@ _HINTS = {
     "found unknown escape character": "write the backslash twice, or single quotes",
     "mapping values are not allowed": "quote the value: it holds ': '",
 }
-"""Cures, by how libyaml begins to say what is wrong."""
+"""Fixes, by the start of libyaml's message."""
 
 _Entries = dict[str, tuple[yaml.Node, yaml.Node]]
-"""Key and value of every entry, by key."""
+"""Nodes of the key and the value of every entry, by key."""
 
 
 def parse_yaml(text: str) -> Document:
-    """Read a YAML document into what JSON could hold too, and note its flaws beside their places.
+    """Read a YAML document into values that JSON can hold, and collect its flaws.
 
     Raises:
-        BadFile: It has an error of syntax, or is nested too deeply.
+        BadFile: It has a syntax error, too many values, or too many levels.
     """
     node = compose(text, max_depth=MAX_DEPTH)
     if node is None:
@@ -67,18 +67,18 @@ def parse_yaml(text: str) -> Document:
 
 
 def compose(text: str, *, max_depth: int, first_line: int = 1) -> yaml.Node | None:
-    """Compose the nodes of a YAML document; None where it is empty.
+    """Return the root node of a YAML document, None if it is empty.
 
     Args:
         text: The document.
-        max_depth: Collections inside each other; more could overflow libyaml's stack.
-        first_line: Line of the file that the document begins in, from 1.
+        max_depth: Maximum number of nested collections; too many overflow libyaml's stack.
+        first_line: Line of the file in which the document begins, from 1.
 
     Raises:
-        BadFile: It is no YAML, or nested too deeply.
+        BadFile: It is not valid YAML, or nested too deeply.
     """
     try:
-        if sum(map(text.count, "[{-?:")) > max_depth:  # each collection begins with one
+        if sum(map(text.count, "[{-?:")) > max_depth:  # each collection contains one of these
             _check_depth(text, max_depth, first_line)
         return yaml.compose(text, Loader=_Loader)
     except yaml.MarkedYAMLError as error:
@@ -103,7 +103,7 @@ def _problem(mark: Any, what: str, first_line: int = 1) -> Problem:
 
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Problem:
-    """Say what libyaml cannot read, and the cure."""
+    """Translate a syntax error of libyaml into a problem with a fix."""
     said, begin = (error.problem or "").removeprefix("but "), error.context_mark
     mark = error.problem_mark or begin
     hint = next((hint for start, hint in _HINTS.items() if said.startswith(start)), "")
@@ -119,7 +119,7 @@ def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> 
 
 
 class _Reader(yaml.constructor.SafeConstructor):
-    """Makes values of nodes, and notes where each stands."""
+    """Converter of nodes to values, which records the place of each value."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -129,14 +129,20 @@ class _Reader(yaml.constructor.SafeConstructor):
         self._merged = 0
 
     def value(self, node: yaml.Node, path: JsonPath = (), key_at: int | None = None) -> Any:
-        """Make the value of ``node``, which is at ``path``."""
+        """Return the value of a node.
+
+        Args:
+            node: The node.
+            path: Its path in the document.
+            key_at: Offset of its key in characters; None if it has no key.
+        """
         if len(self.places) >= MAX_VALUES:
             raise BadFile([_TOO_MANY])
         at = node.start_mark.index
         self.places[path] = at if key_at is None else key_at, at
         if isinstance(node, yaml.ScalarNode):
             return self._scalar(node, path)
-        # By aliases, which may even lead in a circle: of the text itself it is known already.
+        # compose() limits the depth of the text; aliases may nest deeper, even in a cycle.
         if len(path) >= MAX_DEPTH:
             raise BadFile([_problem(node.start_mark, too_deep(MAX_DEPTH))])
         if isinstance(node, yaml.SequenceNode):
@@ -158,7 +164,7 @@ class _Reader(yaml.constructor.SafeConstructor):
         return node.value
 
     def _entries(self, node: yaml.MappingNode, path: JsonPath) -> _Entries:
-        """Find the entries of an object: its own, then those of what ``<<`` merges into it."""
+        """Return the entries of an object: its own, then those that ``<<`` merges into it."""
         if node in self._entries_of:
             return self._entries_of[node]
         found = self._entries_of[node] = {}
@@ -182,21 +188,21 @@ class _Reader(yaml.constructor.SafeConstructor):
 
 
 def _bad_key(node: yaml.Node) -> str:
-    """Say why a node is no key; empty where it is one."""
+    """Return why a node is not a valid key, "" if it is."""
     if isinstance(node, yaml.ScalarNode):
         return unusable(node.value)
     return "a key must be text: quote a value that begins with '{{'"
 
 
 def _misread(node: yaml.ScalarNode) -> str:
-    """Say why a value is not of the type that its form or its tag gives it."""
+    """Return why a value cannot be read as the type of its tag."""
     if len(node.value) > MAX_NUMBER:
         return THOUSANDS
     return f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}: remove the tag"
 
 
 def _to_merge(node: yaml.Node) -> list[yaml.MappingNode]:
-    """List the objects that a ``<<`` names, the weakest last."""
+    """Return the objects that a ``<<`` merges in, in descending precedence."""
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     if not all(isinstance(each, yaml.MappingNode) for each in nodes):
         what = "'<<' takes an object, or a list of objects, to merge in"
