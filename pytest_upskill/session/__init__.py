@@ -1,1 +1,1 @@
-"""What happens in a run of pytest."""
+"""The plugin's part in a pytest session: settings, items, fetching, results."""

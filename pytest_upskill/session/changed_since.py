@@ -1,4 +1,4 @@
-"""Only the skills that a branch changed: the others are deselected."""
+"""``--upskill-changed-since``: run only the skills that a branch changed."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ _KEY = "upskill_changed_since"
 
 
 class ChangedSince:
-    """Deselects unchanged skills where items are collected, and says so where is reported.
+    """Plugin that deselects the trials of unchanged skills and reports how many skills those are.
 
     Args:
-        config: Of this process.
-        ref: The git ref that the branch left.
-        project: The folder whose repository it is of.
+        config: Config of this process.
+        ref: Git ref that the branch is compared with.
+        project: Folder inside the repository.
     """
 
     def __init__(self, config: pytest.Config, ref: str, project: Path) -> None:
@@ -30,13 +30,17 @@ class ChangedSince:
         self._ref = ref
         self._project = project
         self._left_out: set[str] = set()
-        """Folders of unchanged skills."""
+        """Folders of the deselected skills."""
         self._nothing_left = False
 
-    # First: what -k and -m leave out is not left out for being unchanged.
+    # First: items that -k and -m deselect must not count as unchanged.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Deselect the trials of skills whose folder is as it was."""
+        """Deselect the trials of skills whose folders are unchanged.
+
+        Raises:
+            pytest.UsageError: git failed.
+        """
         changed = cache(self._changed)
         kept: list[pytest.Item] = []
         unchanged: list[pytest.Item] = []
@@ -53,22 +57,22 @@ class ChangedSince:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Hear from a worker what it left out; all leave out the same."""
-        if heard := told(node, _KEY):
-            left_out, self._nothing_left = heard
+        """Read from a worker what it deselected; all workers deselect the same."""
+        if output := told(node, _KEY):
+            left_out, self._nothing_left = output
             self._left_out = set(left_out)
 
-    # First: what comes later prints the status.
+    # First: later hooks print the exit status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """End well where nothing was to be run: the branch has changed no skill."""
+        """Set the exit status to OK if all items were deselected as unchanged."""
         if tell(self._config, _KEY, (sorted(self._left_out), self._nothing_left)):
             return
         if self._nothing_left and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Say what was left out."""
+        """Print how many skills were deselected."""
         if self._left_out:
             skills = "1 skill" if len(self._left_out) == 1 else f"{len(self._left_out)} skills"
             nothing = ", so there is nothing to run" if self._nothing_left else ""
@@ -86,5 +90,5 @@ class ChangedSince:
 
 
 def _folders(skill: Skill) -> tuple[Path, ...]:
-    """List what a skill's trials depend on: its folder, and that of its cases."""
+    """Return the folders that a skill's trials depend on: the skill's and the case file's."""
     return tuple(dict.fromkeys((skill.folder, skill.case_file.parent)))

@@ -1,4 +1,4 @@
-"""Warnings about files, one for each cause: many files may repeat one mistake."""
+"""Warnings about files, grouped by cause: many files may repeat one mistake."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.sanitize.safe_text import safe_line
 
 _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
-"""What may differ between warnings that have the same cause: names, and places in a list."""
+"""Parts in which warnings with the same cause may differ: quoted names and list indices."""
 
 _SHOWN_PLACES = 3
 
@@ -29,12 +29,12 @@ class _Warning:
 
     @property
     def line(self) -> int:
-        """From 1, which also stands for the file as a whole."""
+        """Line number from 1; also 1 if the warning is about the whole file."""
         return int([*self.place.split(":"), "1"][1])
 
     @property
     def message(self) -> str:
-        """The warning by itself; pytest writes path and line before it."""
+        """Text of the single warning; pytest prints path and line before it."""
         if self.case:
             return f"{self.case}: {self.text}"
         known = self.place == f"{self.path}:{self.line}"
@@ -42,26 +42,26 @@ class _Warning:
 
 
 class GroupedWarnings:
-    """Notes warnings while files are read, and issues them once all are known.
+    """Plugin that collects warnings while files are read, and issues one for each cause.
 
-    Filters (``-W``) apply to each warning by itself.
+    Warning filters (``-W``) apply to each collected warning.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._found: defaultdict[str, list[_Warning]] = defaultdict(list)
-        """By cause."""
+        """Collected warnings by cause."""
 
     def note(self, place: str, text: str, *, case: str = "") -> None:
-        """Note a warning.
+        """Add a warning.
 
         Args:
             place: ``path``, ``path:line`` or ``path:line:column``.
             text: What is wrong there.
-            case: Id of the case that it is about; empty if it is about the file.
+            case: Id of the case; empty if the warning is about the file.
 
         Raises:
-            pytest.PytestWarning: The user's filters make it an error.
+            pytest.PytestWarning: The user's filters turn the warning into an error.
         """
         if not self._config.pluginmanager.has_plugin("warnings"):
             return
@@ -74,7 +74,7 @@ class GroupedWarnings:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_finish(self) -> None:
-        """Issue what was found while collecting; all workers of pytest-xdist find the same."""
+        """Issue the warnings of collection, under pytest-xdist in the first worker only."""
         worker = getattr(self._config, "workerinput", {"workerid": "gw0"})["workerid"]
         if worker == "gw0":
             self._issue()
@@ -82,7 +82,7 @@ class GroupedWarnings:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Issue what was found while tests ran."""
+        """Issue the warnings of the test run."""
         self._issue()
 
     def _issue(self) -> None:
@@ -106,7 +106,7 @@ GROUPED_WARNINGS = pytest.StashKey[GroupedWarnings]()
 
 
 def _message(found: list[_Warning], most: int | None) -> str:
-    """Write one warning for all of a cause: ``... (5 times: a:1, b:1, c:1 and 2 more)``."""
+    """Return one message for warnings of one cause: ``... (5 times: a:1, b:1, c:1 and 2 more)``."""
     first = found[0]
     if len(found) == 1:
         return first.message

@@ -1,4 +1,4 @@
-"""A folder through which one process hands answers to others."""
+"""Transfer of answers from the pytest-xdist controller to its workers, through a folder."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _ANSWERS = TypeAdapter(list[Answer])
 
 
 class StoppedError(Exception):
-    """The giving process has stopped: nothing more will come."""
+    """The controller has stopped: no more answers will come."""
 
 
 class Handover:
-    """One file for each trial's answers, whole from the moment it can be seen.
+    """Folder with one file for each trial's answers; each file appears complete.
 
     Args:
-        folder: Where; both sides know it, nobody else writes to it.
+        folder: Folder that only the controller and its workers write to.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -33,18 +33,23 @@ class Handover:
         self._open = folder / "open"
 
     def start(self) -> None:
-        """Tell whoever waits that something will come."""
+        """Mark the folder as open: answers will come."""
         self._open.touch()
 
     def give(self, nodeid: str, answers: Sequence[Answer]) -> None:
-        """Put a trial's answers where a worker waits for them."""
+        """Write a trial's answers for the worker that waits for them.
+
+        Raises:
+            OSError: The file cannot be written.
+            ValueError: An answer cannot be written as JSON.
+        """
         write_whole(self._folder / _name(nodeid), _ANSWERS.dump_json([*answers]))
 
     def take(self, nodeid: str) -> list[Answer]:
-        """Wait for a trial's answers.
+        """Wait for a trial's answers and return them.
 
         Raises:
-            StoppedError: They will not come.
+            StoppedError: The controller has stopped without writing them.
         """
         file = self._folder / _name(nodeid)
         while not file.exists():
@@ -54,16 +59,16 @@ class Handover:
         return _ANSWERS.validate_json(file.read_bytes())
 
     def stop(self) -> None:
-        """Tell whoever waits that nothing more will come."""
-        # Deleting works on a full disk too.
+        """Mark the folder as closed: workers stop waiting."""
+        # Deleting a file works on a full disk too.
         self._open.unlink(missing_ok=True)
 
     def want(self, nodeids: Iterable[str]) -> None:
-        """Say which trials will need answers."""
+        """Write the node ids of the trials that need answers."""
         write_whole(self._folder / "wanted", json.dumps(list(nodeids)).encode())
 
     def wanted(self) -> list[str]:
-        """Return the trials that will need answers, in the order of their items."""
+        """Return the node ids of the trials that need answers, in the order of their items."""
         nodeids: list[str] = json.loads((self._folder / "wanted").read_text("utf-8"))
         return nodeids
 

@@ -1,4 +1,4 @@
-"""Skills without cases, named where pytest would say no more than that nothing ran."""
+"""A hint about skills without cases, printed if no test was collected."""
 
 from __future__ import annotations
 
@@ -17,37 +17,37 @@ _KEY = "upskill_caseless"
 
 
 class Caseless:
-    """Notes the skills that are met while a process collects, and speaks where is reported."""
+    """Plugin that records the skill folders seen in collection, and names those without cases."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._met: set[str] = set()
-        """Their folders."""
+        """Folders that contain a ``SKILL.md``."""
         self._deselected = False
 
     def pytest_collect_file(self, file_path: Path) -> None:
-        """Note a skill, whose cases are looked for once nothing has run."""
+        """Record the folder of a ``SKILL.md``."""
         if file_path.name == "SKILL.md":
             self._met.add(str(file_path.parent))
 
     def pytest_deselected(self) -> None:
-        """Note that there was something to run."""
+        """Record that items were collected and deselected."""
         self._deselected = True
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Hear from a worker of pytest-xdist what it met; all meet the same."""
+        """Read from a pytest-xdist worker which skills it saw; all workers see the same."""
         self._met.update(told(node, _KEY) or ())
 
     def pytest_sessionfinish(self) -> None:
-        """Tell the controller of pytest-xdist."""
+        """Send the folders to the pytest-xdist controller."""
         if not self._deselected:
             tell(self._config, _KEY, sorted(self._met))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
-        """Say what is missing, and where it goes."""
+        """Print which skills have no cases if no test was collected."""
         if exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or self._deselected:
             return
         known = KnownCases(places_of(self._config))

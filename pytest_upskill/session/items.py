@@ -1,4 +1,4 @@
-"""Case files and trials as pytest collects and runs them."""
+"""Case files and trials as pytest collectors and items."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ if TYPE_CHECKING:
 
 
 class Answers(Protocol):
-    """Where a trial's answers come from: this process, or the one that fetches for all."""
+    """Source of answers: this process, or the pytest-xdist controller."""
 
     def of(self, item: TrialItem) -> list[Answer]:
-        """Wait for every run of the item's trial."""
+        """Wait for the answers to all runs of the item's trial and return them."""
         ...
 
 
@@ -44,15 +44,15 @@ ANSWERS = pytest.StashKey[Answers]()
 _CASES = pytest.StashKey[int]()
 
 
-class CaseFailed(AssertionError):  # noqa: N818  a verdict about the answer, as pytest's own
-    """Too few runs of a trial passed; the message is the whole report."""
+class CaseFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
+    """Too few runs of a trial passed; the message is the failure report."""
 
 
 class SkillFile(pytest.File):
-    """A file of cases with the ``SKILL.md`` that they are for."""
+    """A case file of one or more skills."""
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
-        """Make an item of every trial; those of several skills stand below each skill."""
+        """Make an item for each trial; in a file for several skills, a collector for each skill."""
         settings = self.config.stash.get(SETTINGS, None)
         if settings is None:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
@@ -65,7 +65,7 @@ class SkillFile(pytest.File):
                 places=places_of(self.config),
             )
         except NoSkillError as error:
-            # A file of another's: nobody asked for it, and nothing can be run.
+            # Probably another tool's file: an error only if it was named on the command line.
             if not self.session.isinitpath(self.path):
                 self._warn([str(error)])
                 return
@@ -82,7 +82,7 @@ class SkillFile(pytest.File):
                 yield from items_of(self, skill, settings)
 
     def _warn(self, found: Iterable[str]) -> None:
-        """Note warnings; those that the user's filters make errors keep the file from running."""
+        """Add warnings; raise a collect error if the user's filters turn some into errors."""
         errors = []
         for warning in found:
             place, _, text = warning.partition(": ")
@@ -95,7 +95,7 @@ class SkillFile(pytest.File):
 
 
 class SkillCases(pytest.Collector):
-    """The cases of one skill, in a file for several."""
+    """The cases of one skill in a file for several skills."""
 
     def __init__(self, *, skill: Skill, **kwargs: Any) -> None:
         super().__init__(**kwargs)
@@ -103,12 +103,21 @@ class SkillCases(pytest.Collector):
         self.extra_keyword_matches.add(skill.name)
 
     def collect(self) -> Iterator[TrialItem]:
-        """Make an item of every trial."""
+        """Make an item for each trial."""
         yield from items_of(self, self.skill, self.config.stash[SETTINGS])
 
 
 def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
-    """Make the items of a skill."""
+    """Make the items of a skill, with skip markers where a case cannot run.
+
+    Args:
+        parent: Collector of the items.
+        skill: The skill and its cases.
+        settings: Options of the session.
+
+    Raises:
+        pytest.Collector.CollectError: The old version of the skill cannot be read from git.
+    """
     compilers = parent.config.stash[RESOURCES].compilers
     unasked = {case.id: _unasked(case, settings) for case in skill.cases}
     blocked = {case.id: _missing(case, compilers) for case in skill.cases}
@@ -116,7 +125,7 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
         trials = list(trials_of(skill, settings))
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
-    # A baseline is of every case: where a compiler is missing, there is none.
+    # A baseline needs every case: where a compiler is missing, none is written.
     planned = Counter(
         trial.model
         for trial in trials
@@ -141,17 +150,17 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
 
 
 class UnsafeFolder(pytest.Directory):
-    """A folder whose name would steer a terminal or a CI runner wherever pytest printed it."""
+    """A folder whose name is unsafe to print or to use in a node id."""
 
     @classmethod
     def of(cls, parent: pytest.Collector, path: Path) -> Self:
-        """Make it, under a name that is safe."""
+        """Make the collector of ``path`` with a name that is safe to print."""
         name = safe_line(path.name)
         nodeid = f"{parent.nodeid}/{name}" if parent.nodeid not in {"", "."} else name
         return cls.from_parent(parent, path=path, name=name, nodeid=nodeid)
 
     def collect(self) -> Iterator[pytest.Item]:
-        """Refuse it: names of tests and reports would hold its name."""
+        """Raise a collect error: node ids and reports would contain the folder's name."""
         raise self.CollectError(
             f"{self.nodeid}: the folder's name holds what steers a terminal or a CI runner, or "
             "'::', which pytest's node ids give a meaning: rename it"
@@ -159,10 +168,10 @@ class UnsafeFolder(pytest.Directory):
 
 
 class NamedSkill(pytest.File):
-    """A ``SKILL.md`` that was named where its cases were meant."""
+    """A ``SKILL.md`` named on the command line instead of its folder."""
 
     def collect(self) -> Iterator[TrialItem]:
-        """Refuse it: pytest alone would say that nothing is there."""
+        """Raise a collect error that names the folder to run."""
         folder = shown(self.path.parent, self.config)
         raise self.CollectError(f"{self.name} holds no cases: name its folder, {folder}")
 
@@ -185,7 +194,7 @@ class TrialItem(pytest.Item):
         self.extra_keyword_matches.update(trial.case.tags)
 
     def setup(self) -> None:
-        """Wait for the answers and grade them; without those that decide it is an error."""
+        """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
         if self.blocked:
             pytest.fail(self.blocked, pytrace=False)
         if not asks(self.config):
@@ -196,29 +205,29 @@ class TrialItem(pytest.Item):
                 raise pytest.skip.Exception(safe_line(answer.unasked), _use_item_location=True)
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         self.user_properties[:] = trial_properties(self.result)
-        # Whatever it would have brought: a replay vouches for every run.
+        # A replay must contain every run, even one that could not change the result.
         replay = self.config.stash[SETTINGS].cache_mode == "replay"
         if not self.result.settled or (replay and self.result.errors):
             pytest.fail("\n".join(dict.fromkeys(map(safe_line, self.result.errors))), pytrace=False)
 
     def runtest(self) -> None:
-        """Fail where the skill was in context and too few runs passed."""
+        """Fail if too few runs passed with the skill; other arms never fail."""
         assert self.result is not None
         if self.trial.arm == "with_skill" and not self.result.passed:
             raise CaseFailed(failure(self.result))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Print a failed case as its own report, without a traceback."""
+        """Return the report of a failed case, without a traceback."""
         if isinstance(excinfo.value, CaseFailed):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
-        """Locate the case in its file; pytest counts lines from 0."""
+        """Return the case's file, line (pytest counts from 0) and title."""
         return self.path, self.trial.case.line - 1, f"{self.trial.skill.name}: {self.name}"
 
     def record(self) -> TrialRecord | None:
-        """Give the result, once there is one, with its place in the run."""
+        """Return the result with its place in the session, None before the trial is graded."""
         if self.result is None:
             return None
         return TrialRecord(
@@ -233,32 +242,32 @@ class TrialItem(pytest.Item):
         )
 
     def names(self) -> tuple[str, str, str, str]:
-        """Name case file, skill, model and case, all there is to say of a trial that is skipped."""
+        """Return the names of case file, skill, model and case, which identify a skipped trial."""
         trial = self.trial
         path = self.parent.nodeid if self.parent else ""
         return path, trial.skill.name, trial.model.label, trial.case.id
 
     def missed_answers(self) -> list[tuple[str, str]]:
-        """Quote the answers that missed, each once, as sections of a report."""
+        """Return each different answer that did not pass, quoted, as a section of a report."""
         runs = self.result.runs if self.result else ()
         missed = dict.fromkeys(run.completion.text for run in runs if not run.passed)
         return [(ANSWER, quoted_lines(text)) for text in missed]
 
 
 class TrialReports:
-    """Lets the report that settles a trial carry its result to wherever the run is summed up."""
+    """Plugin that attaches trial results to test reports, also between processes."""
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
     ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-        """Put the result on the report."""
+        """Attach the result to the report of the phase that decides the trial."""
         report = yield
         settles = report.when == "call" or (report.when == "setup" and report.failed)
         if settles and isinstance(item, TrialItem):
             report.upskill = item.record()  # type: ignore[attr-defined]
             if report.when == "call":
-                # Not through the item, which would pile them up where a trial is run again.
+                # Not through the item: there, sections of earlier attempts would accumulate.
                 report.sections += item.missed_answers()
         elif report.skipped and isinstance(item, TrialItem):
             report.upskill_skipped = item.names()  # type: ignore[attr-defined]
@@ -266,7 +275,7 @@ class TrialReports:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_to_serializable(self) -> Generator[None, Any, Any]:
-        """Write the result as text: its parts, each by itself, take execnet ten times as long."""
+        """Serialize the result as JSON text: execnet needs ten times as long for nested values."""
         data = yield
         if data and data.get("upskill") is not None:
             data["upskill"] = self._records.dump_json(data["upskill"]).decode()
@@ -274,7 +283,7 @@ class TrialReports:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_report_from_serializable(self) -> Generator[None, Any, Any]:
-        """Read the result of another process."""
+        """Parse the result that a worker serialized."""
         report = yield
         if getattr(report, "upskill", None) is not None:
             report.upskill = self._records.validate_json(report.upskill)
@@ -286,10 +295,14 @@ class TrialReports:
 
 
 def trials_by_name(skills: Sequence[Skill], settings: Settings) -> dict[str, Trial]:
-    """Make the trials of a file's skills, by what their node ids say behind the file's.
+    """Return the trials of a file's skills, by the part of the node id after the file.
+
+    Args:
+        skills: All skills of one case file.
+        settings: Options of the session.
 
     Raises:
-        GitError: It cannot be told what a skill was.
+        GitError: The old version of a skill cannot be read.
     """
     return {
         f"{skill.folder.name}::{trial.name}" if skill.shares_file else trial.name: trial
@@ -299,7 +312,7 @@ def trials_by_name(skills: Sequence[Skill], settings: Settings) -> dict[str, Tri
 
 
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
-    """Select the trials that will need answers, by node id; what will be skipped spends nothing."""
+    """Return the trials that need answers, by node id; skipped trials need none."""
     return {
         item.nodeid: item.trial
         for item in items
@@ -308,10 +321,10 @@ def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
 
 
 def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
-    """Make a skill's trials as the settings want them.
+    """Make a skill's trials according to the settings.
 
     Raises:
-        GitError: It cannot be told what the skill was.
+        GitError: The old version of the skill cannot be read.
     """
     return plan(
         skill if settings.ref is None else with_history(skill, settings.ref, settings.project),
@@ -325,12 +338,12 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
 
 
 def shown(path: Path, config: pytest.Config) -> str:
-    """Write a path as a reader in the directory of the command would."""
+    """Return a path relative to the directory in which pytest was started."""
     return os.path.relpath(path, config.invocation_params.dir)
 
 
 def _count(file: SkillFile, cases: int) -> None:
-    """Count the cases of the run, and end it where they are too many."""
+    """Add to the session's number of cases, and raise a collect error above the limit."""
     before = file.session.stash.get(_CASES, 0)
     file.session.stash[_CASES] = before + cases
     most = file.config.stash[SETTINGS].max_cases
@@ -345,7 +358,7 @@ def _skipped(item: TrialItem) -> bool:
 
 
 def _unasked(case: Case, settings: Settings) -> str | None:
-    """Say why a case is nothing to ask a model."""
+    """Return why no model is asked about a case, None if models are."""
     if foreign := case.foreign(model.label for model in settings.models):
         return foreign
     only_statements = all(isinstance(check, Judge) for check in case.checks)
@@ -355,6 +368,6 @@ def _unasked(case: Case, settings: Settings) -> str | None:
 
 
 def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:
-    """Say which compiler a case would need and this machine has not."""
+    """Return what this machine lacks to decide a case's checks, None if nothing."""
     missing = (compilers().missing(check) for check in sandboxed_of(case))
     return next((reason for reason in missing if reason is not None), None)

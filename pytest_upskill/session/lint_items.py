@@ -1,4 +1,4 @@
-"""``--upskill-lint``: an item for each case file, red with all that is wrong with it."""
+"""``--upskill-lint``: an item for each case file, which fails with all findings about it."""
 
 from __future__ import annotations
 
@@ -27,15 +27,15 @@ from pytest_upskill.session.settings import models_of, places_of
 from pytest_upskill.skill import Skill
 
 
-class LintFailed(Exception):  # noqa: N818  a verdict about a file, not an error of the code
-    """There is something to mend; the message is every finding, one a line."""
+class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code
+    """A file has findings; the message lists them, one per line."""
 
 
 class CaselessSkills:
-    """Collects the skills that no case file leads to.
+    """Plugin that collects skills without a case file.
 
     Args:
-        config: Of this process.
+        config: Config of this process.
     """
 
     def __init__(self, config: pytest.Config) -> None:
@@ -44,25 +44,29 @@ class CaselessSkills:
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
-        """Take a ``SKILL.md`` in the place of its cases."""
+        """Collect a ``SKILL.md`` that has no case file."""
         if file_path.name == "SKILL.md" and not self._known.has(file_path.parent):
             return LintFile.from_parent(parent, path=file_path)
         return None
 
 
 class LintFile(pytest.File):
-    """A case file, or a ``SKILL.md`` without one, that is looked at, and not run."""
+    """A case file, or a ``SKILL.md`` without one, that is linted and not run."""
 
     def collect(self) -> Iterator[LintItem]:
-        """Make its one item."""
+        """Make the only item."""
         yield LintItem.from_parent(self, name="lint")
 
 
 class LintItem(pytest.Item):
-    """A look at one case file and the ``SKILL.md`` that it is for."""
+    """The lint check of one case file and its skills."""
 
     def runtest(self) -> None:
-        """Fail with all findings."""
+        """Fail with all findings.
+
+        Raises:
+            LintFailed: There are findings, or the file cannot be read.
+        """
         path = shown(self.path, self.config)
         extensions = extensions_of(self.ihook, languages_of(self.config))
         try:
@@ -84,7 +88,7 @@ class LintItem(pytest.Item):
             raise LintFailed("\n".join(lines))
 
     def _unmeasured(self, skill: Skill) -> Iterator[tuple[int, str, str]]:
-        """List what will not be measured, which may be intended: line, id of the case and why."""
+        """Yield line, case id and reason for each case that will not run: this may be intended."""
         if self.path.name == "SKILL.md":
             yield 1, "", f"{skill.name} has no cases: write them into {CASE_FILE} beside it"
         yield from ((case.line, case.id, case.skip) for case in skill.cases if case.skip)
@@ -95,10 +99,10 @@ class LintItem(pytest.Item):
                     yield case.line, case.id, foreign
 
     def _about_text(self, folder: Path) -> Iterator[str]:
-        """List what is to be said of the ``SKILL.md`` alone, whatever the cases are."""
+        """Yield the findings about the ``SKILL.md`` itself."""
         whole = (folder / "SKILL.md").read_text("utf-8-sig")
         text = read_skill_text(whole, folder=folder.name)
-        # Before the body stands a line break, then the line that closes the frontmatter.
+        # body_at is at the line break before the line that closes the frontmatter.
         body = text.text[text.body_at + 1 :].partition("\n")[2]
         if said := too_long(body):
             line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
@@ -107,19 +111,19 @@ class LintItem(pytest.Item):
             yield problem.at(shown(folder / name, self.config))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Print the findings alone."""
-        # A warning comes as an exception where -W error asks for that.
+        """Return the findings, without a traceback."""
+        # With -W error a warning is an exception.
         if isinstance(excinfo.value, LintFailed | pytest.UsageError | pytest.PytestWarning):
             return str(excinfo.value)
         return super().repr_failure(excinfo, style)
 
     def reportinfo(self) -> tuple[os.PathLike[str], int, str]:
-        """Name the file; its findings have their own lines."""
+        """Return the file and a title; each finding has its own line number."""
         return self.path, 0, f"lint {shown(self.path, self.config)}"
 
 
 def _about_agents(skill: Skill) -> str:
-    """Return the statements that look as if they need an agent, with the key that excludes each."""
+    """Return one warning about all statements that seem to need an agent, empty if none does."""
     lines = [
         f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{number}": "agent"}} for {cut(what, 90)!r}'
         for case in skill.cases

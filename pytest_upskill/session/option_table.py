@@ -1,7 +1,8 @@
 """Every option and ini key of the plugin, declared once.
 
-`plugin.py` registers this table, `settings.py` reads what was given, and `--help` shows it by
-group. Every run of pytest with this plugin installed imports it, so it imports nothing heavy.
+`plugin.py` registers this table, `settings.py` reads the values, and `--help` shows the options by
+group. Every run of pytest with this plugin installed imports this module, so it imports nothing
+heavy.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ class Option(NamedTuple):
     """An option on the command line, a key in the ini file, or both.
 
     Attributes:
-        name: Without ``--upskill-`` and ``upskill_``.
+        name: Name without the prefixes ``--upskill-`` and ``upskill_``.
         group: Heading in ``--help``.
-        help: A sentence without the default.
-        metavar: What stands for the value in ``--help``.
+        help: Help text, a sentence without the default.
+        metavar: Placeholder for the value in ``--help``.
         kind: Type of the ini key; a ``bool`` is a flag on the command line.
-        default: What counts where nothing was given; None for nothing.
-        on_command_line: Whether it is an option.
-        in_ini: Whether it is an ini key.
+        default: Value if neither is set; None for no value.
+        on_command_line: Whether there is a command-line option.
+        in_ini: Whether there is an ini key.
     """
 
     name: str
@@ -37,12 +38,12 @@ class Option(NamedTuple):
 
     @property
     def flag(self) -> str:
-        """As on the command line."""
+        """Name on the command line."""
         return f"--upskill-{self.name}"
 
     @property
     def key(self) -> str:
-        """As in the ini file."""
+        """Name in the ini file."""
         return f"upskill_{self.name.replace('-', '_')}"
 
 

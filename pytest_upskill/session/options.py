@@ -1,4 +1,4 @@
-"""Options by kind: command line before ini file, and a UsageError for what cannot be used."""
+"""Read and validate option values by type; the command line takes precedence over the ini file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,15 @@ N = TypeVar("N", int, float)
 
 
 def value_of(config: pytest.Config, name: str) -> Any:
-    """Read one option: command line, then ini file."""
+    """Return the value of an option from the command line, else from the ini file.
+
+    Args:
+        config: Config of this process.
+        name: Name of the option, without prefix, with underscores.
+
+    Raises:
+        pytest.UsageError: pytest cannot read the ini value.
+    """
     given = config.getoption(f"upskill_{name}")
     if given is not None:
         return given
@@ -24,19 +32,22 @@ def value_of(config: pytest.Config, name: str) -> Any:
     try:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:
-        # pytest names the key only where TOML holds another type.
+        # pytest names the key only if a TOML value has the wrong type.
         where = "" if key in str(error) else f"{key} in {config.inipath}: "
         raise pytest.UsageError(f"{where}{error}") from None
 
 
 def number(config: pytest.Config, name: str, kind: Callable[[str], N], example: str) -> N | None:
-    """Read a number, None where nothing was given; the command line gives text.
+    """Return a number, None if the option is not set.
 
     Args:
-        config: Of this process.
-        name: The option's.
-        kind: ``int`` or ``float``.
-        example: What could be written.
+        config: Config of this process.
+        name: Name of the option, without prefix, with underscores.
+        kind: ``int`` or ``float``; values from the command line are text.
+        example: Valid value for the error message.
+
+    Raises:
+        pytest.UsageError: The value is not a number.
     """
     value = value_of(config, name)
     try:
@@ -49,7 +60,11 @@ def number(config: pytest.Config, name: str, kind: Callable[[str], N], example: 
 
 
 def positive(config: pytest.Config, name: str) -> int:
-    """Read a whole number of at least 1."""
+    """Return a whole number of at least 1.
+
+    Raises:
+        pytest.UsageError: The value is not such a number.
+    """
     default = DEFAULTS[f"upskill_{name}"]
     assert isinstance(default, int)
     value = number(config, name, int, f"one such as {default}")
@@ -61,7 +76,11 @@ def positive(config: pytest.Config, name: str) -> int:
 
 
 def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
-    """Read a fraction from ``low`` to 1, None where nothing was given."""
+    """Return a fraction from ``low`` to 1, None if the option is not set.
+
+    Raises:
+        pytest.UsageError: The value is not such a fraction.
+    """
     value = number(config, name, float, "0.2 for 20 %")
     try:
         return None if value is None else fraction(value, low=low)
@@ -70,7 +89,11 @@ def rate(config: pytest.Config, name: str, *, low: float = 0.0) -> float | None:
 
 
 def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
-    """Read one of ``choices``."""
+    """Return the value of an option that must be one of ``choices``.
+
+    Raises:
+        pytest.UsageError: The value is not among them.
+    """
     value = value_of(config, name) or DEFAULTS[f"upskill_{name}"]
     if value not in choices:
         raise pytest.UsageError(
@@ -80,7 +103,11 @@ def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
 
 
 def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...]:
-    """Read a comma list of known words."""
+    """Return the words of a comma-separated list, in the order of ``known``.
+
+    Raises:
+        pytest.UsageError: A word is not in ``known``.
+    """
     given = value_of(config, name)
     if given is None:
         given = DEFAULTS[f"upskill_{name}"] or ""
@@ -94,10 +121,17 @@ def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...]
 
 
 def path(config: pytest.Config, name: str) -> Path | None:
-    """Take what the command line names from where it was given, and the rest from the rootdir."""
+    """Return a path, None if the option is not set.
+
+    A path on the command line is relative to the current directory, one in the ini file to the
+    rootdir.
+
+    Raises:
+        pytest.UsageError: The path on the command line is empty.
+    """
     given = config.getoption(f"upskill_{name}")
     if given == "":
-        # What a shell makes of a variable that is not set.
+        # A shell variable that is not set expands to this.
         raise pytest.UsageError(f"{option_of(name)}: the path is empty: write one or leave it out")
     if given is not None:
         return Path(config.invocation_params.dir, given)
@@ -106,5 +140,5 @@ def path(config: pytest.Config, name: str) -> Path | None:
 
 
 def option_of(name: str) -> str:
-    """Write the option as on the command line."""
+    """Return the command-line name of an option."""
     return "--upskill-" + name.replace("_", "-")

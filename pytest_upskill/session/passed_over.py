@@ -1,4 +1,4 @@
-"""Case files that nobody runs, as no models are chosen."""
+"""A hint that case files were skipped because no models are chosen."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ _NAME = "upskill-passed-over"
 
 
 def passed_over(config: pytest.Config) -> PassedOver:
-    """Register it with the first file: a run without skills is to have nothing of it."""
+    """Return the plugin; the first call, for the first case file, registers it."""
     found: PassedOver | None = config.pluginmanager.get_plugin(_NAME)
     if found is None:
         found = PassedOver(config)
@@ -17,20 +17,20 @@ def passed_over(config: pytest.Config) -> PassedOver:
 
 
 class PassedOver:
-    """Says, where pytest would say no more than that nothing ran, how to run the skills there."""
+    """Plugin that prints how to run the skipped case files if no test was collected."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.files = 0
-        """Case files that were met and not collected, as no models are chosen."""
+        """Number of case files that were not collected because no models are chosen."""
         self._config = config
         self._deselected = False
 
     def pytest_deselected(self) -> None:
-        """Note that there are other tests: who chose none of them was not looking for skills."""
+        """Record that other tests were deselected: then the hint would be wrong."""
         self._deselected = True
 
     def pytest_sessionfinish(self) -> None:
-        """Tell the controller of pytest-xdist."""
+        """Send the number of files to the pytest-xdist controller."""
         output = getattr(self._config, "workeroutput", None)
         if output is not None and not self._deselected:
             output[_NAME] = self.files
@@ -38,9 +38,9 @@ class PassedOver:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
-        """Name the option, in a line that fits a terminal."""
+        """Print the hint, in one line that fits a terminal."""
         nothing = exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and not self._deselected
-        if nothing and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
+        if nothing and self._config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
             files = "1 case file" if self.files == 1 else f"{self.files} case files"
             how = "--upskill-models offline runs them"
             terminalreporter.line(f"upskill: no models chosen for {files}: {how}", yellow=True)

@@ -1,4 +1,4 @@
-"""What plugins add to languages and checks, asked for through their hooks."""
+"""Languages and checks that other plugins add through hooks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ if TYPE_CHECKING:
 
 
 def languages_of(config: pytest.Config) -> tuple[Language, ...]:
-    """Collect the languages of plugins and of the rootdir's ``conftest.py``.
+    """Return the languages of plugins and of the rootdir's ``conftest.py``.
 
     Raises:
-        pytest.UsageError: A plugin's hook is broken.
+        pytest.UsageError: A plugin's hook raises an error or does not return a list.
     """
     hook = "the hook pytest_upskill_languages"
     try:
@@ -40,11 +40,11 @@ def languages_of(config: pytest.Config) -> tuple[Language, ...]:
 
 
 def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
-    """Tell what a case file may hold.
+    """Return the languages and checks that plugins add to a case file.
 
     Args:
-        hook: The hooks that are seen from where the file is.
-        languages: Those of plugins.
+        hook: Hooks that apply to the case file.
+        languages: Languages of plugins.
     """
 
     def claims(name: str, value: object) -> bool:
@@ -54,7 +54,11 @@ def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
 
 
 def claimed_elsewhere(languages: Iterable[Language]) -> Extensions:
-    """Tell what a case file may hold that another process has read already, with its plugins."""
+    """Return the extensions for a case file that a worker has validated: every check is accepted.
+
+    Args:
+        languages: Languages of plugins.
+    """
 
     def claims(name: str, value: object) -> bool:
         del name, value
@@ -64,11 +68,13 @@ def claimed_elsewhere(languages: Iterable[Language]) -> Extensions:
 
 
 def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]:
-    """Make what decides a case's custom checks.
+    """Return a function that decides a case's custom checks through the plugins' hook.
+
+    The function raises `CheckError` if the hook fails or returns no bool and no `CheckResult`.
 
     Args:
-        hook: The hooks that are seen from where the case file is.
-        case: What the hook is told about.
+        hook: Hooks that apply to the case file.
+        case: The case, which the hook receives.
     """
 
     def decide(check: Custom, text: str) -> CheckResult:

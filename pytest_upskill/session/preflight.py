@@ -1,4 +1,4 @@
-"""Asking models on behalf of a pytest run: what must be there first, and the start."""
+"""Checks that must pass before the first request, and the start of fetching."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from pytest_upskill.stats import CaseCounts, early_verdict
 from pytest_upskill.trial import Trial
 
 RESOURCES = pytest.StashKey[Resources]()
-"""What this process answers trials with."""
+"""Cache, prices, budget and other resources of this process."""
 
 _REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
 _BUILT_IN = ("anthropic", "openai", "offline")
@@ -46,7 +46,7 @@ _BUILT_IN = ("anthropic", "openai", "offline")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Trials that can be answered, by node id, and what that will take."""
+    """Trials whose answers can be fetched, by node id, with their hosts and the cost forecast."""
 
     trials: Mapping[str, Trial]
     hosts: Mapping[Model, Host]
@@ -54,16 +54,20 @@ class Prepared:
 
 
 def asks(config: pytest.Config) -> bool:
-    """Tell whether items are run whole: to collect them, or to set them up, asks nobody."""
+    """Return whether tests run, and so need answers: not with --collect-only or --setup-only."""
     return not (config.option.collectonly or config.getoption("setuponly", False))
 
 
 def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
-    """Find out, before anything is sent, whether every trial can be answered.
+    """Check, before any request is sent, that every trial can be answered.
+
+    Args:
+        config: Config of this process.
+        trials: Trials that need answers, by node id.
 
     Raises:
-        pytest.UsageError: Something is in the way: a provider nobody serves, a missing SDK or
-            key, a sandbox that does not work here. A line for each.
+        pytest.UsageError: A provider is unknown, an SDK or a key is missing, a price is missing
+            under a cost limit, or the sandbox does not work. The message has a line for each.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     judge = settings.judge if any(statements_of(t.case) for t in trials.values()) else None
@@ -86,7 +90,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
 
 
 def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, Answer]:
-    """Start fetching the answers, in the order of their items."""
+    """Start to fetch the answers, in the order of the items."""
     settings = config.stash[SETTINGS]
     concurrency = settings.concurrency
     resources = config.stash[RESOURCES]
@@ -99,7 +103,7 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
         hosts=prepared.hosts,
         resources=resources,
         concurrency=concurrency,
-        # A run that may stop early must not pay for much that it will not look at.
+        # A session that may stop early must not pay for many answers that it will not use.
         lookahead=2 * concurrency if early else None,
         recording=config.stash[RESOURCES].redactor.redact(
             _recording(config.invocation_params.args)
@@ -110,7 +114,7 @@ def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, An
 
 
 def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
-    """Request what custom hosts serve, all at the same time; by URL and the model's name."""
+    """Request from all custom hosts at once what they serve, by URL and model name."""
     names: dict[Host, list[str]] = {}
     for model, host in found.items():
         if host.served is not None:
@@ -118,16 +122,16 @@ def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
     if not names:
         return {}
     with ThreadPoolExecutor(len(names), thread_name_prefix="upskill-served") as threads:
-        told = {host: threads.submit(host.served, names[host]) for host in names if host.served}
+        futures = {host: threads.submit(host.served, names[host]) for host in names if host.served}
     return {
         (host.url, name): text
-        for host, future in told.items()
+        for host, future in futures.items()
         for name, text in future.result().items()
     }
 
 
 def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
-    """Stop fetching; a client that would not close spoilt nothing, and is told of at the end."""
+    """Stop fetching; errors from closing a client are only printed, at the end of the session."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
         fetcher.stop()
@@ -143,10 +147,10 @@ def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
-    """Find out who serves each model: a plugin, or an endpoint that models may share.
+    """Return the host of each model: a plugin's client, or an endpoint that models may share.
 
     Raises:
-        pytest.UsageError: Keys cannot be told apart, or a plugin's hook is broken.
+        pytest.UsageError: The key of an endpoint is ambiguous, or a plugin's hook fails.
     """
     settings, redactor = config.stash[SETTINGS], config.stash[RESOURCES].redactor
     found: dict[Model, Host] = {}
@@ -159,8 +163,8 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             found[model] = Host(
                 name=model.resolved,
                 url="",
-                open=_given(client, model, settings.timeout, redactor),
-                # Under the name of a vendor's model its answers could pass for the vendor's.
+                open=_plugin_opener(client, model, settings.timeout, redactor),
+                # Not recorded under a vendor's model name: it could be taken for the vendor's.
                 recorded=model.provider not in _BUILT_IN,
                 given=True,
             )
@@ -168,7 +172,11 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
 
 
 def _client(model: Model, config: pytest.Config) -> Client | None:
-    """Have a plugin make the client of a model, None where no plugin serves it."""
+    """Return the client that a plugin makes for a model, None if no plugin serves it.
+
+    Raises:
+        pytest.UsageError: The hook raises an error, or what it returns is not a client.
+    """
     hook = f"{model.resolved}: the hook pytest_upskill_make_client"
     try:
         client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
@@ -190,7 +198,7 @@ def _own_hosts(
 ) -> dict[Model, Host]:
     environ: Mapping[str, str] = os.environ
     if settings.dry_run or settings.prune or settings.cache_mode == "replay":
-        # Nothing is sent: no key is needed, and none can be in the way.
+        # Nothing is sent, so no key is needed, and ambiguous keys are no problem.
         environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
     try:
         found = endpoints(models, environ, redactor)
@@ -212,7 +220,7 @@ def _own_hosts(
 
 def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
     def open_client() -> Client:
-        # Not expected: all of it was recorded, but a recording turned out to be unreadable.
+        # Only if all answers were recorded, but a recording is unreadable.
         for line in _model_problems(model):
             raise ProviderError(line, fatal=True)
         return make_client(endpoint, timeout=timeout)
@@ -220,7 +228,7 @@ def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Cl
     return open_client
 
 
-def _given(
+def _plugin_opener(
     client: Client, model: Model, timeout: float, redactor: Redactor
 ) -> Callable[[], Client]:
     return lambda: GivenClient(client, model.resolved, timeout=timeout, redactor=redactor)
@@ -229,7 +237,7 @@ def _given(
 def _problems(
     ahead: Forecast, served: Mapping[Model, Host], settings: Settings, prices: Prices
 ) -> list[str]:
-    """Say what keeps requests from being sent."""
+    """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":
         return []
     own = (share.model for share in ahead.everything if not served[share.model].given)
@@ -262,7 +270,7 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
 
 
 def _recording(args: Sequence[str]) -> str:
-    """Write the command that was given as the one that records."""
+    """Return the command line of this session, changed so that it records."""
     command = shlex.join(["pytest", *map(without_userinfo, args)])
     command, replaced = _REPLAY.subn(r"\1auto", command)
     return command if replaced else f"{command} --upskill-cache auto"

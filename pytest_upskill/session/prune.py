@@ -1,4 +1,4 @@
-"""Deleting recordings that no trial refers to any more, instead of running the trials."""
+"""``--upskill-cache-prune``: delete recordings that no trial refers to, and run nothing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_upskill.trial import request
 
 
 class Prune:
-    """Takes the place of the run; with ``--upskill-dry-run`` it only lists."""
+    """Plugin that deletes unused recordings, in a dry run lists them, and runs no test."""
 
     def __init__(self, config: pytest.Config, *, dry_run: bool) -> None:
         self._config = config
@@ -23,16 +23,16 @@ class Prune:
         self._deselected = False
 
     def pytest_deselected(self) -> None:
-        """Note that not all trials are there."""
+        """Record that some items are deselected."""
         self._deselected = True
 
-    # First: nothing of the run itself is to start.
+    # First: no test may start.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
-        """Delete, and run nothing.
+        """Delete unused recordings, and run no test.
 
         Raises:
-            pytest.UsageError: Too little was collected to tell what is unused.
+            pytest.UsageError: Not all trials were collected, so a recording may still be in use.
         """
         items = [item for item in session.items if isinstance(item, TrialItem)]
         reason = self._partial(session, items)
@@ -45,7 +45,7 @@ class Prune:
         return True
 
     def _partial(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
-        """Say why the trials may not be all there are."""
+        """Return why the collected trials may be incomplete, None if they are complete."""
         if session.testsfailed:
             return "not everything could be collected"
         if self._deselected or any("::" in arg for arg in self._config.args):
@@ -59,7 +59,7 @@ class Prune:
         served = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
         cache = self._config.stash[RESOURCES].cache
         unused = cache.unused({request(t, run=0): served[t.model].url for t in trials})
-        # Only the text of the answer, which no trial holds, tells what a judgement is of.
+        # A judgement depends on the text of the answer, which no trial contains: keep them all.
         unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
         for file, recording in unused:
             self._say(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")

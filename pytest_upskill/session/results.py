@@ -1,4 +1,4 @@
-"""The ledger: every trial's result as its report comes in, and the gate items at the end."""
+"""Results of a session, and the gate items made from them."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _Outcome = Literal["passed", "failed", "skipped"]
 
 
 class Ledger:
-    """Keeps results in the process that reports: the only one, or the xdist controller."""
+    """Results of trials, cells and gates, in the only process or the pytest-xdist controller."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:
         self.gates: list[Gate] = []
-        """What was decided about each cell, once all trials are in."""
+        """Decision about each cell, once all trials have run."""
         self._config = config
         self._settings = settings
         self.cells: list[Cell] = []
-        """In the order of case files and chosen models."""
+        """Cells in the order of case files and chosen models."""
         self._records: dict[str, TrialRecord] = {}
         self._skipped: defaultdict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-        """Cases of which a trial was, with the reason, by case file, skill and model."""
+        """Skipped cases with the reason, by case file, skill and model."""
         self._skipped_trials: set[str] = set()
-        """Their node ids."""
+        """Node ids of the skipped trials."""
         self.not_measured = False
-        """Whether the run ends as not measured: nothing is red but what misses data."""
+        """Whether the exit status is ``NOT_MEASURED``: data is missing, and nothing else failed."""
         self.baselines: list[Update] = []
-        """What became of the baseline files, where they were to be updated."""
+        """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
-        """Baselines that are of nothing any more, a line each."""
+        """One line for each baseline file that can be deleted."""
         self._baselines = _baselines(settings)
         self._unmeasured = 0
-        """Reports that are red only because runs are missing."""
+        """Number of trials that are errors because runs are missing."""
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep a trial's result; of a trial that is run again the last attempt counts."""
+        """Record a trial's result; if a trial is rerun, the last attempt counts."""
         record = getattr(report, "upskill", None)
         if record is not None:
             self._records[report.nodeid] = record
@@ -63,7 +63,7 @@ class Ledger:
 
     @property
     def unmeasured(self) -> list[Unmeasured]:
-        """Skills and models where every trial was skipped, so that there is no cell."""
+        """Skills on models of which every trial was skipped, so that there is no cell."""
         cells = {(cell.path, cell.skill, cell.model) for cell in self.cells}
         return sorted(
             Unmeasured(
@@ -80,9 +80,9 @@ class Ledger:
 
     @property
     def nothing_measured(self) -> str:
-        """Why there is no result at all, in one line; empty if there is one, or nothing ran.
+        """Why the session has no result, in one line; empty if it has one or had no trial.
 
-        A share of a sharded run may well be without: the merged report decides.
+        Always empty for a shard, which may have no result: the merged report decides.
         """
         trials = len(self._skipped_trials)
         if self._records or not trials or self._settings.shard or not asks(self._config):
@@ -97,17 +97,17 @@ class Ledger:
 
     @property
     def compares_nothing(self) -> str | None:
-        """With what nothing was compared though it was asked for; None where something was.
+        """What no cell could be compared with, though --upskill-compare is set; None if one was.
 
-        A run that records baselines may have none yet.
+        Always None when baselines are updated: there may be none yet.
         """
         return None if self._settings.baseline_update else compares_nothing(self.gates)
 
-    # First: what comes later prints the status.
+    # First: later hooks print the exit status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Tell CI by the exit code what no test is red for."""
-        # A replay asks nobody: what is missing there was not recorded, and that is red.
+        """Set the exit status if data is missing or a baseline could not be written."""
+        # In a replay a missing run was not recorded: that is a failure, not missing data.
         missing = self._settings.cache_mode != "replay" and self._misses_data()
         missing = missing or bool(self.nothing_measured)
         missing = missing or self.compares_nothing is not None
@@ -123,10 +123,10 @@ class Ledger:
             return True
         return any(gate.misses_data for gate in self.gates)
 
-    # Last, so innermost: the gates come before the terminal closes its progress line.
+    # Last, so innermost: gates are reported before the terminal ends its progress line.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Decide about every cell after its trials, also where -x or --maxfail cut the run."""
+        """Report the gate of every cell after the last test, also if -x stopped the session."""
         try:
             return (yield)
         finally:
@@ -178,7 +178,7 @@ class Ledger:
         return decide_all(self.cells, self._settings.thresholds, compared)
 
     def _orphans(self) -> Iterator[str]:
-        """Name the baselines to delete; what did not run now may well be there."""
+        """Yield a line for each baseline file that can be deleted."""
         if self._baselines is None:
             return
         from pytest_upskill.cells.baseline_folder import key_of
@@ -188,7 +188,7 @@ class Ledger:
             yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
 
     def _emit(self, gate: Gate) -> None:
-        """Report a gate as pytest reports an item, so that every consumer of reports sees it."""
+        """Report a gate like an item, so that every consumer of reports sees it."""
         location = (gate.cell.path, 0, f"{gate.cell.title}: gate[{gate.cell.model}]")
         hook = self._config.hook
         hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
@@ -201,20 +201,20 @@ class Ledger:
                 longrepr=longrepr,
                 when=when,
                 user_properties=cell_properties(gate),
-                upskill=None,  # one of ours, though no trial
+                upskill=None,  # marks a report of this plugin; a gate has no trial record
             )
             hook.pytest_runtest_logreport(report=report)
         hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
 
 
 def _reason(report: pytest.TestReport) -> str:
-    """Return why a trial was skipped, which pytest writes behind a path and a line."""
+    """Return why a trial was skipped; pytest stores path, line and reason."""
     assert isinstance(report.longrepr, tuple)
     return report.longrepr[2].removeprefix("Skipped: ")
 
 
 def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
-    """Play a gate through the phases of an item; a skipped one has no call."""
+    """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
     if gate.outcome == "skipped":
         yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
     else:
@@ -224,10 +224,14 @@ def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int,
 
 
 def _baselines(settings: Settings) -> Baselines | None:
-    """Read the baselines of the chosen models before anything is paid for."""
+    """Return the baselines of the chosen models, None if none are needed.
+
+    Raises:
+        pytest.UsageError: A baseline cannot be used.
+    """
     if settings.compare != "baseline" and not settings.baseline_update:
         return None
-    # Only here: most runs have none.
+    # Imported here: most sessions use no baselines.
     from pytest_upskill.cells.baseline import BaselineError
     from pytest_upskill.cells.baseline_folder import read_baselines
 

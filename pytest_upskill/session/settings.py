@@ -1,4 +1,4 @@
-"""The options of a run, read and validated once."""
+"""The options of a session, read and validated once."""
 
 from __future__ import annotations
 
@@ -43,67 +43,67 @@ NO_MODELS = (
     "no models chosen: write --upskill-models, such as --upskill-models offline, "
     "or set upskill_models"
 )
-"""What is said where only models are missing."""
+"""Error message if no models are chosen."""
 
 SETTINGS = pytest.StashKey["Settings"]()
-"""Where a run's settings are; absent unless models are chosen."""
+"""Stash key of the settings; absent unless models are chosen."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Every option, resolved: command line before ini file before default."""
+    """Values of all options: from the command line, else the ini file, else the default."""
 
     models: tuple[Model, ...]
     judge: Model | None
-    """Who decides statements about answers; None for nobody."""
+    """Model that decides statements about answers; None if there is none."""
     runs: int
     """Repeats of each trial."""
     min_pass_rate: float
-    """Share of a trial's runs that must pass where the case file does not say."""
+    """Share of a trial's runs that must pass if the case file sets none."""
     thresholds: Thresholds
-    """What the gate of a cell goes by."""
+    """Thresholds of the gates if the case file sets none."""
     compare: str | None
-    """What a regression is measured against: ``baseline``, or a git ref."""
+    """What cells are compared with: ``baseline`` or a git ref; None for no comparison."""
     changed_since: str | None
-    """Git ref since which a skill's folder must have changed for it to be run; None for all."""
+    """Git ref since which a skill's folder must have changed; None runs all skills."""
     project: Path
-    """Folder that holds ``.upskill``, the same from wherever in it pytest is started."""
+    """Folder that contains ``.upskill``, whichever folder below it pytest is started in."""
     rootdir: str
-    """Pytest's rootdir, from which node ids lead, as a path from the project's folder."""
+    """Pytest's rootdir, which node ids are relative to, relative to the project's folder."""
     baseline_update: bool
     early_stop: bool
-    """Whether to leave out runs of a cell once its verdict is clear."""
+    """Whether to skip the remaining runs of a cell once its verdict is clear."""
     concurrency: int
-    """Requests in flight at one host."""
+    """Maximum number of requests in flight at one host."""
     max_tokens: int
-    """Limit of one answer."""
+    """Maximum output tokens of one answer."""
     timeout: float
-    """Seconds one request may take."""
+    """Timeout of one request, in seconds."""
     require_compilers: bool
     sandbox: Level
     cache_mode: Mode
     cache_dir: Path
     cache_hidden: bool
-    """Whether git is to pass over it, as nobody chose the folder."""
+    """Whether git should ignore the cache folder: it is the default folder."""
     max_cost: float | None
-    """Dollars that must not be passed; None for no limit."""
+    """Maximum cost of the session in dollars; None for no limit."""
     prices: Mapping[str, OwnPrice]
     """The user's own prices, by label of the model."""
     dry_run: bool
     prune: bool
     """Whether to delete unused recordings instead of running."""
     reports: Mapping[ReportFormat, Path]
-    """Files to write at the end."""
+    """Report files to write at the end, by format."""
     junit_properties: tuple[Mirror, ...]
     """Dashboards for which JUnit properties are repeated."""
     max_cases: int
-    """Cases that the run may have."""
+    """Maximum number of cases in the session."""
     shard: tuple[int, int] | None
-    """Which share of the trials to run, from 1, and of how many; None for all."""
+    """Number of the shard to run, from 1, and number of shards; None runs all trials."""
 
     @property
     def asked(self) -> tuple[Model, ...]:
-        """Every model that may be asked: those of the trials, and the judge."""
+        """All models that may get requests: those of the trials, and the judge."""
         return self.models if self.judge is None else (*self.models, self.judge)
 
     @property
@@ -112,20 +112,20 @@ class Settings:
         return self.project / STATE / "baselines"
 
     def in_project(self, path: str) -> str:
-        """Write a path of a node id as a path from the project's folder, from any rootdir alike."""
+        """Return a node id's path relative to the project's folder, whatever the rootdir is."""
         return posixpath.normpath(posixpath.join(self.rootdir, path))
 
     @property
     def ref(self) -> str | None:
-        """Git ref that a regression is measured against."""
+        """Git ref that cells are compared with; None for a baseline or no comparison."""
         return None if self.compare == "baseline" else self.compare
 
     @classmethod
     def from_config(cls, config: pytest.Config) -> Settings:
-        """Read the options.
+        """Read and validate all options.
 
         Raises:
-            pytest.UsageError: An option cannot be used as it is; the message says what to write.
+            pytest.UsageError: The value of an option is invalid; the message has the cure.
         """
         min_pass_rate = rate(config, "min_pass_rate")
         project = project_folder(config.rootpath)
@@ -168,7 +168,7 @@ _PLACES = pytest.StashKey[Places]()
 
 
 def places_of(config: pytest.Config) -> Places:
-    """Read where files of cases are."""
+    """Return which files are case files according to the ini file; read once per session."""
     if _PLACES not in config.stash:
         patterns = tuple(config.getini("upskill_case_files"))
         config.stash[_PLACES] = Places(root=config.rootpath, patterns=patterns)
@@ -176,10 +176,10 @@ def places_of(config: pytest.Config) -> Places:
 
 
 def models_of(config: pytest.Config) -> tuple[Model, ...]:
-    """Read the models.
+    """Return the chosen models.
 
     Raises:
-        pytest.UsageError: There is none, or one that cannot be read.
+        pytest.UsageError: There is none, or a name cannot be parsed.
     """
     try:
         models = parse_models(
@@ -239,7 +239,11 @@ def _aliases(config: pytest.Config) -> dict[str, str]:
 def _ref(
     config: pytest.Config, name: str, project: Path, *, other: str | None = None
 ) -> str | None:
-    """Read a git ref, or a word that stands for something else."""
+    """Return a git ref, or the word ``other``; None if the option is not set.
+
+    Raises:
+        pytest.UsageError: git cannot resolve the ref, or it has no common commit with HEAD.
+    """
     ref = value_of(config, name) or None
     try:
         if ref not in {None, other}:
@@ -270,7 +274,11 @@ def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
 
 
 def _early_stop(config: pytest.Config) -> bool:
-    """Refuse what needs the runs that an early stop leaves out, or does not see those that are."""
+    """Return whether to stop early.
+
+    Raises:
+        pytest.UsageError: Another option needs all runs, or sees only some of the trials.
+    """
     if not value_of(config, "early_stop"):
         return False
     compare = value_of(config, "compare")

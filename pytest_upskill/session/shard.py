@@ -1,4 +1,4 @@
-"""One share of the trials: the same on every machine, and all shares alike in size."""
+"""``--upskill-shard``: run one of N shards, equal in size and the same on every machine."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _KEY = "upskill_shard"
 
 
 class Shard:
-    """Leaves the trials of other shares out of the run.
+    """Plugin that deselects the trials of other shards.
 
     Args:
-        config: Of this process.
-        number: Which share, from 1.
-        shards: How many there are.
+        config: Config of this process.
+        number: Number of the shard to run, from 1.
+        shards: Number of shards.
     """
 
     def __init__(self, config: pytest.Config, number: int, shards: int) -> None:
@@ -29,10 +29,10 @@ class Shard:
         self._number = number
         self._shards = shards
 
-    # First: a share is the same whatever -k or -m take from it.
+    # First: a shard must not depend on what -k or -m deselect.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Deselect trials of other shares; what is no trial runs in every share."""
+        """Deselect the trials of other shards; other items run in every shard."""
         trials = {item: _case(item) for item in items if isinstance(item, TrialItem)}
         mine = share(trials.values(), self._number, self._shards)
         others = [item for item, case in trials.items() if case not in mine]
@@ -44,13 +44,13 @@ class Shard:
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
-        """Hear from a worker whether other shares have something; all workers know the same."""
+        """Read from a worker whether it deselected trials; all workers deselect the same."""
         self._left_out |= bool(told(node, _KEY))
 
-    # First: what comes later prints the status.
+    # First: later hooks print the exit status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        """Let an empty share be green where others are not: cases may be fewer than shares."""
+        """Set the exit status to OK if the shard is empty because other shards have all trials."""
         if tell(self._config, _KEY, self._left_out):
             return
         if self._left_out and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
@@ -58,14 +58,14 @@ class Shard:
 
 
 def share(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:
-    """Choose the cases of one share.
+    """Return the cases of one shard.
 
-    In the order of their digests, so that a case that is new or gone moves few of the others.
+    Cases are ordered by digest, so that adding or removing a case moves few of the others.
 
     Args:
-        cases: Names, each perhaps several times.
-        number: Which share, from 1.
-        shards: How many there are.
+        cases: Names of all cases; may repeat.
+        number: Number of the shard, from 1.
+        shards: Number of shards.
     """
     ordered = sorted(set(cases), key=lambda case: hashlib.sha256(case.encode()).digest())
     start, end = ((n * len(ordered)) // shards for n in (number - 1, number))
@@ -73,6 +73,6 @@ def share(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:
 
 
 def _case(item: TrialItem) -> str:
-    """Name what must stay together: a case on a model, with all its arms."""
+    """Return the name of a case on a model, whose arms must run in the same shard."""
     path = item.parent.nodeid if item.parent else ""
     return f"{path}::{item.trial.case.id}[{item.trial.model.label}]"

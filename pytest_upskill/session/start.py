@@ -1,4 +1,4 @@
-"""What a run about skills registers, and how one process answers its own items."""
+"""The plugins of a session with chosen models, and fetching in a session without workers."""
 
 from __future__ import annotations
 
@@ -49,10 +49,10 @@ if TYPE_CHECKING:
 
 
 def start(config: pytest.Config) -> None:
-    """Read the settings and register what this process needs.
+    """Read the settings and register the plugins that this process needs.
 
     Raises:
-        pytest.UsageError: An option cannot be used as it is.
+        pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     languages = languages_of(config)
@@ -68,7 +68,7 @@ def start(config: pytest.Config) -> None:
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
-    _keep_in(config)
+    _redact_output(config)
     plugins.register(Caseless(config), "upskill-caseless")
     if settings.changed_since is not None:
         from pytest_upskill.session.changed_since import ChangedSince
@@ -111,8 +111,8 @@ def start(config: pytest.Config) -> None:
         plugins.register(Controller(config, spending), "upskill-controller")
 
 
-def _keep_in(config: pytest.Config) -> None:
-    """Keep keys out of reports and logs until the session ends."""
+def _redact_output(config: pytest.Config) -> None:
+    """Redact keys in reports and logs until the session ends."""
     redactor = config.stash[RESOURCES].redactor
     config.pluginmanager.register(Outgoing(redactor), "upskill-outgoing")
     logs = ExitStack()
@@ -121,14 +121,14 @@ def _keep_in(config: pytest.Config) -> None:
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
-    # Only here: most skills have nothing to compile.
+    # Imported here: most skills have nothing to compile.
     from pytest_upskill.compile import Compilers
 
     return Compilers(level, languages, folder=_builds(config))
 
 
 def _builds(config: pytest.Config) -> Path | None:
-    """Choose where builds are remembered: in pytest's own cache, as --cache-clear forgets them."""
+    """Return the folder of known builds, in pytest's cache so that --cache-clear deletes it."""
     cache: pytest.Cache | None = getattr(config, "cache", None)
     if cache is None:
         return None
@@ -138,7 +138,7 @@ def _builds(config: pytest.Config) -> Path | None:
 
 
 class OwnAnswers:
-    """Fetches in this process what its own items wait for."""
+    """Plugin that fetches answers in the process that runs the items."""
 
     def __init__(self, config: pytest.Config, spending: Spending) -> None:
         self._config = config
@@ -147,18 +147,18 @@ class OwnAnswers:
         self._fetcher: Fetcher[Key, Answer] | None = None
         self._progress: Progress | None = None
 
-    # First: the plan is made here and printed by pytest's reporter in the same hook.
+    # First: pytest's reporter prints the forecast in the same hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Find out before the first test whether every trial can be answered."""
+        """Check, before the first test, that every trial can be answered."""
         if asks(self._config):
             self._prepared = prepare(self._config, wanted(session.items))
             self._spending.forecast = self._prepared.forecast
 
-    # Last, so innermost: nothing more is sent while an interrupted run is summed up.
+    # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Stop fetching with the last test, whatever made it the last."""
+        """Stop fetching after the last test, also if the run was interrupted."""
         try:
             return (yield)
         finally:
@@ -166,10 +166,10 @@ class OwnAnswers:
                 stop_fetching(self._config, self._fetcher)
 
     def of(self, item: TrialItem) -> list[Answer]:
-        """Wait for every run of the item's trial."""
+        """Wait for the answers to all runs of the item's trial and return them."""
         if self._fetcher is None or self._progress is None:
             assert self._prepared is not None
-            # Not before the first trial: a run that stops earlier has spent nothing.
+            # Not before the first trial: a session that stops earlier must cost nothing.
             self._fetcher = start_fetching(self._config, self._prepared)
             self._progress = Progress(self._config, self._fetcher, self._prepared.trials)
         for run in range(item.trial.runs):

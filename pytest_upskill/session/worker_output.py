@@ -1,4 +1,4 @@
-"""What a worker of pytest-xdist tells its controller at its end."""
+"""Values that a pytest-xdist worker sends to the controller when it ends."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 
 def tell(config: pytest.Config, key: str, value: object) -> bool:
-    """Tell the controller; False where this process is no worker, and there is nobody to tell."""
+    """Send a value to the controller under ``key``; return False if this is not a worker."""
     output = getattr(config, "workeroutput", None)
     if output is None:
         return False
@@ -17,5 +17,5 @@ def tell(config: pytest.Config, key: str, value: object) -> bool:
 
 
 def told(node: Any, key: str) -> Any:
-    """Hear what the worker of ``node`` told; None where it told nothing, as when it crashed."""
+    """Return what the worker of ``node`` sent under ``key``; None if nothing, as after a crash."""
     return getattr(node, "workeroutput", {}).get(key)

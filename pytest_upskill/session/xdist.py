@@ -1,4 +1,4 @@
-"""Under pytest-xdist the controller asks the models; workers wait for what it hands them."""
+"""Fetching under pytest-xdist: the controller sends all requests, workers wait for answers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,10 @@ from pytest_upskill.trial import Trial
 
 
 class Controller:
-    """Fetches for all workers, so that limits and budget are one and a crash re-sends nothing."""
+    """Plugin of the controller, which fetches the answers for all workers.
+
+    So one concurrency limit and one budget apply, and a crashed worker causes no second request.
+    """
 
     def __init__(self, config: pytest.Config, spending: Spending) -> None:
         self._config = config
@@ -44,17 +47,17 @@ class Controller:
         config.add_cleanup(self._close)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
-        """Remember who knows whether the run is to stop."""
+        """Remember the session, which knows whether the run should stop."""
         self._session = session
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
-        """Tell a worker where its answers will be."""
+        """Send a worker the folder of its answers."""
         node.workerinput["upskill"] = str(self._folder)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
-        """Start fetching once the first worker knows what will run; the others know the same."""
+        """Start fetching when the first worker has collected; all workers collect the same."""
         if self._fetcher is not None or not asks(self._config):
             return
         self._trials = _trials(self._config, self._handover.wanted())
@@ -66,10 +69,10 @@ class Controller:
         for nodeid, trial in self._trials.items():
             self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
 
-    # Last, so innermost: nothing more is sent while an interrupted run is summed up.
+    # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """Stop fetching with the last test, whatever made it the last."""
+        """Stop fetching after the last test, also if the run was interrupted."""
         try:
             return (yield)
         finally:
@@ -78,19 +81,19 @@ class Controller:
                 stop_fetching(self._config, self._fetcher)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
-        """Hurry what a worker is about to wait for."""
+        """Move the requests of a trial that starts to the front of the queue."""
         if self._fetcher is not None and nodeid in self._trials:
             for run in range(self._trials[nodeid].runs):
                 self._fetcher.want((nodeid, run))
 
     def pytest_runtest_logreport(self) -> None:
-        """Let no worker wait for an answer once enough has failed: -x is to stop the run now."""
+        """Stop the workers' waiting once -x or --maxfail ends the run."""
         if self._session is not None and self._session.shouldfail:
             self._handover.stop()
 
     def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
-        """Give a trial's answers as soon as the last of its runs is in."""
-        # Answers come in another thread, also while this one adds the callbacks.
+        """Write a trial's answers for the workers when the last of its runs is done."""
+        # Callbacks run in another thread, possibly while this one still adds some.
         still_out, lock = len(futures), threading.Lock()
 
         def done(_: Future[Answer]) -> None:
@@ -102,8 +105,8 @@ class Controller:
                 return
             try:
                 self._handover.give(nodeid, [future.result() for future in futures])
-            # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
-            # workers must not wait for what cannot reach them.
+            # A full disk, or text that JSON cannot represent (pydantic's error is a ValueError):
+            # workers must not wait for answers that will not come.
             except (OSError, ValueError):
                 self._handover.stop()
 
@@ -116,19 +119,19 @@ class Controller:
 
 
 class HandedAnswers:
-    """A worker's side: waits for what the controller hands over."""
+    """Plugin of a worker, which waits for the answers from the controller."""
 
     def __init__(self, folder: str) -> None:
         self._handover = Handover(Path(folder))
 
-    # First: pytest-xdist tells the controller about the collection in the same hook.
+    # First: in the same hook pytest-xdist notifies the controller of the collection.
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
-        """Say which trials will need answers."""
+        """Write which trials need answers."""
         self._handover.want(wanted(session.items))
 
     def of(self, item: TrialItem) -> list[Answer]:
-        """Wait for every run of the item's trial."""
+        """Wait for the answers to all runs of the item's trial and return them."""
         with suppress(StoppedError):
             return self._handover.take(item.nodeid)
         pytest.fail(
@@ -138,7 +141,7 @@ class HandedAnswers:
 
 
 def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
-    """Make the trials behind node ids again, from the same files by the same plan."""
+    """Return the trials of the workers' node ids, read again from the same case files."""
     settings = config.stash[SETTINGS]
     files: dict[str, dict[str, Trial]] = {}
     trials = {}
@@ -150,7 +153,7 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
                 config.rootpath / path, shown=path, extensions=extensions, places=places_of(config)
             )
             files[path] = trials_by_name(skills, settings)
-        # --dist loadgroup writes "@group" behind a name.
+        # --dist loadgroup appends "@group" to a name.
         trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
         trials[nodeid] = trial
     return trials

@@ -1,1 +1,1 @@
-"""What a run of pytest prints and writes."""
+"""Terminal output, report files and JUnit data of a pytest session."""

@@ -1,4 +1,4 @@
-"""Gates in Allure, whose listener follows items, not reports; idle without ``--alluredir``."""
+"""Gates in Allure, whose listener needs items, not reports; inactive without ``--alluredir``."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from pytest_upskill.session.items import CaseFailed, SkillFile
 from pytest_upskill.session.results import Ledger
 
 _LISTENER = "allure_listener"
-"""Name under which allure-pytest registers what follows a run."""
+"""Name under which allure-pytest registers its listener."""
 
 
 class GateItem(pytest.Item):
-    """A gate as an item, which exists for Allure alone and is never run."""
+    """A gate as an item for Allure, which pytest never runs."""
 
     def runtest(self) -> None:
-        """Do nothing: the gate is decided already."""
+        """Do nothing: the gate is already decided."""
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
-        """Write the report of the gate."""
+        """Return the report of the gate."""
         return str(excinfo.value) if style is None else super().repr_failure(excinfo, style)
 
 
 class AllureGates:
-    """Plays each gate to Allure's listener, and to no other plugin: those have its report."""
+    """Plugin that calls the item hooks of Allure's listener, and of no other, for each gate."""
 
     def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
         self._plugins = config.pluginmanager
@@ -37,7 +37,7 @@ class AllureGates:
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtestloop(self, session: pytest.Session) -> Generator[None, object, object]:
-        """Play the gates once they are decided, also where the run was cut short."""
+        """Report the gates to Allure once they are decided, also if the run was interrupted."""
         try:
             return (yield)
         finally:
@@ -48,25 +48,25 @@ class AllureGates:
     def pytest_runtest_makereport(
         self, item: pytest.Item, call: pytest.CallInfo[None]
     ) -> pytest.TestReport | None:
-        """Make the report that the listener waits for."""
+        """Make the report of a gate item, which the listener needs."""
         return pytest.TestReport.from_item_and_call(item, call) if _is_gate(item) else None
 
     def _play(self, session: pytest.Session, listener: object, gate: Gate) -> None:
         others = [each for each in self._plugins.get_plugins() if each not in {listener, self}]
 
-        def tell(hook: str, **arguments: object) -> None:
+        def call_hook(hook: str, **arguments: object) -> None:
             self._plugins.subset_hook_caller(hook, others)(**arguments)
 
         file = SkillFile.from_parent(session, path=self._root / gate.cell.path)
         item = GateItem.from_parent(file, name=f"gate[{gate.cell.model}]", nodeid=gate.nodeid)
-        tell("pytest_runtest_setup", item=item)
+        call_hook("pytest_runtest_setup", item=item)
         ready = pytest.CallInfo.from_call(_nothing, when="setup")
-        tell("pytest_runtest_makereport", item=item, call=ready)
-        tell("pytest_runtest_call", item=item)
+        call_hook("pytest_runtest_makereport", item=item, call=ready)
+        call_hook("pytest_runtest_call", item=item)
         call = pytest.CallInfo.from_call(partial(_end, gate), when="call")
-        tell("pytest_runtest_makereport", item=item, call=call)
-        tell("pytest_runtest_teardown", item=item, nextitem=None)
-        tell("pytest_runtest_logfinish", nodeid=item.nodeid, location=item.location)
+        call_hook("pytest_runtest_makereport", item=item, call=call)
+        call_hook("pytest_runtest_teardown", item=item, nextitem=None)
+        call_hook("pytest_runtest_logfinish", nodeid=item.nodeid, location=item.location)
 
 
 def _is_gate(item: pytest.Item) -> bool:
@@ -74,11 +74,11 @@ def _is_gate(item: pytest.Item) -> bool:
 
 
 def _nothing() -> None:
-    """Do nothing, as the setup of a gate."""
+    """Do nothing: the setup of a gate."""
 
 
 def _end(gate: Gate) -> None:
-    """End as the gate did."""
+    """Skip, fail or pass like the gate."""
     if gate.outcome == "skipped":
         pytest.skip(gate.text)
     if gate.outcome == "failed":

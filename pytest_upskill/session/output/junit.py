@@ -1,4 +1,4 @@
-"""What JUnit XML carries beyond pytest's own: cells as suite properties, answers of failures."""
+"""Additions to pytest's JUnit XML: cells as suite properties, and answers of failed trials."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-# pytest offers no public way to its XML writer under xdist (pytest#7767); only this module looks.
+# pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
@@ -17,11 +17,11 @@ from pytest_upskill.result import TrialRecord
 from pytest_upskill.session.results import Ledger
 
 _LONGEST_MESSAGE = 1000
-"""Characters of an attribute that every known reader takes."""
+"""Characters of an attribute that every known reader accepts."""
 
 
 class JUnit:
-    """Adds to the XML in the process that writes it; idle without ``--junitxml``."""
+    """Plugin that adds data to JUnit XML in the process that writes it; inactive without it."""
 
     def __init__(self, config: pytest.Config, mirrors: tuple[Mirror, ...], ledger: Ledger) -> None:
         self._config = config
@@ -33,10 +33,10 @@ class JUnit:
     def _xml(self) -> LogXML | None:
         return self._config.stash.get(xml_key, None)
 
-    # First: pytest's own writer forgets a test once its teardown report is through.
+    # First: pytest's writer drops a test after its teardown report.
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Attach the answers of a failed trial as its ``system-out``, after the failure."""
+        """Add the answers of a failed trial as ``system-out``, and the dashboards' properties."""
         if report.when == "call" and report.failed:
             found = [text for name, text in report.sections if name == ANSWER]
             record: TrialRecord | None = getattr(report, "upskill", None)
@@ -51,7 +51,7 @@ class JUnit:
                 reporter.append(element)
             report.user_properties += mirrored(report.user_properties, self._mirrors)
 
-    # First: pytest's own writer closes the file in the same hook.
+    # First: pytest's writer closes the file in the same hook.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
         """Write the figures of every cell as suite properties."""
@@ -63,14 +63,14 @@ class JUnit:
 
 
 def _reasoning(record: TrialRecord | None) -> list[str]:
-    """Quote what a model wrote before the answers that missed, each once."""
+    """Return each different reasoning text of the runs that did not pass, quoted."""
     runs = record.result.runs if record else ()
     missed = dict.fromkeys(run.completion.reasoning for run in runs if not run.passed)
     return [f"reasoning:\n{quoted_lines(text)}" for text in missed if text]
 
 
 def _shorten(element: ET.Element) -> None:
-    """Keep the first line of a message, which stands alone; pytest puts a whole report there."""
+    """Cut a failure message to its first line; pytest writes the whole report there."""
     message = element.get("message")
     if message is not None and element.text:
         element.set("message", message.partition("\n")[0][:_LONGEST_MESSAGE])

@@ -1,4 +1,4 @@
-"""A line that says how far a run is: below what pytest writes, or, off a terminal, now and then."""
+"""A progress line: one row below pytest's output, or occasional lines if not on a terminal."""
 
 from __future__ import annotations
 
@@ -15,30 +15,30 @@ from pytest_upskill.cells.wording import columns
 from pytest_upskill.sanitize.safe_text import safe
 
 FIRST_S = 10.0
-"""Seconds of silence before a line off a terminal."""
+"""Seconds without output before the first line, if not on a terminal."""
 AGAIN_S = 60.0
-"""Seconds from one such line to the next."""
+"""Seconds between such lines."""
 
-# The row below, made by scrolling if there is none, and back to where pytest goes on. No column is
-# counted for that: the line above may be broken over rows, and a character be two columns wide.
+# Escape sequences: move to the row below, scrolling if needed, and back to the saved position.
+# They need no column numbers: pytest's line may wrap, and a character may be two columns wide.
 _BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[2K"
 _BACK = "\x1b8"
 
 
 class Line(Protocol):
-    """Where to say it."""
+    """Output for progress."""
 
     def say(self, parts: Sequence[str]) -> None:
-        """Say how far the run is, most important part first."""
+        """Print the progress, most important part first."""
         ...
 
     def hush(self) -> None:
-        """Make way for what pytest writes."""
+        """Clear the line before pytest prints."""
         ...
 
 
 def line_of(config: pytest.Config) -> Line:
-    """Choose by what pytest writes to, and how much is wanted of it."""
+    """Return the output for progress that fits pytest's terminal and verbosity."""
     plugins = config.pluginmanager
     reporter: pytest.TerminalReporter | None = plugins.get_plugin("terminalreporter")
     if reporter is None or config.get_verbosity() < 0:
@@ -48,7 +48,7 @@ def line_of(config: pytest.Config) -> Line:
 
 
 class _Terminal:
-    """Pytest's reporter, past the capture of a test that is being set up."""
+    """Pytest's terminal reporter, bypassing output capture."""
 
     def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
         self.reporter = reporter
@@ -68,7 +68,7 @@ class _Terminal:
 
 
 class _Silence:
-    """For whoever asked for quiet."""
+    """No progress output, for -q and without a terminal reporter."""
 
     def say(self, parts: Sequence[str]) -> None:
         pass
@@ -78,19 +78,19 @@ class _Silence:
 
 
 class LiveLine:
-    """One row of a terminal that changes and goes away."""
+    """One row of a terminal that is updated and finally cleared."""
 
     def __init__(self, terminal: _Terminal) -> None:
         self._terminal = terminal
         self._shown = False
 
     def say(self, parts: Sequence[str]) -> None:
-        """Show the parts that fit in one row."""
+        """Print the parts that fit in one row."""
         self._write(fitting(parts, self._terminal.writer.fullwidth - 1))
         self._shown = True
 
     def hush(self) -> None:
-        """Take the row away."""
+        """Clear the row."""
         if self._shown:
             self._write("")
             self._shown = False
@@ -101,19 +101,19 @@ class LiveLine:
 
 
 class PlainLines:
-    """Lines that stay, and hence few: in a log that nobody watches, a wait must not be a hang."""
+    """Occasional lines for a log, so that a long wait does not look like a hang."""
 
     def __init__(self, terminal: _Terminal) -> None:
         self._terminal = terminal
         self._due = time.monotonic() + FIRST_S
 
     def say(self, parts: Sequence[str]) -> None:
-        """Write a line if one is due."""
+        """Print a line if one is due."""
         if time.monotonic() < self._due:
             return
         with self._terminal.open():
             if self._terminal.verbose:
-                # The test's name is written again before its result.
+                # pytest prints the test's name again before its result.
                 self._terminal.reporter.ensure_newline()
             elif self._terminal.writer.width_of_current_line:
                 self._terminal.writer.line()
@@ -122,11 +122,11 @@ class PlainLines:
         self._due = time.monotonic() + AGAIN_S
 
     def hush(self) -> None:
-        """Count the silence anew."""
+        """Restart the time without output."""
         self._due = max(self._due, time.monotonic() + FIRST_S)
 
 
 def fitting(parts: Iterable[str], width: int) -> str:
-    """Join as many of the parts as there is room for in ``width`` columns."""
+    """Return as many of the first parts, joined by commas, as fit in ``width`` columns."""
     joined = accumulate(map(safe, parts), "{}, {}".format)
     return max((line for line in joined if columns(line) <= width), key=len, default="")

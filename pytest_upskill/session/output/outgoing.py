@@ -1,4 +1,4 @@
-"""The last look at what leaves for a terminal, a report or a log: no keys, no commands."""
+"""Removal of keys and control characters from all reports and logs."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from pytest_upskill.session.items import NamedSkill, SkillFile, TrialItem, Unsaf
 
 _OURS = (NamedSkill, SkillFile, TrialItem, UnsafeFolder)
 _SDKS = frozenset({"anthropic", "httpcore2", "httpx2", "openai"})
-"""Loggers that write down what servers sent."""
+"""Loggers that log what servers sent."""
 
 
 class Outgoing:
-    """Cleans the reports of our own items and collectors, tracebacks and captured text included."""
+    """Plugin that cleans reports of this plugin's items, with tracebacks and captured text."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
 
-    # First, so outermost: what other plugins add is cleaned too.
+    # First, so outermost: text that other plugins add is cleaned too.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_makereport(
         self, item: pytest.Item
@@ -54,7 +54,14 @@ class Outgoing:
 
 
 def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
-    """Clean every text in a value that pytest prints: texts, sequences, and its own objects."""
+    """Return a value of a report with every text cleaned.
+
+    Strings and sequences are copied, pytest's own objects changed in place.
+
+    Args:
+        value: Part of a report, such as ``longrepr``.
+        clean: Function that cleans one text.
+    """
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, tuple | list):
@@ -67,9 +74,9 @@ def cleaned(value: Any, clean: Callable[[str], str]) -> Any:
 
 @contextmanager
 def redacted_logs(redactor: Redactor) -> Iterator[None]:
-    """Keep keys out of all logs, and control characters out of those of the SDKs.
+    """Redact keys in all logs, and remove control characters from the SDKs' logs.
 
-    At the factory, as a filter would have to be on every logger and handler there will ever be.
+    This replaces the factory of log records: a filter would have to be added to every logger.
     """
     make = logging.getLogRecordFactory()
 

@@ -1,4 +1,4 @@
-"""How far a run is, said while it waits for answers, so that no wait looks like a hang."""
+"""Progress output while a session waits for answers."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from pytest_upskill.spending.in_flight import ASKING, Activity
 from pytest_upskill.trial import Trial
 
 LOOK_S = 0.5
-"""Seconds between two looks at what goes on."""
+"""Seconds between two updates."""
 
 _LONG_S = 10.0
-"""Seconds after which a request is one that takes long."""
+"""Age in seconds from which the oldest request is shown."""
 
 
 class Progress:
-    """Waits for answers, and says meanwhile what is waited for.
+    """Waiting for answers, with progress output.
 
     Args:
-        config: Whose terminal to write to.
-        fetcher: What fetches the answers.
-        trials: All that are fetched, by node id.
+        config: Config of this process.
+        fetcher: Fetcher of the answers.
+        trials: All trials that are fetched, by node id.
     """
 
     def __init__(
@@ -50,7 +50,7 @@ class Progress:
         self._tally = Tally(future for runs in self._answers.values() for future in runs)
 
     def wait(self, nodeid: str) -> list[Answer]:
-        """Wait for every run of a trial."""
+        """Wait for the answers to all runs of a trial and return them."""
         futures = self._answers[nodeid]
         try:
             while not self._fetcher.wait(futures, LOOK_S):
@@ -60,18 +60,18 @@ class Progress:
         return [future.result() for future in futures]
 
     def look(self) -> None:
-        """Say how far the run is, as long as there are answers to come."""
+        """Print the progress if answers are still missing."""
         self._tally.count()
         if self._tally.done < self._tally.total:
             self._line.say(list(parts(self._tally, self._activity)))
 
     def hush(self) -> None:
-        """Make way for what pytest writes."""
+        """Clear the progress line before pytest prints."""
         self._line.hush()
 
 
 class Heartbeat:
-    """Looks in the place of a main thread that waits for workers, in turn with what that writes."""
+    """Plugin that prints progress from a thread, never at the same time as pytest prints."""
 
     def __init__(self) -> None:
         self._progress: Progress | None = None
@@ -80,12 +80,12 @@ class Heartbeat:
         self._ended = threading.Event()
 
     def watch(self, progress: Progress) -> None:
-        """Say what there is to say once the first test runs; until then pytest-xdist talks."""
+        """Set the progress to print from the first test on; before that pytest-xdist prints."""
         self._progress = progress
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logstart(self) -> Generator[None, object, object]:
-        """Make way for the name of a file or test; with the first, begin."""
+        """Clear the line while the name of a test is printed; start the thread at the first."""
         if self._progress is not None and self._thread is None:
             self._thread = threading.Thread(
                 target=self._look, args=(self._progress,), name="upskill-progress", daemon=True
@@ -96,25 +96,25 @@ class Heartbeat:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self) -> Generator[None, object, object]:
-        """Make way for a result."""
+        """Clear the line while a result is printed."""
         with self._silence():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
-        """Make way for the percentage."""
+        """Clear the line while the percentage is printed."""
         with self._silence():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, optionalhook=True)
     def pytest_testnodedown(self) -> Generator[None, object, object]:
-        """Make way for what pytest-xdist says of a crashed worker."""
+        """Clear the line while pytest-xdist reports a crashed worker."""
         with self._silence():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
-        """End with the last test, also where -x or Ctrl-C made it the last."""
+        """End the thread after the last test, also after -x or Ctrl-C."""
         try:
             return (yield)
         finally:
@@ -132,26 +132,26 @@ class Heartbeat:
     def _look(self, progress: Progress) -> None:
         while not self._ended.wait(LOOK_S):
             with self._turn:
-                # It may have ended while this thread waited for its turn.
+                # The run may have ended while this thread waited for the lock.
                 if not self._ended.is_set():
                     progress.look()
 
 
 class Tally:
-    """Counts the answers that have come; read by one thread at a time."""
+    """Counts of the answers that have arrived; one thread at a time may read them."""
 
     def __init__(self, answers: Iterable[Future[Answer]]) -> None:
         self.total = self.done = self.recorded = 0
         self.paid: list[float | None] = []
-        """Dollars for each completion that was asked for; None where its price is not known."""
-        # Filled by whichever thread settles an answer.
+        """Dollars for each completion that was requested; None if its price is unknown."""
+        # Appended to by the thread that completes an answer.
         self._settled: deque[Future[Answer]] = deque()
         for future in answers:
             self.total += 1
             future.add_done_callback(self._settled.append)
 
     def count(self) -> None:
-        """Add what has come since the last time."""
+        """Add the answers that have arrived since the last call."""
         while self._settled:
             self._add(self._settled.popleft())
 
@@ -167,7 +167,7 @@ class Tally:
 
 
 def parts(tally: Tally, activity: Activity) -> Iterator[str]:
-    """Say how far it is and what is waited for, most important part first."""
+    """Yield the parts of the progress line, most important part first."""
     yield f"upskill: {tally.done}/{tally.total} answers"
     for pause in activity.pauses():
         yield f"waiting {math.ceil(pause.seconds)} s for {pause.host} ({pause.why})"

@@ -1,4 +1,4 @@
-"""What repeats itself in the terminal is written once: errors and failures of one kind."""
+"""Shorter terminal output for repeated errors and long lists of failures."""
 
 from __future__ import annotations
 
@@ -11,45 +11,44 @@ import pytest
 from pytest_upskill.cells.wording import ANSWER
 
 _FULL = 10
-"""Failures of one skill on one model that are written with their answers."""
+"""Failures of one skill on one model that are printed with their answers."""
 
 _LINES = 20
-"""Lines of an answer that are written."""
+"""Lines of an answer that are printed."""
 
 
 class Repeats:
-    """Shortens what the terminal shows, unless ``-v`` is given.
+    """Plugin that shortens failures and errors on the terminal, unless ``-v`` is given.
 
-    For the terminal alone: to the exit code, ``--lf``, JUnit and other reports every failure and
-    error is complete.
+    The exit code, ``--lf``, JUnit and other reports still see every complete failure and error.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
         self._first: dict[str, str] = {}
         self._brief = 0
-        """Failures of which only the first line is written."""
+        """Number of failures of which only the first line is printed."""
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_report_teststatus(self, report: pytest.TestReport) -> tuple[str, str, str] | None:
-        """Count a repeated error apart from those that are printed in full."""
+        """Return a separate category for repeated errors, which are not printed in full."""
         if report.when != "setup" or not report.failed or not hasattr(report, "upskill"):
             return None
-        # Not longreprtext: under pytest-xdist that begins with the worker's name.
+        # Not longreprtext: under pytest-xdist it begins with the worker's name.
         first = self._first.setdefault(str(report.longrepr), report.nodeid)
         return None if first == report.nodeid else ("more errors with the same cause", "E", "ERROR")
 
-    # First: pytest's reporter writes the failures when all others are done.
+    # First: pytest's reporter prints the failures after all other plugins.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self) -> None:
-        """Put shortened copies in the place of the failures that will be written."""
+        """Replace the failures to be printed by shortened copies."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None and self._config.get_verbosity() <= 0:
             failed = reporter.stats.get("failed", [])
             failed[:] = list(self._shortened(failed))
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write what was left out, and how to see it."""
+        """Print how many failures were shortened, and how to see them."""
         in_full = self._config.getoption("tbstyle") not in {"line", "no"}
         if self._brief and in_full and self._config.get_verbosity() == 0:
             what = "1 more failure" if self._brief == 1 else f"{self._brief} more failures"
@@ -82,12 +81,12 @@ class Repeats:
 
 
 def _brief(answer: str, shown: dict[str, str], case: str) -> str:
-    """Return the beginning of a quoted answer, or where it is shown already.
+    """Return the beginning of a quoted answer, or the case where the same answer is printed.
 
     Args:
-        answer: Quoted, a line each.
-        shown: Answers that are shown, and the case under which; this one is added.
-        case: The case that it is of.
+        answer: Quoted answer.
+        shown: Answers already printed, with their cases; this answer is added.
+        case: Case of the answer.
     """
     if (first := shown.setdefault(answer, case)) != case:
         return f"(the same as of {first})\n"

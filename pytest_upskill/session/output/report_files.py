@@ -1,4 +1,4 @@
-"""The report files of a session, and what GitHub Actions shows of it by itself."""
+"""Report files of a session, and annotations and summary in GitHub Actions."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from pytest_upskill.session.settings import Settings
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _SHOWN_RECORDINGS = 11
-"""Lines about changed recordings without -v: the sum, and ten of them."""
+"""Lines about changed recordings without -v: the total, and ten recordings."""
 
 
 class Files:
-    """Writes in the process that sums up, and says what it wrote."""
+    """Plugin that writes the report files and prints their names."""
 
     def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
         self._config = config
@@ -33,14 +33,14 @@ class Files:
         self._problems: list[str] = []
         self._unread = False
         self._recordings: list[str] = []
-        """What the branch changed in the recordings of a replay."""
+        """Lines about the recordings of a replay that the branch changed."""
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        """Note that something could not be read."""
+        """Record that a file could not be collected."""
         self._unread |= report.failed
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
-        """Write what was asked for; a file that cannot be written makes the session red."""
+        """Write the reports; if one cannot be written, set the exit status to an error."""
         idle = self._settings.dry_run or not asks(self._config)
         if not idle and self._settings.cache_mode == "replay":
             refs = (self._settings.ref, self._settings.changed_since)
@@ -61,10 +61,10 @@ class Files:
         self._problems += tell_actions(report, os.environ)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Name the files."""
+        """Print the written files, problems, and changed recordings."""
         for problem in self._problems:
             terminalreporter.line(safe_line(problem), red=True)
-        # Also with -q: a recording that was edited can make anything green.
+        # Also with -q: an edited recording can make any test pass.
         most = None if self._config.get_verbosity() > 0 else _SHOWN_RECORDINGS
         for line in self._recordings[:most]:
             terminalreporter.line(safe_line(line), yellow=True)

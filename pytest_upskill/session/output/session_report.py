@@ -1,4 +1,4 @@
-"""The report of the session that ends, as a value."""
+"""The report of a session as a value, from which all formats are written."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def report_of(
     recordings: Iterable[str],
     complete: bool,
 ) -> Report:
-    """Sum up the session that ends.
+    """Return the report of the session.
 
     Args:
-        gates: What was decided about each cell.
-        settings: The session's options.
-        compilers: Give what built the answers' code.
-        root: Absolute path of the rootdir, which no report shows.
-        unmeasured: Of which every trial was skipped.
-        recordings: What the branch changed in the recordings of a replay.
-        complete: Whether it got to everything: it was not stopped, and every file could be read.
+        gates: Decision about each cell.
+        settings: Options of the session.
+        compilers: Function that returns the compilers; called only if code was built.
+        root: Absolute path of the rootdir, removed from all texts.
+        unmeasured: Skills on models of which every trial was skipped.
+        recordings: Lines about the recordings of a replay that the branch changed.
+        complete: Whether the session was not stopped early and all files could be read.
     """
     gates = tuple(presentable(gate, root) for gate in gates)
     built = any(
@@ -75,7 +75,12 @@ def report_of(
 
 
 def presentable(gate: Gate, root: str) -> Gate:
-    """Cut long answers, and write paths as a reader elsewhere would."""
+    """Return a gate with long answers cut and paths relative to the rootdir.
+
+    Args:
+        gate: The gate.
+        root: Absolute path of the rootdir.
+    """
     below = re.compile(rf"{re.escape(root)}(?:(/)|(?![\w.-]))")
 
     def relative(text: str) -> str:

@@ -1,4 +1,4 @@
-"""What a run will ask for, said before; and what it cost, said after."""
+"""The forecast of requests before the run, and their cost after it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_upskill.session.settings import Settings
 
 
 class Spending:
-    """Speaks of money in the process that asks the models."""
+    """Plugin that prints forecast and cost in the process that sends the requests."""
 
     def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
         self.forecast: Forecast | None = None
@@ -27,8 +27,8 @@ class Spending:
         self._ledger = ledger
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Say what will be asked for, unless that is nothing."""
-        # Unlike the header, pytest prints what this returns with -q too.
+        """Return the lines of the forecast; none if there are no trials."""
+        # Unlike the header, pytest prints these lines with -q too.
         quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
         if quiet or self.forecast is None or self.forecast.trials == 0:
             return []
@@ -40,13 +40,13 @@ class Spending:
         return [line for part in plan for line in lines_of(part, self._config)]
 
     def announce(self) -> None:
-        """Say the same where the process that asks does not collect."""
+        """Print the forecast in the pytest-xdist controller, which does not collect."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
         for line in self.pytest_report_collectionfinish():
             if reporter.isatty:
-                # Over the line in which pytest-xdist counts its workers and which it never ends.
+                # Overwrite the line of pytest-xdist about its workers, which it never ends.
                 reporter.rewrite(line, erase=True)
                 reporter.line("")
             else:
@@ -57,15 +57,15 @@ class Spending:
         """Run nothing in a dry run."""
         return True if self._settings.dry_run else None
 
-    # Last: under the table of what was measured.
+    # Last: below the table of cells.
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
-        """Say what the answers cost, and which recordings were of no use."""
+        """Print the cost of the answers, and problems with recordings."""
         if config.get_verbosity() >= 0:
             self._figures(terminalreporter)
-        # Also with -q: what is not recorded will have to be paid for again.
+        # Also with -q: an answer that is not recorded will cost money again.
         cache = config.stash[RESOURCES].cache
         for problem in (*cache.problems, *cache.replaced):
             write(terminalreporter, f"cache: {problem}", yellow=True)
@@ -94,7 +94,7 @@ class Spending:
 
 
 def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:
-    """Say how much there is to do: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
+    """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
     line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
     if replay:
         return [f"{line}{ahead.to_send} missing"]
@@ -102,7 +102,7 @@ def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:
     line += f"{ahead.to_send} to ask for{_most(paid)}"
     if ahead.judgements:
         line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
-    if not by_model or len(paid) < 2:  # noqa: PLR2004  one would only repeat the sum
+    if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
         line,
@@ -111,20 +111,20 @@ def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:
 
 
 def _most(shares: Iterable[Share]) -> str:
-    """Bound what models will be sent and paid."""
+    """Return the upper bounds of tokens and cost of requests to models."""
     shares = list(shares)
     if not shares:
         return ""
     sent = sum(share.most_input_tokens for share in shares)
-    told = sum(share.most_output_tokens for share in shares)
+    received = sum(share.most_output_tokens for share in shares)
     usd = [share.most_usd for share in shares]
     known = [each for each in usd if each is not None]
     most = sum(known) if len(known) == len(usd) else None
-    return f", at most {sent:,} tokens in, {told:,} out, {money(most, at_most=True)}"
+    return f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"
 
 
 def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
-    """Say that statements were not looked at, so that nobody takes them for true."""
+    """Yield a line if statements were not judged."""
     counts = {(trial.skill, trial.case): trial.ungraded for cell in cells for trial in cell.trials}
     if total := sum(counts.values()):
         statements = "1 statement is" if total == 1 else f"{total} statements are"
@@ -132,7 +132,7 @@ def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
 
 
 def _spent(asked: Sequence[Completion], completions: Iterable[Completion]) -> str:
-    """Say what was paid in this run and what the replayed answers had cost."""
+    """Return what this session's requests cost, and what the replayed answers had cost."""
     replayed = [each for each in completions if each.replayed]
     retried = sum(each.attempts > 1 for each in asked)
     parts = []

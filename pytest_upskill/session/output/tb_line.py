@@ -1,4 +1,4 @@
-"""One line for each failure under ``--tb=line``, as pytest writes of failures in Python code."""
+"""One line for each failure under ``--tb=line``, like pytest's lines for Python failures."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_upskill.cells.wording import ANSWER
 
 @dataclass(frozen=True, slots=True)
 class _Crash:
-    """Where a case or gate is and what it failed for: pytest looks for these two names."""
+    """Place and message of a failed case or gate, which pytest prints as the crash line."""
 
     place: str
     message: str
@@ -23,26 +23,26 @@ class _Crash:
 
 @dataclass(frozen=True, slots=True)
 class _OneLine:
-    """A failure of which pytest prints the crash line alone."""
+    """A failure of which pytest prints only the crash line."""
 
     reprcrash: _Crash
 
     def toterminal(self, _: object) -> None:
-        """Write nothing: the line follows."""
+        """Print nothing: pytest prints the crash line."""
 
     def __str__(self) -> str:
         return str(self.reprcrash)
 
 
 class OneLineFailures:
-    """Shortens failed cases and gates for the terminal, once all other reports are written."""
+    """Plugin that shortens failed cases and gates on the terminal after all reports are written."""
 
-    # First, so outermost: pytest prints the failures before it asks plugins for their part.
+    # First, so outermost: pytest prints the failures before it calls other plugins.
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter
     ) -> Generator[None, object, object]:
-        """Replace what would be printed."""
+        """Replace the failures to be printed by single lines."""
         for report in terminalreporter.stats.get("failed", ()):
             if hasattr(report, "upskill") and isinstance(report.longrepr, str):
                 path, line, _ = report.location

@@ -1,4 +1,4 @@
-"""The terminal's view: words for the baseline arm, a header, and the table of cells."""
+"""Terminal output: header, words for results without the skill, and the table of cells."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from pytest_upskill.session.settings import Settings
 
 
 class Terminal:
-    """Writes through pytest's own reporter, so that -q, -v and --color mean what they always do."""
+    """Plugin that prints through pytest's reporter and respects -q, -v and --color."""
 
     def __init__(self, settings: Settings, ledger: Ledger) -> None:
         self._settings = settings
         self._ledger = ledger
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
-        """Say which models the cases run on, and how often."""
+        """Return the models and the number of runs."""
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
         return lines_of(f"upskill: {models}; runs: {self._settings.runs}", config)
 
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> list[str]:
-        """Say how many results there will be beside the collected ones."""
+        """Return how many gates will be reported in addition to the collected items."""
         if config.get_verbosity() < 0 or self._settings.dry_run or not asks(config):
             return []
         trials = wanted(items).items()
@@ -46,11 +46,11 @@ class Terminal:
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """Show a trial without the skill as passed, in a letter and words of its own."""
+        """Return a letter and word of its own for an arm without the skill, counted as passed."""
         record = getattr(report, "upskill", None)
         if record is None or report.failed or record.result.arm == "with_skill":
             return None
-        # Any category but "passed" would turn pytest's closing line yellow.
+        # Any category but "passed" would make pytest's last line yellow.
         if record.result.passed:
             return "passed", "+", ("BASE HIT", {"cyan": True})
         return "passed", "-", ("BASE MISS", {"cyan": True})
@@ -58,23 +58,23 @@ class Terminal:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
     ) -> None:
-        """Write a row for each cell, with -v one for each case too."""
-        # Also with -q: without them another run is measured than the one that was meant.
+        """Print a row for each cell, with -v also for each case, and warnings about the session."""
+        # Also with -q: without these settings the session measures something else.
         for line in _passed_over(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
-        if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest is mute too
+        if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
             self._not_measured(terminalreporter)
-            # Nobody is to take it for a comparison that found nothing.
+            # A missing comparison must not look like one that found no regression.
             for line in self._not_compared(quiet=config.get_verbosity() < 0):
                 write(terminalreporter, line, yellow=True)
-        # Also with -q: nobody is to find a file changed without having been told.
+        # Also with -q: users must know which files changed.
         for update in self._ledger.baselines:
             write(terminalreporter, update.text, red=update.refused)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         quiet = config.get_verbosity()
-        # As with pytest-cov: -q keeps the table, which is what was run for; -qq drops it.
+        # As with pytest-cov: -q keeps the table, -qq drops it.
         if self._ledger.cells and quiet > -2:  # noqa: PLR2004
             self._table(terminalreporter, config)
         if quiet < 0:
@@ -90,7 +90,7 @@ class Terminal:
             write(terminalreporter, orphan)
 
     def _not_measured(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Write why the run is neither red nor green; with -q only if it measured nothing."""
+        """Print why the exit status is ``NOT_MEASURED``; with -q only if nothing was measured."""
         nothing = self._ledger.nothing_measured
         if nothing:
             code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
@@ -104,7 +104,7 @@ class Terminal:
             write(terminalreporter, text, yellow=True)
 
     def _not_compared(self, *, quiet: bool) -> Iterator[str]:
-        """Write what lacks a comparison, where the notes do not, and whether everything does."""
+        """Yield lines about missing comparisons if all are missing or -q hides the notes."""
         gaps = [
             f"{gate.cell.name}: {gap}"
             for gate in self._ledger.gates
@@ -133,7 +133,7 @@ class Terminal:
 
 
 def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
-    """Name the settings of the project that do not apply, as pytest took another rootdir."""
+    """Yield a line for each settings file of the project that pytest does not use."""
     if config.getoption("rootdir") is not None:
         return
     plugins = (getattr(plugin, "__file__", None) for plugin in config.pluginmanager.get_plugins())
@@ -151,13 +151,13 @@ def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
 
 
 def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
-    """Write a line as ``lines_of`` breaks it."""
+    """Print a line, broken by ``lines_of``."""
     for line in lines_of(text, reporter.config):
         reporter.line(line, **markup)
 
 
 def lines_of(text: str, config: pytest.Config) -> list[str]:
-    """Make a line safe, and break it for a terminal; a log keeps it whole, to be searched."""
+    """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
     text = safe_line(text)
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
