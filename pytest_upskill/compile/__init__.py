@@ -1,4 +1,4 @@
-"""Does the code of an answer build, and does it work? Programs decide, in a sandbox."""
+"""Build and run the code of answers in a sandbox."""
 
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.compilers import Compilers

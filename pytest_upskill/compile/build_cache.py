@@ -1,4 +1,4 @@
-"""What compilers said in earlier sessions, so that the same code is not built again."""
+"""Cache of build results across sessions, so that unchanged code is not built again."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from pytest_upskill.compile.toolchain import Built
 
 
 class Remembered:
-    """A folder of outcomes, one JSON file for each build; several processes may use it.
+    """A folder of build results, one JSON file per build; several processes may share it.
 
     Args:
-        folder: Made when first written to; None to remember nothing.
+        folder: The folder, which is created by the first write; None to cache nothing.
     """
 
     def __init__(self, folder: Path | None) -> None:
         self._folder = folder
 
     def find(self, name: str) -> Built | None:
-        """Find the outcome that was kept under ``name``; what cannot be read is built again."""
+        """Return the result stored under ``name``, None if there is none that can be read."""
         if self._folder is not None:
             with suppress(OSError, ValidationError):
                 return self._adapter.validate_json((self._folder / f"{name}.json").read_bytes())
         return None
 
     def keep(self, name: str, built: Built) -> None:
-        """Keep an outcome that another session would come to as well."""
+        """Store a result under ``name`` if it is `Built.lasting`; errors in writing are ignored."""
         if self._folder is None or not built.lasting:
             return
-        with suppress(OSError):  # a full disk: the next session builds it
+        with suppress(OSError):  # such as a full disk: the next session builds it again
             write_whole(self._folder / f"{name}.json", self._adapter.dump_json(built))
 
     @cached_property
@@ -43,7 +43,7 @@ class Remembered:
 
 
 def stamps(programs: Iterable[Path]) -> list[str]:
-    """Tell programs from their later versions without running them."""
+    """Return path, size and modification time of programs, which change with their versions."""
     found = []
     for program in programs:
         with suppress(OSError):

@@ -1,4 +1,4 @@
-"""One compiler command, run on each file of an answer."""
+"""A compiler command that is run on each file of an answer."""
 
 from __future__ import annotations
 
@@ -16,36 +16,41 @@ from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
 LIMITS = Limits()
-"""For all files of an answer together, where it is of time; for each compiler where not."""
+"""Limits of each compiler process; the limit of wall time is for all files of an answer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """A compiler and how it is called."""
+    """A compiler with its options."""
 
     label: str
     """Name, version and target for messages."""
     program: Path
     options: tuple[str, ...]
-    """Go before the file to compile."""
+    """Arguments before the file to compile."""
     suffix: str
-    """Of a file that the answer does not name."""
+    """Suffix of a file that the answer does not name."""
     smallest: str
-    """A program that this command builds on any machine that can build at all."""
+    """A minimal program, which every working installation of the compiler builds."""
     homes: tuple[Path, ...]
-    """Folders that the compiler and its parts are installed in."""
+    """Folders in which the compiler and its parts are installed."""
     keep: tuple[str, ...] = ()
-    """Suffixes of the files that the caller wants to look at, of those it leaves in ``tmp``."""
+    """Suffixes of the files in ``tmp`` to return in `Built.kept`."""
     listing: tuple[str, ...] = ()
-    """Options that make it list the files it includes, as GCC's ``-H`` does."""
+    """Options that print the included files, such as GCC's ``-H``."""
     path: tuple[Path, ...] = ()
-    """Folders in which it looks for other programs, besides its own."""
+    """Folders in which the compiler searches for other programs, besides its own folder."""
 
     def build(self, sources: Sources, sandbox: Sandbox, probes: Probes) -> Built:
         """Build each unit until one fails.
 
+        Args:
+            sources: The files of the build.
+            sandbox: The sandbox for the compiler.
+            probes: The commands that were tested before in this session.
+
         Raises:
-            CannotCompile: It fails for a reason that the answer has no part in.
+            CannotCompile: Not even the minimal program builds.
             SandboxError: The compiler cannot be started.
         """
         built = self._build(sources, sandbox)
@@ -54,7 +59,7 @@ class Command:
         return built
 
     def builds_smallest(self, sandbox: Sandbox) -> Built:
-        """Build a program that nothing can be wrong with."""
+        """Build the minimal program."""
         return self._build(_sources(self.smallest), sandbox)
 
     def missing_header(
@@ -63,13 +68,13 @@ class Command:
         """Return the first header that the compiler does not find, None if it finds them all.
 
         Args:
-            headers: Names as between the brackets of an ``#include``.
-            files: Headers of the case, which are found too.
-            sandbox: Where the compiler runs.
-            probes: What is known to build.
+            headers: Names as in ``#include <name>``.
+            files: Headers of the case, which are found too: relative name to text.
+            sandbox: The sandbox for the compiler.
+            probes: The commands that were tested before in this session.
 
         Raises:
-            CannotCompile: Not even the smallest program builds.
+            CannotCompile: Not even the minimal program builds.
             SandboxError: The compiler cannot be started.
         """
         for header in headers:
@@ -112,7 +117,7 @@ class Command:
     def _compile(
         self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
     ) -> tuple[Outcome, list[str]]:
-        """Compile a file; once more where it fails for no fault in it: the machine's, perhaps."""
+        """Compile a file; retry once if the compiler exits without blaming the code."""
         outcome, lines = self._compile_once(unit, home, sandbox, deadline)
         clear = outcome.succeeded or diagnostics.finds_fault(outcome, lines)
         if clear or outcome.ended != "exited":
@@ -146,7 +151,7 @@ class Command:
         return outcome, diagnostics.read(outcome, home)
 
     def _kept(self, home: Workspace) -> Iterator[bytes]:
-        """Take the files to keep out of the way of the next unit."""
+        """Yield the contents of the files to keep, and remove them before the next unit."""
         for file in sorted((home.root / "tmp").iterdir()):
             if file.suffix in self.keep:
                 yield file.read_bytes()
@@ -159,16 +164,17 @@ def _sources(code: str, files: Mapping[str, str] = MappingProxyType({})) -> Sour
 
 
 class Probes:
-    """Remembers which commands build anything at all."""
+    """The commands that were tested on their minimal programs, once each per session."""
 
     def __init__(self) -> None:
         self._tried = Memo[Command, Built]()
 
     def require(self, command: Command, sandbox: Sandbox) -> None:
-        """Make sure that it is not the machine that fails.
+        """Check that a command works on this machine.
 
         Raises:
-            CannotCompile: Not even the smallest program builds.
+            CannotCompile: Not even its minimal program builds.
+            SandboxError: The compiler cannot be started.
         """
         smallest = self._tried.get(command, lambda: command.builds_smallest(sandbox))
         if not smallest.passed:

@@ -1,4 +1,4 @@
-"""What decides the checks that need a program, one of each in a session."""
+"""Decides the checks that build or run code, with one toolchain per language and session."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ _ENDED = "the session has ended"
 
 
 class Compilers:
-    """What builds and runs code on this machine, for one session; for use from any thread.
+    """The compilers and runners of one session; safe to use from any thread.
 
     Args:
-        level: How programs are confined.
-        languages: What plugins add to C, C++, CUDA and Python, or put in their place.
-        folder: Where builds are remembered for the next session; None for nowhere.
+        level: The level of the sandbox.
+        languages: Languages of plugins, which may replace C, C++, CUDA and Python.
+        folder: Folder of build results that later sessions reuse; None to cache nothing.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class Compilers:
         """The level of the sandbox in use, never ``auto``.
 
         Raises:
-            SandboxError: The level asked for does not work on this machine.
+            SandboxError: The requested level does not work on this machine.
         """
         return self._confine().level
 
     def missing(self, check: Sandboxed) -> str | None:
-        """Tell in one line why ``check`` cannot be decided on this machine, None if it can."""
+        """Return in one line why this machine cannot decide ``check``, None if it can."""
         language = self._language(check)
         if isinstance(check, Run):
             if language is None or language.runner is None:
@@ -86,7 +86,7 @@ class Compilers:
         return language.toolchain.missing(check) or self._missing_header(check, language.toolchain)
 
     def prepare(self, check: Sandboxed) -> None:
-        """Learn of a compiler what takes asking it, so that the first answer need not wait."""
+        """Query the version of a check's compiler in advance, so that no answer has to wait."""
         if not isinstance(check, Compile) or self.missing(check):
             return
         toolchain = self._languages[_spelling(check)].toolchain
@@ -97,14 +97,14 @@ class Compilers:
         """Build or run the code of an answer.
 
         Args:
-            check: What to do with it, and how.
-            text: The answer, whatever is in it.
+            check: What to build or run, and how.
+            text: The answer.
 
         Returns:
-            The check's own result, then one for each thing it requires.
+            The check's own result, then one for each of its ``requires``.
 
         Raises:
-            CannotCompile: The check stays undecided; the message is one line that says why.
+            CannotCompile: The check cannot be decided; the message says why in one line.
         """
         if self._closed:
             raise CannotCompile(_ENDED)
@@ -122,14 +122,14 @@ class Compilers:
         return describe(check, language, units, built), *required
 
     def close(self) -> None:
-        """Kill the programs that run: their checks stay undecided."""
+        """Kill the running programs; their checks stay undecided."""
         with self._lock:
             self._closed = True
             if self._sandbox:
                 self._sandbox.close()
 
     def _missing_header(self, check: Compile, toolchain: Toolchain) -> str | None:
-        """Return in one line which library is missing; ask the compiler once in a session."""
+        """Return in one line which header is missing, None if none is; run once per session."""
         if not check.headers or not isinstance(toolchain, FindsHeaders):
             return None
         key = (_spelling(check), check.headers, *_identity(check))
@@ -150,7 +150,7 @@ class Compilers:
         units: tuple[Block, ...],
         headers: tuple[Block, ...],
     ) -> Built:
-        """Do it, unless the same has been done."""
+        """Build or run the code, or return the result of the same work in this session."""
         files = check.files if isinstance(check, Compile) else {}
         sources = Sources(units=units, headers=headers, files=files)
 
@@ -174,7 +174,7 @@ class Compilers:
     def _build(
         self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox
     ) -> Built:
-        """Build it, unless an earlier session has."""
+        """Build the code, or return the cached result of an earlier session."""
         if not isinstance(toolchain, Repeatable):
             return toolchain.build(sources, check, sandbox)
         decisive = (
@@ -195,7 +195,10 @@ class Compilers:
         return self._languages.get(_spelling(check))
 
     def _unsafe(self) -> str | None:
-        """Say why nothing of an answer may be run: unasked, only where it can reach nothing."""
+        """Return why no answer may be run, None if it may.
+
+        By default, answers run only in a sandbox that hides the user's files and the network.
+        """
         try:
             if self._wanted == "auto" and self.level not in {"bwrap", "landlock"}:
                 return (

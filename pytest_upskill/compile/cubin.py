@@ -1,4 +1,4 @@
-"""The kernels in a cubin, the ELF file that holds the machine code of a GPU."""
+"""Read the names of the kernels in a cubin, an ELF file with GPU machine code."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ class _Section(NamedTuple):
 
 
 def kernels(cubin: bytes) -> list[str]:
-    """List the kernels whose machine code is in a cubin, by their linker names.
+    """Return the linker names of the kernels with machine code in a cubin.
 
     Raises:
-        ValueError: It is not an ELF file of 64 bits.
+        ValueError: The bytes are not a valid 64-bit ELF file.
     """
     if not cubin.startswith(MAGIC):
         raise ValueError("not an ELF file")

@@ -1,4 +1,4 @@
-"""CUDA by nvcc: a real build of the device code, with at least one kernel in it."""
+"""CUDA with nvcc: builds the device code, which must contain a kernel."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _CUBIN = "../tmp/built.cubin"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _DeviceCode:
-    """What nvcc made of the files of an answer."""
+    """The files that nvcc generated from an answer."""
 
     ptx: tuple[str, ...]
     cubins: tuple[bytes, ...]
     kernels: AbstractSet[str]
-    """Names of the kernels that have machine code: nothing else proves that there is one."""
+    """Names of the kernels with machine code, the only proof that a kernel was compiled."""
 
     @classmethod
     def of(cls, files: Sequence[bytes]) -> _DeviceCode:
@@ -59,7 +59,7 @@ class _DeviceCode:
 
 
 class Cuda:
-    """Builds a cubin: the cheapest mode that still runs ptxas for the real architecture."""
+    """A toolchain that builds cubins, the fastest mode that runs ptxas for a real architecture."""
 
     def __init__(self) -> None:
         self._probes = Probes()
@@ -119,7 +119,7 @@ class Cuda:
     def _require(
         self, check: Compile, code: _DeviceCode, sandbox: Sandbox
     ) -> Iterator[CheckResult]:
-        """Check what the case requires of the device code."""
+        """Check the limits and instructions that the case requires of the device code."""
         functions: list[Function] = []
         instructions: dict[str, list[str]] = {}
         if any(isinstance(each, AtMost) for each in check.requires):
@@ -137,7 +137,10 @@ class Cuda:
                 yield look_for(requirement, instructions[requirement.name])
 
     def _functions(self, check: Compile, code: _DeviceCode, sandbox: Sandbox) -> list[Function]:
-        """Read the figures from a second run of ptxas, to which the front end prints nothing."""
+        """Return the resource usage of functions, from separate runs of ptxas on the PTX.
+
+        In the output of the first build, text that the front end prints could imitate it.
+        """
         printed = "\n".join(self._figures(check, ptx, sandbox) for ptx in code.ptx)
         functions = read_functions(printed)
         if unknown := code.kernels - {function.name for function in functions}:
@@ -172,11 +175,11 @@ class Cuda:
                 *self._target(check),
                 *(("-c", "-o", "../tmp/object") if check.host else ("-cubin", "-o", _CUBIN)),
                 *("-x", "cu"),
-                # The PTX and its line table tell which line of the answer an error in it is from.
+                # Errors in PTX are mapped to lines of the answer by the line table in the PTX.
                 *("-lineinfo", "--keep", "--keep-dir", "../tmp"),
                 *("-ftemplate-depth", "256", "-ftemplate-backtrace-limit", "4"),
                 *("-Xcudafe", "--error_limit=20"),
-                # Not -I: the answer's files must not come before the toolkit's.
+                # Not -I: the toolkit's headers must take precedence over the answer's files.
                 *("-Xcompiler", "-iquote,../src", "-I", "../include"),
                 *check.flags,
             ),
@@ -190,7 +193,7 @@ class Cuda:
 
     def _target(self, check: Compile) -> tuple[str, ...]:
         arch = check.arch or DEFAULT_ARCH
-        # Not -arch: with the letter of sm_90a it also builds PTX that cannot hold its code.
+        # Not -arch: for sm_90a it also builds PTX for an architecture without its features.
         return (
             *("-gencode", f"arch={arch.replace('sm', 'compute')},code={arch}"),
             *("-ccbin", str(self._host)),
@@ -207,7 +210,7 @@ class Cuda:
 
     @cached_property
     def _toolkit(self) -> Path:
-        """The toolkit's folder; nvcc tells it, because it may be a script somewhere else."""
+        """The toolkit's folder, as nvcc reports it: nvcc itself may be a script elsewhere."""
         assert self._nvcc is not None
         told = _TOP.search(ask(self._nvcc, "--dryrun", "-E", "x.cu"))
         return Path(told[1]).resolve() if told else self._nvcc.resolve().parent.parent
@@ -219,7 +222,7 @@ class Cuda:
         return told[1] if told else "(unknown version)"
 
     def _shadowed(self, sources: Sources) -> str | None:
-        """Name a file of the answer that an ``#include`` would find before the toolkit's."""
+        """Return the name of an answer's file that hides a header of the toolkit, None if none."""
         for block in (*sources.units, *sources.headers):
             parts = PurePosixPath(block.name or "").parts
             for start in range(len(parts)):

@@ -1,4 +1,4 @@
-"""What device code is like: the figures of ptxas, and the instructions in it."""
+"""Checks of device code: resource usage as reported by ptxas, and instructions."""
 
 from __future__ import annotations
 
@@ -8,33 +8,34 @@ from dataclasses import dataclass, replace
 
 from pytest_upskill.checks import AtMost, CheckResult, Instruction
 
-# Found anywhere in a line, so that nothing printed before a figure can hide it.
+# Matched anywhere in a line, so that no text before a figure can hide it.
 _FIGURES = re.compile(
     r"Compiling entry function '(?P<kernel>[^'\n]+)'"
     r"|Function properties for (?P<function>\S+)"
     r"|(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
     r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"
 )
-# Operands that only the language itself can name: special registers of PTX and of SASS.
+# Special registers of PTX and SASS: the only operands whose names the author cannot choose.
 _SPECIAL = re.compile(r"%[\w.]+|SR_[\w.]+")
 _SYMBOL = re.compile(r"\(.*\)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Function:
-    """A kernel, or a function that is called and not inlined, as ptxas made it."""
+    """The resource usage of a kernel, or of a device function that is not inlined."""
 
     name: str
-    """As the linker knows it."""
+    """The linker name."""
     registers: int = 0
+    """Registers per thread."""
     spill_bytes: int = 0
-    """Stores and loads together."""
+    """Bytes of spill stores and loads together."""
     shared_bytes: int = 0
-    """Of static shared memory."""
+    """Bytes of static shared memory."""
 
     @property
     def shown(self) -> str:
-        """The name as the answer writes it, where that can be told."""
+        """The name in the source code, or the linker name if it cannot be demangled."""
         name, rest = self.name, self.name.removeprefix("_Z").removeprefix("N")
         # Each part of a mangled name follows its length; the last part is the function's own.
         while rest != self.name and (length := re.match(r"[1-9]\d{0,3}", rest)):
@@ -44,10 +45,10 @@ class Function:
 
 
 def read_functions(output: str) -> list[Function]:
-    """Read what ``ptxas -v`` printed.
+    """Read the resource usage of functions from the output of ``ptxas -v``.
 
-    A message of ptxas may quote a string of the PTX, and so print lines that look like figures.
-    As the highest of each figure counts, such lines can only make it worse.
+    A message of ptxas may quote text of the PTX that looks like figures. The highest of each
+    figure is used, so such text can only make the result worse.
     """
     found: dict[str, Function] = {}
     name = kernel = ""
@@ -66,7 +67,12 @@ def read_functions(output: str) -> list[Function]:
 
 
 def hold(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
-    """Hold the function that uses most against a limit."""
+    """Check the function with the highest usage against a limit.
+
+    Args:
+        limit: The limit, in registers per thread or in bytes.
+        functions: The resource usage of all functions, at least one.
+    """
     figure = limit.name.removeprefix("max_")
     most = max(functions, key=lambda function: int(getattr(function, figure)))
     used = int(getattr(most, figure))
@@ -76,7 +82,12 @@ def hold(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
 
 
 def look_for(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
-    """Search instructions of PTX or SASS, each an opcode and its operands."""
+    """Check that the device code contains an instruction.
+
+    Args:
+        wanted: The text to find.
+        instructions: Instructions of PTX or SASS, each an opcode and its operands.
+    """
     kind = wanted.name.partition("_")[0].upper()
     text = " ".join(wanted.text.split())
     listing = list(dict.fromkeys(instructions))
@@ -88,7 +99,10 @@ def look_for(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
 
 
 def _holds(text: str, instruction: str) -> bool:
-    """Check an opcode, or a special register among the operands; other operands are mere names."""
+    """Return whether an opcode contains ``text``, or an operand is that special register.
+
+    Other operands are names that the author chooses.
+    """
     opcode, _, operands = instruction.partition(" ")
     if text in opcode or 0 <= instruction.find(text) < len(opcode):
         return True
@@ -97,7 +111,7 @@ def _holds(text: str, instruction: str) -> bool:
 
 
 def _near(text: str, instructions: Iterable[str]) -> Iterator[str]:
-    """Find instructions of the same family, as ``wgmma.fence`` for ``wgmma.mma_async``."""
+    """Yield opcodes of the same family, such as ``wgmma.fence`` for ``wgmma.mma_async``."""
     family = re.split(r"[.\s]", text, maxsplit=1)[0]
     opcodes = (instruction.partition(" ")[0] for instruction in instructions)
     yield from dict.fromkeys(opcode for opcode in opcodes if opcode.startswith(f"{family}."))

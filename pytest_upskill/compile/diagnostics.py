@@ -1,4 +1,4 @@
-"""What a compiler printed, for a reader who has only the answer."""
+"""Diagnostics of compilers, with places that refer to lines of the answer."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from pytest_upskill.sandbox.run import Limits, Outcome
 from pytest_upskill.sandbox.workspace import Workspace
 
 _LONGEST_LINE = 300
-_SIGNALS = range(129, 160)  # how a shell, and so the sandbox, reports one
+_SIGNALS = range(129, 160)  # exit statuses by which a shell, and the sandbox, reports them
 
 _ANSWERS_LINE = re.compile(r"\.\./src/([^\s:(),\"]{1,300})[:(](\d+)(?::\d+)?\)?")
 _IN_PTX = re.compile(r"ptxas \.\./tmp/([\w.+-]+\.ptx), line (\d{1,9}); (\w+) *: (.*)")
 _LOC = re.compile(r"[ \t]*\.loc[ \t]+(\d+) (\d+)")
 _FILE = re.compile(r"^[ \t]*\.file[ \t]+(\d+) \".*/\.\./src/([^\"]+)\"", re.MULTILINE)
-# Names of temporary files differ from run to run, and the lines of other assembly tell nothing.
+# Names of temporary files change between runs, and lines of generated assembly mean nothing.
 _ASSEMBLY = re.compile(
     r"(?<![\w./-])(?:ptxas )?(?:\.\./)?tmp/[^\s:,]{1,300}(?:, line \d+;|:\d+:|:) ?"
 )
 _ERROR = re.compile(r"(?!\s).*?\b(?:fatal|error)\s*(?:(?:#[\w-]+|\[\w+\])\s*)?:", re.IGNORECASE)
-# Of a part of the compiler that was ended, or of what the machine had no more of.
+# A part of the compiler was killed, or the machine is out of a resource.
 _TROUBLE = re.compile(
     r"due to signal|signal terminated|: Killed\b|out of memory|memory exhausted"
     r"|[Cc]annot allocate memory|bad_alloc|Resource temporarily unavailable|No space left on device"
@@ -33,15 +33,20 @@ def read(outcome: Outcome, home: Workspace) -> list[str]:
     """Return a compiler's diagnostics with the answer's own line numbers.
 
     Args:
-        outcome: What it printed.
-        home: Where it worked.
+        outcome: The outcome of the compiler.
+        home: The workspace in which it ran.
     """
     lines = [line for line in outcome.output.splitlines() if line.strip()]
     return [_in_answer(line) for line in _in_source(lines, home)]
 
 
 def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
-    """Tell in one line why a build failed.
+    """Return in one line why a build failed.
+
+    Args:
+        outcome: The outcome of the compiler.
+        lines: Its diagnostics, from `read`.
+        limits: The limits under which it ran.
 
     Raises:
         CannotCompile: The session ended first.
@@ -62,13 +67,13 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
 
 
 def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:
-    """Tell whether a build failed for what stands in the code, and would again."""
+    """Return whether a build failed because of the code, so that a retry would fail too."""
     errors = (line for line in lines if _ERROR.match(line))
     return outcome.ended == "exited" and not all(map(_TROUBLE.search, errors))
 
 
 def _in_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
-    """Tell errors in PTX at the lines of the source that they come from: inline assembly."""
+    """Replace places in PTX, which has errors only in inline assembly, by places in the source."""
     places: dict[str, list[str]] = {}
     for line in lines:
         if not (match := _IN_PTX.fullmatch(line)):
@@ -82,7 +87,7 @@ def _in_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
 
 
 def _places_in_ptx(file: Path) -> list[str]:
-    """Tell for each line the place in the source that the line table above it names."""
+    """Return for each line of PTX its place in the source, by the line table in the PTX."""
     try:
         ptx = file.read_text("utf-8", "replace")
     except OSError:

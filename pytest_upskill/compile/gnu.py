@@ -1,4 +1,4 @@
-"""C and C++ by GCC, else Clang."""
+"""C and C++ with GCC, or Clang if there is no GCC."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_upskill.sandbox.run import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
 _VERSION = re.compile(r"\d+\.\d+")
-# Newer compilers reject these in C, older ones only warn: one verdict everywhere.
+# Newer compilers reject these in C, older ones only warn: reject them everywhere.
 _STRICT_C = tuple(
     f"-Werror={warning}"
     for warning in (
@@ -47,14 +47,14 @@ _EMPTY_PROGRAM = "int main(void) { return 0; }\n"
 
 
 def find_host_compiler() -> Path | None:
-    """Find a C++ compiler on ``PATH``."""
+    """Return the path of a C++ compiler on ``PATH``, None if there is none."""
     return _find("cpp")
 
 
 class Gnu:
-    """Builds one of the two languages to an object file, without optimising.
+    """A toolchain that compiles C or C++ to an object file without optimization.
 
-    Not ``-fsyntax-only``, which misses what inline assembly and forced inlining get wrong.
+    ``-fsyntax-only`` would be faster but misses errors in inline assembly and forced inlining.
     """
 
     def __init__(self, language: Literal["c", "cpp"]) -> None:

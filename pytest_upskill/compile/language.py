@@ -1,4 +1,4 @@
-"""A language as the checks know it; plugins add their own."""
+"""Languages of ``compile`` and ``run`` checks; plugins can add more."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pytest_upskill.compile.toolchain import Toolchain
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Language:
-    """What builds and runs code in one language."""
+    """A language with its toolchain and its runner."""
 
     name: str
-    """In lower case, as ``compile`` and ``run`` name it: ``rust``."""
+    """The name in ``compile`` and ``run`` checks, in lower case: ``rust``."""
     labels: tuple[str, ...] = ()
-    """What else fences call it, and how its files end: ``rs``."""
+    """Further labels of code fences, and file suffixes: ``rs``."""
     toolchain: Toolchain | None = None
-    """What decides ``compile``; None where nothing does."""
+    """Decides ``compile`` checks; None if there is no support for them."""
     runner: Runner | None = None
-    """What decides ``run``; None where nothing does."""
+    """Decides ``run`` checks; None if there is no support for them."""
 
     @property
     def spellings(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""What is said of a build or a test run."""
+"""Results of checks, with their messages, from builds and test runs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from pytest_upskill.compile.toolchain import Built
 MAX_LINES = 40
 MAX_CHARACTERS = 8 << 10
 MAX_NAMES = 5
-"""How much of the diagnostics and of the files' names a result holds."""
+"""Maximum lines and characters of diagnostics, and maximum file names, in a result."""
 
 
 def seen(found: tuple[Block, ...]) -> str:
-    """Name the languages of an answer's blocks."""
+    """Return the languages of an answer's code blocks as text."""
     languages = dict.fromkeys(block.language or "unlabelled" for block in found)
     return f"found: {', '.join(languages)}" if languages else "no code block at all"
 
@@ -24,7 +24,7 @@ def seen(found: tuple[Block, ...]) -> str:
 def describe(
     check: Sandboxed, language: Language, units: tuple[Block, ...], built: Built
 ) -> CheckResult:
-    """Say what came of the blocks that were chosen."""
+    """Make the result of a check from the build or test run of its code blocks."""
     named = [unit.name or f"block at answer line {unit.line}" for unit in units]
     where = ", ".join(named[:MAX_NAMES]) + (" …" if len(named) > MAX_NAMES else "")
     finding = f"{built.message} ({where}; {built.compiler})"
@@ -40,7 +40,7 @@ def result(check: Sandboxed, passed: bool, message: str, detail: str = "") -> Ch
 
 
 def unbuilt(check: Sandboxed) -> tuple[CheckResult, ...]:
-    """Make the results of what a check requires of code that does not build."""
+    """Make a failed result for each of a check's ``requires``, for code that does not build."""
     return tuple(
         CheckResult(
             name=requirement.name,

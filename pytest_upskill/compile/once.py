@@ -1,4 +1,4 @@
-"""Work that is done once, also when several threads ask for it at the same time."""
+"""A thread-safe memo, which computes each value once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ V = TypeVar("V")
 
 
 class Memo(Generic[K, V]):
-    """Keeps what was made for a key, an exception included."""
+    """A cache of values, or of the exceptions raised instead, by key."""
 
     def __init__(self) -> None:
         self._made: dict[K, Future[V]] = {}
@@ -21,18 +21,22 @@ class Memo(Generic[K, V]):
         self._lock = threading.Lock()
 
     def get(self, key: K, make: Callable[[], V]) -> V:
-        """Return what ``make`` gave for ``key``, calling it unless some thread has."""
+        """Return the value of ``key``; the first call makes it, and concurrent calls wait.
+
+        Raises:
+            BaseException: Whatever the first ``make`` for this key raised.
+        """
         with self._lock:
             found = self._made.get(key)
             mine = self._made.setdefault(key, Future())
         if found is None:
             try:
                 mine.set_result(make())
-            except BaseException as error:  # noqa: BLE001 - whoever waits must get it too
+            except BaseException as error:  # noqa: BLE001 - waiting threads must get it too
                 self._tracebacks[key] = error.__traceback__
                 mine.set_exception(error)
         failure = mine.exception()
         if failure is None:
             return mine.result()
-        # Back to what it was when it was cached: each raise would make its traceback longer.
+        # Restore the traceback at the time of caching: each raise would make it longer.
         raise failure.with_traceback(self._tracebacks[key])

@@ -1,8 +1,8 @@
-"""What diagnostics may show where the sandbox cannot hide files: no text from a private file.
+"""Removal of text of private files from diagnostics, for sandboxes that cannot hide files.
 
 An ``#include`` makes any file part of the code, and compilers quote code: lines, names, types (also
-those of other lines, after ``aka``), values and messages. So a compiler lists what it includes, and
-where one of these files is neither the answer's nor public, nothing is quoted.
+those of other lines, after ``aka``), values and messages. So the compiler has to list the files it
+includes, and if one of them is neither the answer's nor public, no text is shown.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ PUBLIC = ("../src/", "../include/", "../tmp/", "/usr/", "<built-in>", "<command-
 """Folders and names of files without secrets, as a compiler prints them."""
 
 LISTING_BYTES = 1 << 20
-"""How much a compiler may print beyond its diagnostics to list what it includes."""
+"""Bytes that a compiler may print for the list of included files, besides its diagnostics."""
 
 LEFT_OUT = "error: in a file outside the answer; its text is left out"
 
-# Paths in the workspace, which outcomes shorten.
+# Paths in the workspace, as they are shortened in outcomes.
 _IN_WORKSPACE = ("src/", "include/", "tmp/")
 _LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::\d+|\(\d+\))[:,)]?")
 _INCLUDED = re.compile(r"\.+ (.+)")
@@ -42,13 +42,13 @@ _SPLICE = re.compile(r"(?:\\|\?\?/)\s*?\n")
 def without_secrets(
     outcome: Outcome, home: Workspace, known: tuple[str, ...], *, most: int
 ) -> Outcome:
-    """Return the outcome without text that could come from a file outside ``known``.
+    """Return an outcome without text that could come from a file outside ``known``.
 
     Args:
-        outcome: What a compiler printed that was told to list the files it includes.
-        home: Where it worked.
-        known: The folders of files that may be quoted.
-        most: How many characters of diagnostics are allowed without the list.
+        outcome: The outcome of a compiler that lists the files it includes.
+        home: The workspace in which it ran.
+        known: The folders whose files may be quoted.
+        most: Maximum number of characters of diagnostics, without the list.
     """
     lines, included = _split(outcome.output)
     private = not all(_is_public(path, home, known) for path in included)
@@ -77,7 +77,7 @@ def _split(output: str) -> tuple[list[str], list[str]]:
 
 
 def _is_public(path: str, home: Workspace, known: tuple[str, ...]) -> bool:
-    """Return whether a file is in a known folder, by its name and once links are followed."""
+    """Return whether a file is in a known folder, both by name and after resolving links."""
     if path.startswith("<"):
         return path in known
     if path.startswith(_IN_WORKSPACE):
@@ -91,13 +91,13 @@ def _is_public(path: str, home: Workspace, known: tuple[str, ...]) -> bool:
 
 
 def _embeds(home: Workspace) -> bool:
-    """Return whether code may read a file with ``#embed``, which no compiler lists."""
+    """Return whether code may read a file with ``#embed``, which compilers do not list."""
     codes = (file.read_text("utf-8", "replace") for file in home.root.glob("src/**/*.*"))
     return any(_EMBED.search(_SPLICE.sub("", code)) for code in codes)
 
 
 def _without_names(lines: Iterable[str]) -> Iterator[str]:
-    """Yield what ptxas says of kernels, which decides checks, with numbers for their names."""
+    """Yield the lines of ptxas about resource usage, with numbers instead of function names."""
     names: dict[str, str] = {}
 
     def number(match: re.Match[str]) -> str:
@@ -111,7 +111,7 @@ def _without_names(lines: Iterable[str]) -> Iterator[str]:
 def _of_public_files(
     lines: Iterable[str], home: Workspace, known: tuple[str, ...]
 ) -> Iterator[str]:
-    """Keep what is about public files; lines without a place belong to the one above."""
+    """Keep the lines about public files; a line without a place belongs to the line above."""
     keeping = True
     left_out = False
     for line in lines:

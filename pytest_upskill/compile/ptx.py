@@ -1,7 +1,7 @@
-"""The instructions in PTX, apart from everything else that its author can write into it.
+"""Extraction of instructions from PTX.
 
-Syntax: https://docs.nvidia.com/cuda/parallel-thread-execution/#syntax. Inline assembly reaches the
-PTX word for word, so comments, strings and names may hold any text.
+Syntax: https://docs.nvidia.com/cuda/parallel-thread-execution/#syntax. Inline assembly is copied
+to the PTX verbatim, so comments, strings and names may contain any text.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-# ptxas ends a string at the next quote, whatever stands before it, and nests no comments.
+# In ptxas, a string ends at the next quote, even after a backslash, and comments do not nest.
 _COMMENT_OR_STRING = re.compile(r'"[^"]*"|//[^\n]*|/\*.*?\*/', re.DOTALL)
 # The order matters: a directive that ends with its line must not swallow the next statement.
 _STATEMENT = re.compile(
@@ -29,12 +29,12 @@ def ptx_instructions(ptx: str) -> Iterator[str]:
     """Read the instructions of PTX that ptxas accepts, without labels and predicates.
 
     Yields:
-        The opcode with its modifiers, and after a blank its operands: ``add.s32 %r1, %r2, 1``.
+        The opcode with its modifiers, a space, and the operands: ``add.s32 %r1, %r2, 1``.
     """
     text = _COMMENT_OR_STRING.sub(" ", ptx)
     for statement in _STATEMENT.finditer(text):
         instruction = " ".join((statement["instruction"] or "").split())
-        # What follows an opening brace may be an operand or an initial value: no opcode is first.
+        # Text after an opening brace may be operands or initial values, which have no opcode.
         if _OPCODE_FIRST.fullmatch(instruction) and _is_whole(instruction):
             yield instruction
 

@@ -1,4 +1,4 @@
-"""Python by the interpreter that runs the tests, in a process of its own: parsing can crash it."""
+"""Python with the interpreter that runs pytest, in a separate process: parsing can crash it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.toolchain import Built, Sources
 from pytest_upskill.sandbox.run import Sandbox
 
-# Reads the file as UTF-8 whatever it says of itself, and prints errors as compilers do.
+# Reads the file as UTF-8, ignoring any declared encoding, and prints errors like a compiler.
 _COMPILE = """
 import sys
 from _ast import PyCF_ONLY_AST
@@ -32,7 +32,7 @@ except (ValueError, OverflowError, MemoryError, RecursionError) as error:
 
 
 class Python:
-    """Parses and compiles to byte code; runs nothing."""
+    """A toolchain that compiles Python to bytecode without running it."""
 
     def __init__(self) -> None:
         self._probes = Probes()
@@ -53,7 +53,7 @@ class Python:
     def _command(self) -> Command:
         return Command(
             label=f"Python {platform.python_version()}",
-            # Not the virtual environment's link to it, which may lie where nothing can be read.
+            # Not the virtual environment's link, whose folder the sandbox may not be able to read.
             program=Path(sys.executable).resolve(),
             options=("-I", "-S", "-W", "ignore", "-c", _COMPILE),
             suffix=".py",

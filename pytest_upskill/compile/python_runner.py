@@ -1,4 +1,4 @@
-"""Python test code on the Python of an answer, in a process of its own."""
+"""Runner for Python, which runs the answer and its tests in a separate process."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _PROGRAM = f"Python {platform.python_version()}"
 _MAY_HOLD_TESTS = re.compile(r"pytest|TestCase|\bdef test|\bclass \w*Test|\bTest\w*\s*=")
 _SUPERVISOR = Path(__file__).with_name("run_supervisor.py")
 _TESTS = Path(__file__).with_name("run_tests.py")
-# All that pytest imports; some of it only on some versions of Python.
+# All packages that pytest imports, some only on certain versions of Python.
 _PYTEST = ("_pytest", "pytest", "pluggy", "iniconfig", "packaging", "py", "pygments")
 _PYTEST_BEFORE_3_11 = ("exceptiongroup", "tomli", "typing_extensions")
 
 
 class PythonRunner:
-    """Defines what the answer defines, then runs the test code and each ``test_`` function of it.
+    """A runner that imports the answer, then runs the test code and its ``test_`` functions.
 
-    The answer's names can be used as they are, or imported from ``answer`` and from the files that
-    the answer names. There is the standard library only.
+    Test code can use the answer's names directly, or import them from ``answer`` or from the files
+    that the answer names. Only the standard library, pytest and its dependencies are installed.
     """
 
     def missing(self) -> str | None:
@@ -58,7 +58,7 @@ class PythonRunner:
             home.write("check/test.py", "")
             home.write("check/pytest.ini", "[pytest]\n")
             outcome = sandbox.run(
-                # Not the virtual environment's link, which may lie where nothing can be read.
+                # Not the virtual environment's link: the sandbox may not be able to read it.
                 [str(Path(sys.executable).resolve()), "-I", "-S", "-B", "-u", "-c", *arguments],
                 home,
                 readable=(
@@ -72,10 +72,10 @@ class PythonRunner:
 
 
 def _find_tests(code: str) -> PythonTests:
-    """Find what will run.
+    """Find the tests in the test code.
 
     Raises:
-        CannotCompile: Nothing, or not all of it.
+        CannotCompile: The test code is invalid.
     """
     try:
         tests = find_tests(code)
@@ -87,7 +87,7 @@ def _find_tests(code: str) -> PythonTests:
 
 
 def _preloaded(code: str, tests: PythonTests) -> str:
-    """Name what the tests rely on, so that it is imported before the answer can replace it."""
+    """Return the modules to import before the answer can replace them, separated by commas."""
     modules = {"math", "operator"}
     if tests.names or _MAY_HOLD_TESTS.search(code):
         modules.add("pytest")
@@ -97,7 +97,7 @@ def _preloaded(code: str, tests: PythonTests) -> str:
 
 
 def _link_pytest(home: Workspace) -> Iterator[Path]:
-    """Link pytest and what it needs into ``lib``, and nothing else of this environment."""
+    """Link pytest and its dependencies into ``lib``, without the rest of the environment."""
     (home.root / "lib").mkdir()
     for name in (*_PYTEST, *_PYTEST_BEFORE_3_11):
         if (spec := find_spec(name)) and spec.origin:
@@ -108,7 +108,7 @@ def _link_pytest(home: Workspace) -> Iterator[Path]:
 
 
 def _read(outcome: Outcome) -> Built:
-    """Tell what the supervisor says from what it passes on."""
+    """Make the result, separating the supervisor's verdict from the output that it passes on."""
     lines = outcome.output.split("\n")
     verdicts = [line.removeprefix("= ") for line in lines if line.startswith("= ")]
     printed = "\n".join(line.removeprefix("| ") for line in lines if not line.startswith("= "))

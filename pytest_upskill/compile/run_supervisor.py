@@ -1,12 +1,12 @@
-"""Start a process that runs an answer and its tests, and report what came of them.
+"""Start a process that runs an answer and its tests, and report the outcome.
 
 Run in the sandbox as ``python -I -S -c SOURCE PLAN CHILD PRELOADED FILE…``. PLAN is a JSON file of
-the test code and the names of its tests; CHILD is the source of `run_tests`. The file is deleted
-before the answer starts, so the test code is on no disk, and it reaches the answer's process only
-after the answer was imported. Nothing of the answer is ever imported here.
+the test code and the names of its tests; CHILD is the source of `run_tests`. PLAN is deleted before
+the answer starts, and the test code is sent to the answer's process after the import of the answer,
+which therefore cannot read it. No code of the answer is imported here.
 
-What that process prints is passed on with ``| `` before each line, so the line that starts with
-``= `` is this process's own: the answer has no descriptor that leads around it.
+The output of that process is passed on with ``| `` before each line. Lines that start with ``= ``
+are verdicts of this process; the answer has no descriptor to which it could write one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def main() -> int:
         plan = json.load(file)
     os.unlink(plan_file)  # noqa: PTH108 - as above
     if sys.platform == "linux":
-        # Otherwise the answer could open this process's descriptors and memory in /proc.
+        # Otherwise the answer could read this process's descriptors and memory through /proc.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     code, reports = _run(plan["code"], child, preloaded, files)
     if code == 0 and reports and reports[-1].get("done"):
@@ -49,7 +49,7 @@ def main() -> int:
 def _run(
     test_code: str, child: str, preloaded: str, files: list[str]
 ) -> tuple[int, list[dict[str, Any]]]:
-    """Run the tests in a process of their own; return its exit status and its reports."""
+    """Run the tests in a child process; return its exit status and its reports."""
     tests_in, tests_out = os.pipe()
     report_in, report_out = os.pipe()
     secret = secrets.token_hex(16)
@@ -71,7 +71,7 @@ def _run(
         selector.register(output, selectors.EVENT_READ)
         selector.register(report_in, selectors.EVENT_READ)
         at_start = True
-        # What the answer leaves behind may keep the descriptors open: its own end is the end.
+        # Stop when the child exits: processes that it leaves behind may keep descriptors open.
         while selector.get_map() and not (process.poll() is not None and not selector.select(0)):
             for key, _ in selector.select(0.1):
                 chunk = os.read(key.fd, 1 << 16)
@@ -94,7 +94,7 @@ def _run(
 
 
 def _reports(said: bytes, secret: str) -> list[dict[str, Any]]:
-    """Read the reports that were written by who knows the secret."""
+    """Return the reports that carry the secret."""
     reports = []
     for line in said.splitlines():
         try:

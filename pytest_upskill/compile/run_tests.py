@@ -1,11 +1,11 @@
-"""Import an answer, then run test code on it as pytest would.
+"""Import an answer, then run test code on it, with pytest if the tests need it.
 
 Run by `run_supervisor` as ``python -I -S -c SOURCE TESTS REPORT PRELOADED FILE…``. TESTS and REPORT
-are descriptors; PRELOADED names the modules to import before the answer can replace them. Each
-report is a line of JSON: the secret that came with the test code, and what happened.
+are file descriptors; PRELOADED names the modules to import before the answer can replace them. Each
+report is a line of JSON: the secret that came with the test code, and the event.
 
-The answer shares this process, so it can falsify reports if it is written against this file. It
-cannot leave out the supervisor, print a verdict, or read the test code while it is imported.
+The answer runs in this process, so an answer that targets this file can forge reports. It cannot
+bypass the supervisor, print a verdict, or read the test code while it is imported.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy"})
 
 
 class Reporter:
-    """Writes what happened to the supervisor."""
+    """A writer of reports to the supervisor."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
         self.secret = ""
 
     def report(self, **what: object) -> None:
-        """Write a line."""
+        """Write one report."""
         os.write(self._descriptor, json.dumps([self.secret, what]).encode() + b"\n")
 
 
 def main() -> None:
-    """Run everything; end the process with 0 where no test failed."""
+    """Run everything; exit with 0 if no test failed."""
     tests_in, report_out, preloaded, *files = sys.argv[1:]
     del sys.argv[1:], sys.orig_argv[1:]
     sys.path += [os.path.abspath("../lib"), "../src"]  # noqa: PTH100 - as above
@@ -62,19 +62,19 @@ def main() -> None:
         if sys.gettrace() or sys.getprofile():
             _fail("the answer traces the tests")
     except BaseException as error:  # noqa: BLE001 - whatever an answer raises
-        _tell(error)
+        _fail_with_traceback(error)
     sys.stdout.flush()
     reporter.report(done=True)
     os._exit(0)
 
 
 def _import_answer(files: list[str]) -> dict[str, Any]:
-    """Return what the files of the answer define."""
+    """Import the files of the answer, and return the names that they define."""
     names: dict[str, Any] = {}
     for file in files:
         path = _SOURCES + file.removeprefix("../src/")
         name = file.removeprefix("../src/").removesuffix(".py").replace("/", ".")
-        # A file called json.py must not be what `import json` brings.
+        # A file called json.py must not replace the module json.
         own = name.partition(".")[0] not in sys.stdlib_module_names | _GUARDED
         module = sys.modules.get(name) if own else None
         if path != getattr(module, "__file__", None):
@@ -114,7 +114,7 @@ def _run_pytest(module: ModuleType, reporter: Reporter) -> None:
     hookimpl = pytest.hookimpl
 
     class Plugin:
-        """Collects from the module instead of from a file, runs coroutines, and reports."""
+        """A plugin that collects from a module object, runs coroutines, and reports results."""
 
         def pytest_pycollect_makemodule(self, module_path: Any, parent: Any) -> pytest.Module:
             collector: pytest.Module = pytest.Module.from_parent(parent, path=module_path)
@@ -129,7 +129,7 @@ def _run_pytest(module: ModuleType, reporter: Reporter) -> None:
         def pytest_runtest_makereport(self, item: Any, call: Any) -> Iterator[Any]:
             raised = call.excinfo
             report = yield
-            # pytest replaces it where it is a SkipTest, and only now has that of a TestCase.
+            # pytest replaces a SkipTest, and sets the excinfo of a TestCase only now.
             raised = raised or call.excinfo
             _report_phase(item, raised and raised.value, report, reporter)
             return report
@@ -150,7 +150,7 @@ def _run_pytest(module: ModuleType, reporter: Reporter) -> None:
 
 
 def _run_coroutine(item: Any) -> bool | None:
-    """Run a test that is a coroutine function, which pytest leaves to plugins."""
+    """Run a test that is a coroutine function, which pytest does not support; else return None."""
     if not inspect.iscoroutinefunction(item.obj):
         return None
     import asyncio
@@ -161,12 +161,12 @@ def _run_coroutine(item: Any) -> bool | None:
 
 
 def _report_phase(item: Any, error: BaseException | None, report: Any, reporter: Reporter) -> None:
-    """Report what came of the setup, call or teardown of a test; end the process if it failed."""
+    """Report the result of the setup, call or teardown of a test; exit if it failed."""
     name = getattr(item, "originalname", None) or item.name
     if item.cls:
         name = f"{item.cls.__name__}.{name}"
     if error and report.failed:
-        _tell(error)
+        _fail_with_traceback(error)
     if error and _is_skip(error) and not _is_from_tests(error) and report.when == "call":
         _fail(f"the answer skips {name}")
     if report.skipped and not hasattr(report, "wasxfail"):
@@ -176,7 +176,7 @@ def _report_phase(item: Any, error: BaseException | None, report: Any, reporter:
 
 
 def _definitions(packages: frozenset[str]) -> Iterator[tuple[tuple[str, ...], object]]:
-    """List the functions and classes of packages, and what is in those classes."""
+    """Yield the functions and classes of packages, and the members of these classes."""
     for name, module in list(sys.modules.items()):
         package = name.partition(".")[0]
         if package not in packages:
@@ -191,7 +191,7 @@ def _definitions(packages: frozenset[str]) -> Iterator[tuple[tuple[str, ...], ob
 
 
 def _refuse_replaced(guarded: dict[tuple[str, ...], object]) -> None:
-    """Fail an answer that put something of its own into the place of what tests rely on."""
+    """Fail an answer that replaced a definition that tests rely on."""
     now = dict(_definitions(_GUARDED))
     for key, value in guarded.items():
         if now.get(key) is not value:
@@ -203,7 +203,7 @@ def _is_skip(error: BaseException) -> bool:
 
 
 def _is_from_tests(error: BaseException | None) -> bool:
-    """Check that test code raised an exception, or pytest or unittest for it; not the answer."""
+    """Return whether only test code, pytest and unittest raised an exception, not the answer."""
     libraries = tuple(
         os.path.dirname(sys.modules[name].__file__ or "")  # noqa: PTH120 - as above
         for name in _loaded()
@@ -213,7 +213,7 @@ def _is_from_tests(error: BaseException | None) -> bool:
         inside = files[files.index(TEST) :] if TEST in files else files
         if not all(file == TEST or file.startswith(libraries) for file in inside):
             return False
-        # unittest catches the exception, and pytest raises another in its place.
+        # pytest raises another exception in place of one that unittest caught.
         error = error.__context__
     return True
 
@@ -222,8 +222,8 @@ def _loaded() -> list[str]:
     return [name for name in ("_pytest", "pluggy", "unittest") if name in sys.modules]
 
 
-def _tell(error: BaseException) -> None:
-    """Print a traceback that starts in the test code or the answer, and end the process."""
+def _fail_with_traceback(error: BaseException) -> None:
+    """Print a traceback that starts in the test code or the answer, and exit with 1."""
     if isinstance(error, SystemExit):
         _fail(f"exits with {error.code!r} before the end of the test code")
     told = traceback.TracebackException.from_exception(error)

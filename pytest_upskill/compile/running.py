@@ -1,4 +1,4 @@
-"""The code of an answer, run with the test code of a case: in the sandbox, or not at all."""
+"""Runs of an answer's code with the test code of a case, always in the sandbox."""
 
 from __future__ import annotations
 
@@ -13,22 +13,30 @@ from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
 
 _MAX_LINE = 300
-_LAST_OWN_CODE = 128  # what a shell, and so the sandbox, adds to the number of a signal
+_LAST_OWN_CODE = 128  # a shell, and the sandbox, add this to the number of a signal
 _SOURCE = re.compile(r'File "(?:\.\./)?(src|check)/([^"]{1,300})", line (\d+)')
 
 
 class Runner(Protocol):
-    """Runs one language; one per session, called from several threads."""
+    """A runner for one language; there is one per session, called from several threads."""
 
     def missing(self) -> str | None:
-        """Tell in one line what this machine lacks to run it, without running anything."""
+        """Return in one line what is missing on this machine, None if nothing is.
+
+        It must not run any program.
+        """
         ...
 
     def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
-        """Run the test ``code`` on what the answer defines; called where nothing is `missing`.
+        """Run test code on the code of an answer; called only if nothing is `missing`.
+
+        Args:
+            sources: The files of the answer.
+            code: The test code.
+            sandbox: The sandbox for the programs.
 
         Raises:
-            CannotCompile: The outcome would say nothing about the answer.
+            CannotCompile: The outcome does not depend on the answer.
             SandboxError: A program cannot be started.
         """
         ...
@@ -36,15 +44,19 @@ class Runner(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ran:
-    """How a test run went, for whoever reads the report."""
+    """A finished test run."""
 
     outcome: Outcome
     reached_end: bool
-    """Whether the last line of the test code was passed."""
+    """Whether the test code ran to its end."""
     limits: Limits = LIMITS
+    """The limits under which it ran."""
 
     def described(self, program: str) -> Built:
-        """Make the result; ``program`` is what ran it, such as ``Python 3.13.1``.
+        """Make the result.
+
+        Args:
+            program: The program that ran the code, such as ``Python 3.13.1``.
 
         Raises:
             CannotCompile: The session ended first.

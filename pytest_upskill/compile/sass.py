@@ -1,4 +1,4 @@
-"""SASS, the machine code of a GPU, as NVIDIA's disassembler tells it."""
+"""Disassembly of GPU machine code, SASS, with NVIDIA's disassembler."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from pytest_upskill.sandbox.run import Limits, Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 
 _LIMITS = Limits(output_bytes=32 << 20)
-# Only instructions have an offset before them; names stand in labels, directives and operands.
+# Only instructions have an offset before them, unlike labels and directives with chosen names.
 _INSTRUCTION = re.compile(
     r"^[ \t]+/\*[0-9a-f]{4,}\*/[ \t]+(?:\{[ \t]*)?(?:@!?\w+[ \t]+)?([A-Z][^\n;]*)", re.MULTILINE
 )
 
 
 class Disassembler:
-    """``nvdisasm``, from a toolkit or from its wheel."""
+    """``nvdisasm``, from the CUDA toolkit or from its wheel."""
 
     def missing(self) -> str | None:
-        """Tell in one line how to get it, None where it is installed."""
+        """Return in one line how to install it, None if it is installed."""
         if self._program:
             return None
         return "sass_contains needs nvdisasm: pip install nvidia-cuda-nvdisasm"
@@ -32,10 +32,10 @@ class Disassembler:
         """Disassemble device code.
 
         Yields:
-            The opcode of each instruction, and after a blank its operands.
+            The opcode of each instruction, a space, and its operands.
 
         Raises:
-            CannotCompile: It cannot be read.
+            CannotCompile: The device code cannot be disassembled.
             SandboxError: The disassembler cannot be started.
         """
         assert self._program is not None

@@ -1,4 +1,4 @@
-"""What a language's compiler takes and gives, and what all of them share."""
+"""The interface of the toolchains, and functions that they share."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import Workspace
 
 
-class CannotCompile(CheckError):  # noqa: N818 - the name says it: no error of anybody
-    """This machine cannot tell whether the answer builds; the message is one line that says why."""
+class CannotCompile(CheckError):  # noqa: N818 - not an error of the answer or the case
+    """A check that this machine cannot decide; the message says why in one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,14 +27,14 @@ class Sources:
     units: tuple[Block, ...]
     """Blocks of the answer to compile, at least one."""
     headers: tuple[Block, ...]
-    """Blocks of the answer that those may include."""
+    """Blocks of the answer that the units may include."""
     files: Mapping[str, str]
     """Headers of the case: relative name to text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Built:
-    """What a compiler said."""
+    """The result of a build or a test run."""
 
     passed: bool
     compiler: str
@@ -42,27 +42,35 @@ class Built:
     message: str
     """One line: the first error, or what was built."""
     diagnostics: tuple[str, ...] = ()
-    """All that it printed, in the answer's own lines."""
+    """All diagnostics, with line numbers of the answer."""
     kept: tuple[bytes, ...] = ()
-    """Files it made that the caller asked for."""
+    """Contents of the generated files that the caller requested."""
     required: tuple[CheckResult, ...] = ()
-    """What came of the check's ``requires``."""
+    """The results of the check's ``requires``."""
     lasting: bool = False
-    """Whether it is about the code alone: no limit, and no trouble here, had a part in it."""
+    """Whether it depends only on the code, not on limits or a problem of the machine."""
 
 
 class Toolchain(Protocol):
-    """Builds one language; one per session, called from several threads."""
+    """A toolchain for one language; there is one per session, called from several threads."""
 
     def missing(self, check: Compile) -> str | None:
-        """Tell in one line what this machine lacks for ``check``, without running anything."""
+        """Return in one line what is missing on this machine for ``check``, None if nothing is.
+
+        It must not run any program.
+        """
         ...
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
-        """Build the sources; called only where nothing is `missing`.
+        """Build the sources; called only if nothing is `missing`.
+
+        Args:
+            sources: The files to build.
+            check: The options of the build.
+            sandbox: The sandbox for the compiler.
 
         Raises:
-            CannotCompile: The outcome would say nothing about the answer.
+            CannotCompile: The outcome does not depend on the answer.
             SandboxError: A program cannot be started.
         """
         ...
@@ -70,22 +78,25 @@ class Toolchain(Protocol):
 
 @runtime_checkable
 class Repeatable(Protocol):
-    """A toolchain that says the same of the same code in every session, so asking once will do."""
+    """A toolchain with deterministic results, which are cached across sessions."""
 
     def identity(self, check: Compile) -> str:
-        """Name all that decides besides the code: programs, their versions, how they are called."""
+        """Return a text of everything besides the code that determines the result of a build.
+
+        That is, the programs, their versions and their options.
+        """
         ...
 
 
 @runtime_checkable
 class FindsHeaders(Protocol):
-    """A toolchain that can look for the headers of libraries."""
+    """A toolchain that can search for headers of libraries."""
 
     def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
         """Return the first of the check's headers that the compiler does not find, else None.
 
         Raises:
-            CannotCompile: The compiler builds nothing at all.
+            CannotCompile: Not even a minimal program builds.
             SandboxError: A program cannot be started.
         """
         ...
@@ -94,19 +105,19 @@ class FindsHeaders(Protocol):
 def write_sources(home: Workspace, sources: Sources, suffix: str) -> list[str]:
     """Write the answer's files to ``src`` and the case's to ``include``.
 
-    Each file starts with as many empty lines as the answer has above its block: so the line
-    that a compiler names is the answer's own.
+    Each file starts with as many empty lines as the answer has above the block, so that line
+    numbers in diagnostics are those of the answer.
 
     Args:
-        home: Where to write.
-        sources: What to write; a header of the case takes the place of the answer's.
-        suffix: Of a block without a name, ``.cu``.
+        home: The workspace.
+        sources: The files; a header of the case replaces the answer's header of that name.
+        suffix: Suffix of a unit without a name, such as ``.cu``.
 
     Returns:
-        The units' paths as the compiler sees them.
+        The paths of the units, as the compiler sees them.
 
     Raises:
-        OSError: Names clash, as ``a.h`` and ``a.h/b.h`` do.
+        OSError: File names clash, such as ``a.h`` and ``a.h/b.h``.
     """
     for name, text in sources.files.items():
         home.write(f"include/{name}", text)
@@ -120,7 +131,10 @@ def write_sources(home: Workspace, sources: Sources, suffix: str) -> list[str]:
 
 
 def ask(program: Path, *arguments: str) -> str:
-    """Run a compiler on nothing of an answer, to learn about it; empty where it does not run."""
+    """Return the output of a trusted program outside the sandbox, "" if it fails to run.
+
+    It must not read any part of an answer. It has 20 seconds.
+    """
     try:
         process = subprocess.run(  # noqa: S603 - the compiler itself is trusted
             [program, *arguments],
@@ -137,9 +151,10 @@ def ask(program: Path, *arguments: str) -> str:
 
 
 def homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
-    """Tell the folders that programs are installed in, as ``/opt/gcc`` for ``/opt/gcc/bin/gcc``.
+    """Return the folders of installed programs, such as ``/opt/gcc`` for ``/opt/gcc/bin/gcc``.
 
-    The user's home is never one of them, so that a compiler in ``~/bin`` opens nothing else.
+    The user's home folder and its parents are left out: a compiler in ``~/bin`` must not make
+    them readable in the sandbox.
     """
     user = Path(os.path.expanduser("~")).resolve()  # noqa: PTH111 - Path.home() may raise
     folders = {
@@ -152,7 +167,7 @@ def homes_of(programs: Iterable[Path]) -> tuple[Path, ...]:
 
 
 def wheel_programs(name: str) -> Iterator[Path]:
-    """Find a program of NVIDIA's wheels, which put it into no folder of ``PATH``."""
+    """Yield the paths of a program in NVIDIA's wheels, which are not on ``PATH``."""
     if nvidia := importlib.util.find_spec("nvidia"):
         for folder in nvidia.submodule_search_locations or ():
             yield from sorted(Path(folder).glob(f"cu[0-9]*/bin/{name}"), reverse=True)
