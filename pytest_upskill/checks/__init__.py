@@ -1,4 +1,4 @@
-"""Checks: one assertion about an answer, and what came of it."""
+"""Checks, each of which is one assertion about an answer, and their results."""
 
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run, Sandboxed
 from pytest_upskill.checks.custom import Custom
@@ -9,7 +9,7 @@ from pytest_upskill.checks.structure import Holds, JsonSchema
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains
 
 AnyCheck = Check | Sandboxed | Judge | Custom
-"""What a case can expect: decided by the text alone, by a program, by a model, by a plugin."""
+"""Any check of a case; it is decided from the text, by a program, by a model or by a plugin."""
 
 __all__ = [
     "AnyCheck",

@@ -1,13 +1,12 @@
-"""Fenced code blocks of an answer, and which of them a compile check builds.
+"""Fenced code blocks of an answer, and the choice of the blocks that a check builds or runs.
 
-What a fence is, CommonMark says (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). On top:
+Fences follow CommonMark (https://spec.commonmark.org/0.31.2/#fenced-code-blocks). In addition:
 
-- A block's language is the first word of its info string, in any spelling `languages` knows;
-  without one, the suffix of its file name. A C, C++ or unlabelled block that marks or launches a
+- The language of a block is the first word of its info string, in any spelling of `languages`,
+  or else the suffix of its file name. A C, C++ or unlabelled block that defines or launches a
   kernel is CUDA.
-- A block's file name stands in its info string (``title=a.cu``, ``cpp:a.cu``, ``a.cu``), alone on
-  the line above, or alone in a comment on its first line. What is not a plain relative path
-  is no name.
+- The file name of a block is in its info string (``title=a.cu``, ``cpp:a.cu``, ``a.cu``), alone on
+  the line above, or alone in a comment on its first line. It must be a plain relative path.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 MAX_TEXT = 1 << 20
-"""Characters of an answer that are read; what comes after does not count."""
+"""Maximum number of characters of an answer that are read; the rest is ignored."""
 
 _SUFFIX = re.compile(r"[^/]\.[A-Za-z0-9+]{1,8}\Z")
 _ATTRIBUTE = re.compile(
@@ -40,23 +39,23 @@ class Block:
     """One fenced block."""
 
     language: str
-    """As `languages` calls it, else the label in lower case; empty where there is none."""
+    """Its name in `languages`, or else the label in lower case; "" if there is no label."""
     name: str | None
-    """The file it says to be: a relative path of plain characters."""
+    """File name, a relative path of plain characters; None if there is none."""
     code: str
     line: int
-    """The answer's line that ``code`` starts on, from 1."""
+    """The line of the answer on which ``code`` starts, from 1."""
     closed: bool
-    """False where the answer ends before the fence does: it was probably cut."""
+    """Whether there is a closing fence; if not, the answer was probably cut off."""
 
     @property
     def kind(self) -> str:
-        """The language, else the suffix of the file that it says to be."""
+        """The language, or else the suffix of the file name in lower case."""
         return self.language or (self.name or "").rpartition(".")[2].lower()
 
     @property
     def is_header(self) -> bool:
-        """Whether it is a file that others include."""
+        """Whether it is a header file."""
         return (
             self.name is not None
             and self.name.rpartition(".")[2].lower() in languages.HEADER_SUFFIXES
@@ -64,7 +63,7 @@ class Block:
 
 
 def blocks(text: str) -> tuple[Block, ...]:
-    """Find the fenced blocks of an answer, in its order."""
+    """Return the fenced blocks of an answer in order."""
     text = text[:MAX_TEXT]
     lines = re.split(r"\r\n?|\n", text)
     return tuple(
@@ -73,15 +72,15 @@ def blocks(text: str) -> tuple[Block, ...]:
 
 
 def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
-    """Choose the blocks of a language to build: its named files, else its longest block.
+    """Return the blocks of a language to build: all named files, or else the longest block.
 
-    Of blocks with one name the last counts: an answer that corrects itself means the correction.
-    With two or more named files all of them are built, otherwise the longest block (of equals,
-    the last). Headers are built only where there is nothing else.
+    If there are at least two named files, all of them are built; otherwise only the longest block,
+    or the last of the longest. Of several blocks with one name, the last counts, because an answer
+    may correct itself. Headers are built only if there is nothing else.
 
     Args:
-        found: The answer's blocks.
-        names: What labels and suffixes call the language; one for those that `languages` knows.
+        found: The blocks of the answer.
+        names: Labels and suffixes of the language; one is enough if `languages` contains it.
     """
     filled = [block for block in found if block.kind in names and block.code.strip()]
     units = [block for block in filled if not block.is_header] or filled
@@ -94,11 +93,11 @@ def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
 
 @cache
 def _commonmark() -> MarkdownIt:
-    # Here, as a run whose checks read no blocks does not need it.
+    # Imported late: only checks that read code blocks need it.
     from markdown_it import MarkdownIt
 
-    # Inline rules cost most of the time and never make a fence. Without the HTML rule, a fence
-    # right under a <details> tag is still found.
+    # Inline rules take most of the time and never produce a fence. Without the HTML rule, a fence
+    # directly below a <details> tag is found.
     return MarkdownIt("commonmark").disable(["inline", "html_block"])
 
 
@@ -121,7 +120,7 @@ def _block(token: Token, lines: list[str]) -> Block:
 
 
 def _read_info(info: str) -> tuple[str, str | None]:
-    """Tell label and file name of an info string such as ``cuda title="a.cu"`` or ``{.c #id}``."""
+    """Return label and file name of an info string, such as ``cuda title="a.cu"``, ``{.c #id}``."""
     words = info.strip("{} ").split() or [""]
     label, _, tail = words[0].lstrip(".").partition(":")
     attribute = _ATTRIBUTE.search(info)
@@ -139,7 +138,7 @@ def _path_in_comment(line: str) -> str | None:
 
 
 def _lone_path(line: str) -> str | None:
-    """Read a line that holds a file's path and else only markup, as in ``2. **File: `a.cu`**``."""
+    """Return the path in a line of a path and markup only, such as ``2. **File: `a.cu`**``."""
     if len(line) > _LONGEST_LINE:
         return None
     words = [word.strip("`*_:") for word in line.split()]
@@ -150,6 +149,6 @@ def _lone_path(line: str) -> str | None:
 
 
 def _file_name(text: str) -> str | None:
-    """Read a file's path; a word without a suffix is no file."""
+    """Return a file's path, None if the text is not a path with a suffix."""
     path = relative_path(text)
     return path if path and _SUFFIX.search(path) else None

@@ -1,4 +1,4 @@
-"""Checks that a program decides: the answer's code is built, or run."""
+"""Checks that build or run the code of an answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import ClassVar, Literal
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AtMost:
-    """No kernel of the build may use more than ``most`` of something."""
+    """A limit on the registers per thread, or on the bytes of memory, of every kernel."""
 
     name: Literal["max_registers", "max_spill_bytes", "max_shared_bytes"]
     most: int
@@ -17,7 +17,7 @@ class AtMost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Instruction:
-    """The build's PTX, or the SASS made of it, must hold ``text``."""
+    """A text that the PTX or the SASS of the build must contain."""
 
     name: Literal["ptx_contains", "sass_contains"]
     text: str
@@ -25,37 +25,37 @@ class Instruction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compile:
-    """The answer's code in ``language`` must build; a compiler decides, in a child process."""
+    """A check that the answer's code in a language compiles."""
 
     name: ClassVar[str] = "compile"
 
     language: str
     """A registered language: ``python``, ``c``, ``cpp`` or ``cuda``."""
     arch: str | None = None
-    """CUDA architecture, ``sm_90`` unless given."""
+    """CUDA architecture; None for ``sm_90``."""
     flags: tuple[str, ...] = ()
-    """Extra compiler flags of the case's author, such as ``-std=c++20``."""
+    """Extra compiler flags from the case, such as ``-std=c++20``."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Headers the case supplies: relative name to text."""
+    """Headers from the case: relative name to text."""
     host: bool = False
-    """Whether the host's half of CUDA code must build too; that takes twice the time."""
+    """Whether the host code of CUDA must build too, which doubles the time."""
     headers: tuple[str, ...] = ()
-    """Headers of libraries that the code needs; where one is missing, nothing can be decided."""
+    """Headers of libraries that the code needs; if one is missing, the check is undecided."""
     requires: tuple[AtMost | Instruction, ...] = ()
-    """What else must be true of the device code; each has a result of its own."""
+    """Requirements for the device code, each with a result of its own."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """The answer's code must pass the case's test code; both are run, in a sandbox."""
+    """A check that the answer's code passes the case's test code; both run in a sandbox."""
 
     name: ClassVar[str] = "run"
 
     language: str
-    """A language with a runner: ``python``, or a plugin's."""
+    """A language with a runner: ``python``, or a language of a plugin."""
     code: str
     """The test code; it fails by raising."""
 
 
 Sandboxed = Compile | Run
-"""A check that a program decides, on the answer's code."""
+"""A check that builds or runs the code of an answer."""

@@ -1,4 +1,4 @@
-"""What the author of a case may ask of a compiler."""
+"""Validation of the compiler options in a case."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ C_FAMILY = frozenset({"c", "cpp", "cuda"})
 """Languages that include headers."""
 
 _VALUE = r"[A-Za-z0-9_.+-]+"
-# Options that only choose a dialect, warnings, optimisation or code: none names a file, a program
+# Options for the dialect, warnings, optimization or code generation. None names a file, a program
 # or another option, so that none can make the compiler read, write or run something else.
 _GNU = (
     rf"-std={_VALUE}",
@@ -33,13 +33,13 @@ _CUDA = (
     r"--?default-stream=(?:legacy|per-thread|null)",
     r"-Werror=?[a-z,-]*|-Wno-deprecated-gpu-targets",
 )
-# Not compiled here: few cases have flags.
+# Compiled on use, because few cases have flags.
 _ALLOWED = {"c": "|".join(_GNU), "cpp": "|".join(_GNU), "cuda": "|".join(_CUDA)}
 _ARCH = re.compile(r"sm_\d{2,3}[af]?")
 
 
 def check_flags(language: str, flags: Iterable[str]) -> str | None:
-    """Tell what is wrong with compiler flags, None if nothing is."""
+    """Return what is wrong with compiler flags, None if nothing is."""
     allowed = _ALLOWED.get(language)
     for flag in flags:
         if allowed is None:
@@ -53,14 +53,14 @@ def check_flags(language: str, flags: Iterable[str]) -> str | None:
 
 
 def check_arch(arch: str) -> str | None:
-    """Tell what is wrong with a CUDA architecture, None if nothing is."""
+    """Return what is wrong with a CUDA architecture, None if nothing is."""
     if _ARCH.fullmatch(arch):
         return None
     return f"bad arch {arch!r}: write it as in 'sm_90' or 'sm_90a'"
 
 
 def check_file(name: str) -> str | None:
-    """Tell what is wrong with the name of a header that a case supplies, None if nothing is."""
+    """Return what is wrong with the name of a header from a case, None if nothing is."""
     if relative_path(name) == name:
         return None
     return f"bad file name {name!r}: write a relative path of letters, digits and . _ + - only"

@@ -1,4 +1,4 @@
-"""Call what might never return, such as the search of a catastrophic pattern, with a limit."""
+"""Calls with a limit of CPU time, for functions that may never return, such as pattern searches."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _AGAIN_S = 0.1
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
-# The timer kills the child, as it handles no signals.
+# The timer's signal kills the child, which does not handle it.
 _CHILD = """
 import pickle, signal, sys
 seconds, sys.path = pickle.load(sys.stdin.buffer)
@@ -30,7 +30,7 @@ pickle.dump(came, sys.stdout.buffer)
 """
 
 
-# Ctrl-C is the parent's, which then closes the pipe.
+# The parent handles Ctrl-C and then closes the pipe.
 _WORKER = """
 import pickle, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -48,9 +48,9 @@ while requests.peek(1):
 
 
 class Worker:
-    """A child process that makes calls on its main thread, where their CPU time can be limited.
+    """A child process that runs calls on its main thread, where their CPU time can be limited.
 
-    It starts with the first call. Calls of several threads are made one after the other.
+    The first call starts it. Calls from several threads run one after the other.
     """
 
     def __init__(self) -> None:
@@ -62,13 +62,13 @@ class Worker:
 
         Args:
             function: The function.
-            args: Its arguments; these, the result and what it raises can be pickled.
+            args: Its arguments; they, the result and any exception must be picklable.
 
         Raises:
-            RuntimeError: The child ended before it answered; the next call starts another.
-            Exception: What the function raises.
+            RuntimeError: The child ended before it answered; the next call starts a new one.
+            Exception: Any exception that the function raises.
         """
-        # Here and below: rare, and not free to import.
+        # Imported late, here and below: rarely needed and slow to import.
         import pickle
 
         request = pickle.dumps((function, args))
@@ -88,7 +88,7 @@ class Worker:
         return cast(R, result)
 
     def close(self) -> None:
-        """End the child, and with it the call that it is making."""
+        """End the child and any call that it is running."""
         if child := self._child:
             child.kill()
         with self._lock:
@@ -117,25 +117,25 @@ def _start_worker() -> subprocess.Popen[bytes]:
 
 
 def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
-    """Call ``function``, but not for longer than ``seconds`` of CPU time.
+    """Call a function with a limit of CPU time.
 
-    The virtual timer's signal interrupts even C code such as ``re``, which holds the interpreter's
-    lock; only the main thread can have it, other threads make a child process do the work.
+    The signal of the virtual timer interrupts even C code such as ``re``, which holds the global
+    interpreter lock. Only the main thread can receive it; other threads use a child process.
 
     Args:
         seconds: CPU time of this process, or of the child.
         function: A function that a child process can import.
-        args: Its arguments; these, the result and what it raises can be pickled.
+        args: Its arguments; they, the result and any exception must be picklable.
 
     Raises:
-        TimeoutError: It took longer.
-        Exception: What the function raises.
+        TimeoutError: The call took longer.
+        Exception: Any exception that the function raises.
     """
     if threading.current_thread() is not threading.main_thread():
         return _call_in_child(seconds, function, args)
     handler = signal.signal(signal.SIGVTALRM, _time_out)
     try:
-        # Again and again: raised in a finaliser or a callback of the collector, it is ignored.
+        # Repeatedly: an exception in a finalizer or a garbage collector callback is ignored.
         timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
         try:
             return function(*args)
@@ -150,11 +150,11 @@ def _time_out(_signal: int, _frame: FrameType | None) -> NoReturn:
 
 
 def _call_in_child(seconds: float, function: Callable[..., R], args: tuple[object, ...]) -> R:
-    # Rare, and not free to import.
+    # Imported late: rarely needed and slow to import.
     import pickle
     import subprocess
 
-    # The path first: the function's module may be found by it only.
+    # The path comes first: the child may need it to find the function's module.
     request = pickle.dumps((seconds, sys.path)) + pickle.dumps((function, args))
     command = [sys.executable, "-P", "-c", _CHILD]
     child = subprocess.run(command, input=request, capture_output=True, check=False)  # noqa: S603  our own code

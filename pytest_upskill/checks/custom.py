@@ -8,8 +8,9 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Custom:
-    """A key of ``expected`` that a plugin claims; its hook decides."""
+    """A key of ``expected`` that a plugin claims; the plugin's hook decides it."""
 
     name: str
+    """The key."""
     value: Any
-    """What the case file says there."""
+    """The value of the key in the case file."""

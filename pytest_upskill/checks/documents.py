@@ -1,7 +1,4 @@
-"""The JSON, TOML or YAML in an answer: a fenced block of it, or the whole answer.
-
-Slow to import, as it parses Markdown: only checks that need it pay for it.
-"""
+"""The JSON, TOML or YAML in an answer, which is a fenced block or the whole answer."""
 
 from __future__ import annotations
 
@@ -21,20 +18,25 @@ _LINE = re.compile(r" ?\(?at line (\d+)(?:, column \d+)?\)?")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """Data that an answer holds."""
+    """Data in an answer."""
 
     value: Any
     place: str
-    """Where it stands in the answer."""
+    """File name, or line of the answer."""
 
 
 def read_documents(kind: Kind, text: str) -> list[Document]:
-    """Read the data of an answer: from its files of that kind, else from its longest block.
+    """Read the data in an answer, from its named files or its longest block of a format.
 
-    A block without a label, and an answer without blocks, is read too where none is labelled.
+    If no block has a label of the format, unlabelled blocks are read; if there are no blocks at
+    all, the whole answer is.
+
+    Args:
+        kind: The format.
+        text: The answer.
 
     Raises:
-        ValueError: There is none, or it is broken; one line says where.
+        ValueError: There is no such data, or it is invalid; the message is one line.
     """
     found = blocks(text)
     labelled = choose(found, kind)
@@ -50,7 +52,7 @@ def read_documents(kind: Kind, text: str) -> list[Document]:
         if labelled:
             raise
         documents = []
-    if kind == "yaml" and not labelled:  # any sentence is YAML, though not data
+    if kind == "yaml" and not labelled:  # any sentence is a YAML string
         documents = [each for each in documents if isinstance(each.value, dict | list)]
     if not documents:
         languages = ", ".join(dict.fromkeys(each.language or "unlabelled" for each in found))

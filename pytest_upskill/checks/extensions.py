@@ -1,4 +1,4 @@
-"""What a case file may hold beside what is built in: the languages and checks of plugins."""
+"""Languages and checks that plugins add to case files."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ def _claims_nothing(name: str, value: object) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
-    """What is known of plugins when a case file is read."""
+    """Everything that plugins add to case files."""
 
     languages: Mapping[str, str] = field(default_factory=dict)
-    """Every spelling of a plugin's language, and its name."""
+    """Maps every spelling of a plugin's language to its name."""
     runnable: frozenset[str] = RUNNABLE
-    """Names of the languages that a ``run`` check can ask for."""
+    """Names of the languages that ``run`` checks support."""
     claims: Callable[[str, object], bool] = _claims_nothing
-    """Whether a plugin decides a check of that name; ValueError: yes, but not with the value."""
+    """Whether a plugin decides a check of this name; raises ValueError for an invalid value."""
 
     def language(self, word: str) -> str | None:
-        """Tell the language that ``word`` means, None where nothing knows it."""
+        """Return the name of the language that ``word`` means, None if it is unknown."""
         return canonical(word) or self.languages.get(word.strip().lower())
 
     @property
@@ -39,11 +39,11 @@ class Extensions:
 
 
 NO_EXTENSIONS = Extensions()
-"""No plugin adds anything."""
+"""The extensions of a session without plugins."""
 
 
 def raised(error: BaseException) -> str:
-    """Write what a plugin's code raised, and where it was called, in one line."""
+    """Return in one line the exception that a plugin's code raised, with its place."""
     words = str(error).encode("utf-8", "replace").decode().split()
     said = f"{type(error).__name__}: {' '.join(words)}"
     for frame, line in traceback.walk_tb(error.__traceback__):

@@ -1,4 +1,4 @@
-"""Statements about an answer that only a reader can decide."""
+"""Statements about an answer that a judge model decides."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """The statement is true of the answer; a judge model decides, without one nobody does."""
+    """A check that a statement is true of the answer; undecided without a judge model."""
 
     name: ClassVar[str] = "judge"
 

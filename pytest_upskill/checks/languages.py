@@ -1,4 +1,4 @@
-"""Names of languages: what a fence's label or a file's suffix stands for."""
+"""Names of languages, by labels of code fences and suffixes of files."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 LANGUAGES = ("c", "cpp", "cuda", "python")
-"""What a ``compile`` check can ask for."""
+"""Built-in languages of ``compile`` checks."""
 RUNNABLE = frozenset({"python"})
-"""What a ``run`` check can ask for."""
+"""Built-in languages of ``run`` checks."""
 
 _LABELS: Mapping[str, tuple[str, ...]] = {
     "c": ("c", "c89", "c99", "c11", "c17", "c23"),
@@ -23,26 +23,22 @@ _OF_LABEL: Mapping[str, str] = MappingProxyType(
     {label: language for language, labels in _LABELS.items() for label in labels}
 )
 HEADER_SUFFIXES = frozenset({"h", "hpp", "hh", "hxx", "h++", "cuh", "inl", "inc"})
-"""Files of the C family that are included, not compiled on their own."""
+"""Suffixes of files that are included, not compiled on their own."""
 
 
 def canonical(language: str) -> str | None:
-    """Tell the one of `LANGUAGES` that ``language`` means, as ``"c++"`` means ``"cpp"``.
-
-    Returns:
-        None where no compile check knows it.
-    """
+    """Return the name in `LANGUAGES` of a language, as ``"cpp"`` for ``"c++"``, None if unknown."""
     found = _OF_LABEL.get(language.strip().lower())
     return found if found in LANGUAGES else None
 
 
 def of_label(label: str) -> str:
-    """Tell the language of a fence's label; a label nobody knows is its own language."""
+    """Return the language of a fence's label; for an unknown label, the label in lower case."""
     return _OF_LABEL.get(label.lower(), label.lower())
 
 
 def of_file(name: str) -> str | None:
-    """Tell the language of a file by its suffix, None where that tells nothing."""
+    """Return the language of a file by its suffix, None if it is unknown."""
     return (
         _OF_LABEL.get(name.rpartition("/")[2].rpartition(".")[2].lower()) if "." in name else None
     )

@@ -1,8 +1,8 @@
 """Paths into structured data: ``general.backends``, ``jobs."build.linux".steps[0].run``.
 
-A path is a row of steps. A key follows a dot, but for the first; one that holds a dot, a bracket,
-a quote or a blank stands in single or double quotes (a JSON string). An index stands in brackets
-and counts from 0, or from the end if it is negative.
+A path is a sequence of steps. Every key but the first follows a dot; a key that contains a dot, a
+bracket, a quote or a blank is in single quotes, or in double quotes as a JSON string. An index is
+in brackets and counts from 0, or from the end if it is negative.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ _MAX_ITEMS = 8
 
 
 class NowhereError(Exception):
-    """A path that leads nowhere."""
+    """A path that does not exist in the data."""
 
 
 def parse_path(path: str) -> tuple[Step, ...]:
-    """Read a path.
+    """Parse a path into its steps.
 
     Raises:
-        ValueError: It is none; one line with the position.
+        ValueError: The path is invalid; the message is one line with the position.
     """
     steps: list[Step] = []
     at = 0
@@ -51,15 +51,16 @@ def parse_path(path: str) -> tuple[Step, ...]:
 
 
 def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
-    """Return what stands at ``path``.
+    """Return the value at a path.
 
     Args:
-        value: The whole data.
-        path: As `parse_path` reads it.
-        as_key: What else a key may be in the data, such as a number in YAML.
+        value: The data.
+        path: A path in the syntax of `parse_path`.
+        as_key: Converts a key to another form that the data may have, such as a number in YAML.
 
     Raises:
-        NowhereError: Nothing does; one line tells how far the path leads.
+        NowhereError: The path does not exist; the message says which step is missing.
+        ValueError: The path is invalid.
     """
     walked = "the top level"
     for step in parse_path(path):
@@ -72,7 +73,10 @@ def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
 
 
 def same(found: Any, wanted: Any) -> bool:
-    """Tell whether data equals JSON: numbers as numbers, dates as ISO text, true never as 1."""
+    """Return whether data equals a JSON value.
+
+    ``9`` equals ``9.0``, a date equals its ISO 8601 text, and true does not equal 1.
+    """
     match wanted:
         case dict():
             return (
@@ -95,7 +99,7 @@ def same(found: Any, wanted: Any) -> bool:
 
 
 def shown(value: Any) -> str:
-    """Write a value for a message: its kind where that could be mistaken, never at length."""
+    """Return a value as short text for a message, with its type if that could be ambiguous."""
     match value:
         case str():
             return f"the text {_json(value)}"
@@ -148,7 +152,7 @@ def _json(value: Any) -> str:
 
 
 def _outline(value: Any, depth: int) -> Any:
-    """Copy as much of a value as a message can show: aliases in YAML may make it endless."""
+    """Copy a limited part of a value: aliases in YAML may make it huge, or infinite."""
     match value:
         case str():
             return value[:_MAX_SHOWN]

@@ -1,4 +1,4 @@
-"""Checks by regular expressions, which cannot hang."""
+"""Checks with regular expressions, under a time limit."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from pytest_upskill.checks.result import (
 from pytest_upskill.checks.time_limit import limited
 
 MAX_TEXT = 1 << 20
-"""Characters of an answer that a pattern is searched in; what comes after does not count."""
+"""Maximum number of characters of an answer that are searched; the rest is ignored."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Regex:
-    """The pattern is found in the answer: Python's ``re``, flags inline."""
+    """A check that a pattern of Python's ``re``, with inline flags, is found in the answer."""
 
     name: ClassVar[str] = "regex"
 
@@ -50,7 +50,7 @@ class Regex:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotRegex:
-    """The pattern is not found in the answer: Python's ``re``, flags inline."""
+    """A check that a pattern of Python's ``re``, with inline flags, is not in the answer."""
 
     name: ClassVar[str] = "not_regex"
 
@@ -70,12 +70,12 @@ class NotRegex:
 
 
 def compile_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]:
-    """Compile a pattern, without Python's warnings of what later versions may read differently.
+    """Compile a pattern, without Python's warnings about future changes of the syntax.
 
     Raises:
-        re.error: It is no pattern.
+        re.error: The pattern is invalid.
         RecursionError: It is nested too deeply.
-        OverflowError: It repeats too often.
+        OverflowError: It has too large a repeat count.
     """
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

@@ -1,4 +1,4 @@
-"""What Python test code will run, read from its source."""
+"""Static analysis of Python test code, to find the tests that will run."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ _FUNCTION = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PythonTests:
-    """The tests of a piece of test code, as pytest finds them by default."""
+    """The tests in test code, by pytest's default naming rules."""
 
     names: tuple[str, ...]
-    """Those that certainly exist: ``test_sum``, ``TestSum.test_zero``."""
+    """Names of tests that certainly exist: ``test_sum``, ``TestSum.test_zero``."""
     is_script: bool
     """Whether code outside functions and classes asserts, raises or calls something."""
     never_run: tuple[str, ...]
-    """One line for each test that pytest would not run, with the reason."""
+    """For each test that pytest would not run, the reason in one line."""
 
     @property
     def problem(self) -> str | None:
-        """Why the code decides nothing, in one line; None if that is not evident."""
+        """Why the test code cannot decide a check, in one line; None if no reason is found."""
         if self.never_run:
             return self.never_run[0]
         if not self.names and not self.is_script:
@@ -34,8 +34,8 @@ def find_tests(code: str) -> PythonTests:
     """Find the tests in test code.
 
     Raises:
-        SyntaxError: It is not Python.
-        ValueError: It holds a null byte.
+        SyntaxError: The code is not valid Python.
+        ValueError: The code contains a null byte.
     """
     body = ast.parse(code).body
     deleted = {
@@ -99,7 +99,7 @@ def _has_init(node: ast.ClassDef) -> bool:
 
 
 def _yields(node: ast.AST) -> bool:
-    """Check a function's own body, not the functions in it."""
+    """Return whether a function itself, not a nested function, yields."""
     return any(
         isinstance(child, ast.Yield | ast.YieldFrom)
         or (not isinstance(child, _FUNCTION | ast.Lambda | ast.ClassDef) and _yields(child))

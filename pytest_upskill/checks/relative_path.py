@@ -1,4 +1,4 @@
-"""File names that come from outside: from an answer or a case."""
+"""Validation of file names from answers and cases."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ _PATH = re.compile(rf"(?:\./)?({_SEGMENT}(?:/{_SEGMENT}){{0,7}})")
 
 
 def relative_path(text: str) -> str | None:
-    """Read a relative path of plain characters that cannot leave its folder.
+    """Return a relative path of plain characters, which cannot lead out of its folder.
+
+    Backslashes become slashes, and a leading ``./`` is removed.
 
     Returns:
-        The path with slashes, without a leading ``./``; None where the text is no such path.
+        The path; None if the text is not such a path.
     """
     match = _PATH.fullmatch(text.strip().replace("\\", "/"))
     return match[1] if match else None

@@ -1,4 +1,4 @@
-"""JSON Schema, draft 2020-12: is it one, and what of a value departs from it."""
+"""Validation of JSON Schemas, draft 2020-12, and of values against them."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ MAX_DEPARTURES = 20
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Refuse what is not a JSON Schema, or refers to what it does not hold.
+    """Check that a schema is valid and has no references to other documents.
 
     Raises:
-        ValueError: One line: where in the schema, and what is wrong there.
+        ValueError: It is not; the message is one line with the place in the schema.
     """
     metaschema = Draft202012Validator(
         Draft202012Validator.META_SCHEMA,
-        # Patterns are checked as a format.
+        # Validates regular expressions too.
         format_checker=Draft202012Validator.FORMAT_CHECKER,
     )
     if error := best_match(metaschema.iter_errors(schema)):
-        # Of what a value may be, say what it was meant to be, not what its type rules out.
+        # If the type of the value fits only one alternative, report that alternative's error.
         fitting = [each for each in error.context or () if each.validator != "type"]
         told = fitting[0] if len(fitting) == 1 else error
         raise ValueError(f"not a JSON Schema: {error.json_path}: {told.message}")
@@ -41,12 +41,12 @@ def check_schema(schema: Mapping[str, Any]) -> None:
 
 
 def departures(schema: Mapping[str, Any], value: object) -> list[str]:
-    """List where ``value`` departs from ``schema``, the most telling first.
+    """Return the violations of a schema by a value, the most relevant first.
 
     Returns:
-        ``$.path: message``, at most `MAX_DEPARTURES` of them.
+        At most `MAX_DEPARTURES` lines, ``$.path: message``.
     """
-    # An empty registry: without one, references would be fetched from the network.
+    # The empty registry prevents that references are fetched from the network.
     validator = Draft202012Validator(schema, registry=Registry())
     errors = sorted(validator.iter_errors(value), key=relevance, reverse=True)
     return [f"{error.json_path}: {error.message}" for error in errors[:MAX_DEPARTURES]]

@@ -1,4 +1,4 @@
-"""Checks of an answer's structured data."""
+"""Checks of structured data in an answer."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from pytest_upskill.checks.time_limit import limited
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holds:
-    """The answer's data has ``value`` at ``path``; of several files one must."""
+    """A check that the answer's data, or one of its files, has a value at a path."""
 
     name: Literal["json", "toml", "yaml"]
     path: str
-    """As `pytest_upskill.checks.paths` defines it."""
+    """A path in the syntax of `pytest_upskill.checks.paths`."""
     value: Any
-    """JSON that must stand there, no more and no less; ``9`` and ``9.0`` are one number."""
+    """The exact value, as JSON; ``9`` equals ``9.0``."""
 
     def check(self, text: str) -> CheckResult:
-        """Look at what stands there.
+        """Compare the value at the path.
 
         Raises:
-            CheckError: Reading it takes too long.
+            CheckError: Reading the data takes too long.
         """
         try:
             holds, what = limited(f"{self.name} {self.path}", _find, self, text)
@@ -36,20 +36,20 @@ class Holds:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JsonSchema:
-    """The answer's JSON is valid: its ``json`` block, or the whole answer."""
+    """A check that the answer's JSON, a block or the whole answer, is valid under a schema."""
 
     name: ClassVar[str] = "json_schema"
 
     schema: Mapping[str, Any]
-    """Draft 2020-12, without references that lead out of it."""
+    """Draft 2020-12, without references to other documents."""
 
     def check(self, text: str) -> CheckResult:
         """Validate the answer's JSON.
 
         Raises:
-            CheckError: Validating takes too long.
+            CheckError: Validating takes too long, or the schema refers to itself without end.
         """
-        # Slow to import: only the cases that need it pay for Markdown and schema libraries.
+        # Imported late: the Markdown and schema libraries are slow to import, few cases need them.
         from pytest_upskill.checks.documents import read_documents
         from pytest_upskill.checks.schemas import departures
 
@@ -69,7 +69,7 @@ class JsonSchema:
 
 
 def _find(check: Holds, text: str) -> tuple[bool, str]:
-    """Tell whether one of the answer's documents holds the value, else what the last one holds."""
+    """Return whether a document of the answer has the value, and what was found instead."""
     from pytest_upskill.checks.documents import read_documents
     from pytest_upskill.checks.yaml_documents import as_yaml_key
 

@@ -1,4 +1,4 @@
-"""Checks of what stands in an answer, whatever the case of the letters."""
+"""Checks for text in an answer, ignoring case."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from pytest_upskill.checks.result import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contains:
-    """The answer holds ``text``, whatever the case of the letters."""
+    """A check that the answer contains a text, ignoring case."""
 
     name: ClassVar[str] = "contains"
 
     text: str
 
     def check(self, text: str) -> CheckResult:
-        """Look for the text."""
+        """Search for the text."""
         if self.text.casefold() in text.casefold():
             return passed(self.name, f" {quoted(self.text)}: in the answer")
         return failed(self.name, f" {quoted(self.text)}: not in {summary(text)}")
@@ -34,33 +34,33 @@ class Contains:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NotContains:
-    """The answer does not hold ``text``, whatever the case of the letters."""
+    """A check that the answer does not contain a text, ignoring case."""
 
     name: ClassVar[str] = "not_contains"
 
     text: str
 
     def check(self, text: str) -> CheckResult:
-        """Look for the text."""
+        """Search for the text."""
         folded = text.casefold()
         start = folded.find(self.text.casefold())
         if start < 0:
             return passed(self.name, f" {quoted(self.text)}: not in the answer")
-        # Folding moves columns a little, but never a line.
+        # Case folding may shift columns a little, but never lines.
         place = excerpt(text, *line_column(folded, start))
         return failed(self.name, f" {quoted(self.text)}: found in {place}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ContainsAny:
-    """The answer holds at least one of ``texts``, whatever the case of the letters."""
+    """A check that the answer contains at least one of several texts, ignoring case."""
 
     name: ClassVar[str] = "contains_any"
 
     texts: tuple[str, ...]
 
     def check(self, text: str) -> CheckResult:
-        """Look for each of the texts."""
+        """Search for each of the texts."""
         folded = text.casefold()
         for wanted in self.texts:
             if wanted.casefold() in folded:

@@ -1,4 +1,4 @@
-"""The limit on checks that what they read could keep busy without end."""
+"""The time limit of checks whose input could make them run forever."""
 
 from __future__ import annotations
 
@@ -14,15 +14,16 @@ _R = TypeVar("_R")
 
 
 def limited(subject: str, function: Callable[[*_Ts], _R], *args: *_Ts) -> _R:
-    """Call ``function`` on what nobody trusts, within a second of CPU time.
+    """Call a function on untrusted input with a limit of one second of CPU time.
 
     Args:
-        subject: What is being done, for the message.
+        subject: Name of the check, for the message.
         function: A function that a child process can import.
-        args: Its arguments; these and the result can be pickled.
+        args: Its arguments; they, the result and any exception must be picklable.
 
     Raises:
-        CheckError: It takes longer.
+        CheckError: The call takes longer.
+        Exception: Any exception that the function raises.
     """
     try:
         return call_limited(_SECONDS, function, *args)

@@ -1,4 +1,4 @@
-"""YAML that nobody trusts: no aliases that multiply without end."""
+"""Reading of untrusted YAML, with limits on aliases, depth and merge keys."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _MAX_MERGED = 10_000
 
 
 class _Loader(yaml.SafeLoader):
-    """Counts what a few lines could make billions of.
+    """A loader with limits on what a few lines could multiply to billions.
 
-    Not libyaml's loader: deep nesting overflows its stack, and a signal cannot interrupt it.
+    It is not based on libyaml, because deep nesting overflows its stack, and the signal of the
+    time limit cannot interrupt it.
     """
 
     _aliases = 0
@@ -24,7 +25,7 @@ class _Loader(yaml.SafeLoader):
         self._aliases += self.check_event(yaml.AliasEvent)
         if self._aliases > _MAX_ALIASES:
             raise ValueError(f"it has over {_MAX_ALIASES} aliases")
-        # Well before Python's own limit, which takes seconds to reach and is not always the same.
+        # Far below Python's recursion limit, which varies and takes seconds to reach.
         if self._depth == _MAX_DEPTH:
             raise ValueError("nested too deeply")
         self._depth += 1
@@ -43,7 +44,7 @@ def load_yaml(text: str) -> list[Any]:
     """Read every document of a YAML stream.
 
     Raises:
-        ValueError: It is no YAML; ``problem at line N`` where the line is known.
+        ValueError: The YAML is invalid; the message ends in ``at line N`` if the line is known.
     """
     try:
         return list(yaml.load_all(text, Loader=_Loader))
@@ -56,7 +57,7 @@ def load_yaml(text: str) -> list[Any]:
 
 
 def as_yaml_key(word: str) -> Any:
-    """Read a key as YAML does, which takes ``on`` for true and ``80`` for a number."""
+    """Return the value that YAML reads for a key, such as True for ``on`` or 80 for ``80``."""
     try:
         key = yaml.safe_load(word)
     except (ValueError, yaml.YAMLError):
