@@ -1,1 +1,1 @@
-"""Run programs that nobody trusts, confined."""
+"""Run untrusted programs in a sandbox."""

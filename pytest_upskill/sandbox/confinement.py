@@ -1,4 +1,4 @@
-"""How a program is started at each level of the sandbox."""
+"""Commands that start a program at each level of the sandbox."""
 
 from __future__ import annotations
 
@@ -30,24 +30,28 @@ _LAUNCHER = Path(__file__).with_name("launcher.py")
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """What goes before a program's own arguments."""
+    """The command that starts a program."""
 
     command: tuple[str, ...]
+    """Arguments before the program's own command line."""
     files: tuple[int, ...] = ()
-    """Descriptors that the command needs open."""
+    """File descriptors that the command must inherit."""
 
 
 @contextlib.contextmanager
 def confined(
     level: Level, home: Workspace, readable: Sequence[Path], seconds: float
 ) -> Iterator[Start]:
-    """Prepare to start a program that works in ``home``.
+    """Prepare the start of a program.
 
     Args:
-        level: How to confine it; not ``auto``.
-        home: Where it works.
-        readable: Folders it needs besides the system's own.
-        seconds: When it is killed at the latest, where a launcher does that.
+        level: The level of the sandbox, not ``auto``.
+        home: The workspace of the program.
+        readable: Folders that it may read besides the system's.
+        seconds: Wall time after which the launcher kills it; ignored for ``bwrap``.
+
+    Yields:
+        The command, whose file descriptors are closed at the end.
     """
     if level != "bwrap":
         yield Start(_launcher(level, home, readable, seconds))
@@ -70,12 +74,12 @@ def _launcher(
 
 
 def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
-    """Hide all but the system's programs; no network, no other processes, one folder to write."""
+    """Return a command that hides other files, processes and the network; ``tmp`` is writable."""
     command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
-    # Its own processes only; without it the loader does not find libraries beside a program.
+    # Shows only its own processes; the loader needs it to find libraries next to a program.
     command += ["--cap-drop", "ALL", "--proc", "/proc"]
     for folder in filter(os.path.exists, _SYSTEM):
-        if os.path.islink(folder):  # noqa: PTH114 - as the next line: the link's own text is wanted
+        if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
             command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115
         else:
             command += ["--ro-bind", folder, folder]
@@ -88,9 +92,10 @@ def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
 
 @contextlib.contextmanager
 def _open_filter() -> Iterator[tuple[int, ...]]:
-    """Open a filter of system calls to read, where the machine's are known.
+    """Yield a file descriptor of a system call filter, or none on an unknown architecture.
 
-    It denies what namespaces do not hide: the session's keyring, rare interfaces of the kernel.
+    The filter denies what namespaces do not hide, such as the session's keyring and rarely used
+    kernel interfaces.
     """
     machine = os.uname().machine
     if machine not in MACHINES:

@@ -1,4 +1,4 @@
-"""How much this machine does at a time."""
+"""The number of usable processors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def cores() -> int:
-    """Count the processors that this process may use; macOS tells only how many there are."""
+    """Return the number of processors that this process may use; on macOS, of all processors."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Hide files from this process and all that it starts, for good.
+"""Hide files from this process and its children, irreversibly, with Landlock.
 
 Landlock (Linux 5.13) needs neither root nor a package: https://docs.kernel.org/userspace-api/landlock.html
 """
@@ -10,7 +10,7 @@ import os
 
 from pytest_upskill.sandbox.privileges import system_call
 
-TYPE_CHECKING = False  # importing typing takes longer than all else that the launcher does
+TYPE_CHECKING = False  # importing typing takes longer than everything else in the launcher
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
@@ -20,7 +20,7 @@ _PATH_BENEATH = 1
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1, 2, 4, 8
 _TRUNCATE = 1 << 14
 _FIRST_RIGHTS = (1 << 13) - 1
-# Rights that came with later versions of the interface: rename, truncate, ioctl on devices.
+# Rights that later versions of the interface added: rename, truncate, ioctl on devices.
 _LATER_RIGHTS = ((2, 1 << 13), (3, _TRUNCATE), (5, 1 << 15))
 # Character devices, sockets, named pipes, block devices.
 _MAKE_SPECIAL_FILES = 1 << 6 | 1 << 9 | 1 << 10 | 1 << 11
@@ -34,34 +34,34 @@ class _PathBeneath(ctypes.Structure):
 
 
 def abi() -> int:
-    """Return the version of Landlock that the kernel offers.
+    """Return the version of Landlock that the kernel supports.
 
     Raises:
-        OSError: It offers none.
+        OSError: The kernel does not support Landlock.
     """
     return system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
 
 
 def keeps_signals_in(version: int) -> bool:
-    """Return whether processes outside are out of reach for signals."""
+    """Return whether Landlock denies signals to processes outside the sandbox."""
     return version >= _SCOPES_SINCE
 
 
 def keeps_truncation_in(version: int) -> bool:
-    """Return whether files that may not be written cannot be truncated either."""
+    """Return whether Landlock denies truncating files that are not writable."""
     return version >= _TRUNCATES_SINCE
 
 
 def restrict(version: int, writable: str, readable: Iterable[str]) -> None:
-    """Hide every file but those under the given paths; deny TCP and signals where it can.
+    """Hide all files except those under the given paths; deny TCP and signals if supported.
 
     Args:
-        version: As `abi` returns it.
-        writable: The folder in which files, folders and links can be made.
-        readable: Files and folders to read and execute.
+        version: The version from `abi`.
+        writable: The folder in which files, folders and links may be created.
+        readable: Files and folders that may be read and executed.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: A system call fails.
     """
     rights = _FIRST_RIGHTS | sum(bit for since, bit in _LATER_RIGHTS if version >= since)
     network = 3 if version >= _TCP_SINCE else 0
@@ -82,7 +82,7 @@ def _allow(ruleset: int, path: str, allowed: int, known: int) -> None:
     try:
         folder = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except OSError:
-        return  # what is not there needs no permission
+        return  # a missing path needs no permission
     if not os.path.isdir(path):  # noqa: PTH112 - the script starts in half the time without pathlib
         allowed &= _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE
     rule = _PathBeneath(allowed & known, folder)

@@ -1,10 +1,10 @@
-"""Run a program, confined if asked for, and let nothing of it outlive the caller.
+"""Run a program, optionally confined, and kill all of its processes at the end.
 
 Called as a script, ``python -I -S launcher.py SECONDS WRITABLE READABLE… -- PROGRAM ARGUMENT…``,
-with an open pipe as stdin. The program and all that it starts are killed when it ends, when the
-time is up, and when the pipe is written to or closes, as it does when the caller dies, however.
-With an empty WRITABLE the program is not confined; else Landlock and seccomp are applied here, in a
-process of its own, because they cannot be taken off again.
+with an open pipe as stdin. The program and its descendants are killed when the program ends, when
+the time is up, and when the pipe is written to or closed, which also happens if the caller dies.
+With an empty WRITABLE the program is not confined. Otherwise Landlock and seccomp are applied in
+the child process, because they cannot be undone.
 """
 
 # The script starts in half the time without pathlib and contextlib.
@@ -18,7 +18,7 @@ import signal
 import sys
 import time
 
-TYPE_CHECKING = False  # importing typing takes longer than all else that the launcher does
+TYPE_CHECKING = False  # importing typing takes longer than everything else in the launcher
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
     from typing import NoReturn
@@ -29,7 +29,7 @@ _PAUSE_S = 0.001
 
 
 def main(arguments: list[str]) -> NoReturn:
-    """Run a program and exit as it does."""
+    """Run a program and exit with its status."""
     seconds, writable, *rest = arguments
     end = rest.index("--")
     readable, program = rest[:end], rest[end + 1 :]
@@ -43,7 +43,7 @@ def main(arguments: list[str]) -> NoReturn:
         _become(program, writable, readable)
     code = _wait(child, awake, time.monotonic() + float(seconds))
     if code is None and writable:
-        # What is confined cannot leave the group, and no fork is faster than a signal to all of it.
+        # A confined program cannot leave the group, and no fork can outrun a signal to the group.
         os.killpg(0, signal.SIGKILL)
     _kill_descendants()
     if code is None:
@@ -52,10 +52,10 @@ def main(arguments: list[str]) -> NoReturn:
 
 
 def _become(program: list[str], writable: str, readable: Sequence[str]) -> NoReturn:
-    """Turn into the program."""
+    """Replace this process by the program."""
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        # Python ignores both, and a program would inherit that.
+        # Python ignores both signals, and the program would inherit that.
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if writable:
@@ -82,7 +82,7 @@ def _confine(writable: str, readable: Sequence[str]) -> None:
 
 
 def _woken_by_children() -> int:
-    """Return a file descriptor that can be read once a child has ended."""
+    """Return a file descriptor that becomes readable when a child ends."""
     readable, written = os.pipe()
     os.set_blocking(written, False)
     signal.signal(signal.SIGCHLD, lambda *_: None)
@@ -91,7 +91,7 @@ def _woken_by_children() -> int:
 
 
 def _wait(child: int, awake: int, deadline: float) -> int | None:
-    """Return the exit status of a child, None if it is to be killed first."""
+    """Wait for a child, and return its exit status; None if it must be killed."""
     while True:
         ended, status = os.waitpid(-1, os.WNOHANG)
         if ended == child:
@@ -106,9 +106,9 @@ def _wait(child: int, awake: int, deadline: float) -> int | None:
 
 
 def _kill_descendants() -> None:
-    """Kill all that is left of the program, also what has left its group or lost its parent."""
+    """Kill all descendants, including those that left the process group or lost their parent."""
     while sys.platform == "linux" and _has_children():
-        # All stand still before the first dies: none starts another in the meantime.
+        # Stop all before killing any, so that none can start another in the meantime.
         stopped: set[int] = set()
         while new := set(_descendants()) - stopped:
             for process in new:
@@ -120,7 +120,7 @@ def _kill_descendants() -> None:
 
 
 def _has_children() -> bool:
-    """Forget the children that have ended; return whether there are others."""
+    """Reap the children that have ended; return whether there are others."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -130,7 +130,7 @@ def _has_children() -> bool:
 
 
 def _descendants() -> Iterator[int]:
-    """Find the children of this process, and theirs."""
+    """Yield the process ids of all descendants of this process."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
@@ -154,6 +154,6 @@ def _signal(process: int, number: int) -> None:
 
 
 if __name__ == "__main__":
-    # Behind the standard library: nothing installed may stand in for a part of it.
+    # After the standard library, so that no installed module can replace a part of it.
     sys.path.append(os.path.dirname(os.path.dirname(os.path.dirname(__file__))))
     main(sys.argv[1:])

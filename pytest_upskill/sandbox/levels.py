@@ -1,4 +1,4 @@
-"""How strictly a program on input that nobody trusts is confined."""
+"""Levels of the sandbox."""
 
 from __future__ import annotations
 
@@ -6,4 +6,4 @@ from typing import Literal, get_args
 
 Level = Literal["auto", "bwrap", "landlock", "limits", "off"]
 LEVELS: tuple[Level, ...] = get_args(Level)
-"""``--upskill-sandbox``; ``auto`` is the strongest of the others that works here."""
+"""Values of ``--upskill-sandbox``; ``auto`` is the strongest level that works here."""

@@ -1,4 +1,4 @@
-"""What a process gives up for good before it runs a program that nobody trusts."""
+"""Privileges that a process drops irreversibly before it runs an untrusted program."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class _Filter(ctypes.Structure):
 
 
 def system_call(number: int, *arguments: object) -> int:
-    """Make a system call that the C library has no function for.
+    """Make a system call for which the C library has no function, and return its result.
 
     Raises:
-        OSError: It fails.
+        OSError: The system call fails.
     """
     result = int(_libc.syscall(number, *arguments))
     if result < 0:
@@ -34,20 +34,20 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends; does nothing where unknown."""
+    """Become the parent of every descendant whose parent ends, if the system supports it."""
     if hasattr(_libc, "prctl"):
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def drop_capabilities() -> None:
-    """Give up all capabilities, and every way to get any back.
+    """Drop all capabilities, and every way to regain any.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: A system call fails.
     """
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "cannot give up new privileges")
-    # Both fail for who has none: to a user without capabilities nothing can be added any more.
+    # Both fail without capabilities, which is fine: none can be gained any more.
     for capability in range(_CAPABILITIES):
         _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     _libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
@@ -57,10 +57,10 @@ def drop_capabilities() -> None:
 
 
 def filter_calls(program: bytes) -> None:
-    """Apply a filter as `build_filter` makes it; needs `drop_capabilities` first.
+    """Apply a filter from `build_filter`; `drop_capabilities` must be called first.
 
     Raises:
-        OSError: The kernel refuses.
+        OSError: A system call fails.
     """
     steps = ctypes.create_string_buffer(program, len(program))
     filter_ = _Filter(len(program) // _BYTES_PER_STEP, ctypes.addressof(steps))

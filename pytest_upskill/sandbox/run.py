@@ -1,8 +1,8 @@
-"""Run a program on input that nobody trusts.
+"""Run a program on untrusted input.
 
-Every level but ``off`` sets limits; ``landlock`` and ``bwrap`` also hide all files that the program
-does not need. At all levels the environment is built from nothing, stdin is closed, the wall
-clock and the amount of output are limited, and the whole process group is killed at the end.
+Every level but ``off`` sets resource limits; ``landlock`` and ``bwrap`` also hide all files that
+the program does not need. At every level, no environment variables are inherited, stdin is empty,
+wall time and output are limited, and the process group is killed at the end.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ from pytest_upskill.sandbox.workspace import Usage, Workspace, remove_leftovers,
 
 Ended = Literal["exited", "timeout", "output", "files", "stopped"]
 
-# A limit that a system lacks is not set. `-u` is bash's and `-p` dash's name of one limit.
+# Limits that the system does not support are skipped. The limit of processes is `-u` in bash and
+# `-p` in dash.
 _WITH_LIMITS = """
 { ulimit -c 0; ulimit -t "$1"; ulimit -v "$2"; ulimit -f "$3"; ulimit -n "$4"
   ulimit -u "$5" || ulimit -p "$5"; } 2>/dev/null
@@ -41,7 +42,7 @@ _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
 _PAUSE_S = 0.1
 _GRACE_S = 5.0
-"""How long a launcher may take to kill what it has started."""
+"""Seconds that a launcher may take to kill its descendants."""
 _UNPRINTABLE = re.compile(
     r"\x1b\[[0-9;?]*[ -/]*[@-~]"
     "|[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u2028-\u202e\u2066-\u2069\ufffe\uffff\ud800-\udfff]"
@@ -49,28 +50,31 @@ _UNPRINTABLE = re.compile(
 
 
 class SandboxError(Exception):
-    """A program cannot be run at the level asked for; the message is one line with the cure."""
+    """A program that cannot run at the requested level; the message says in one line what to do."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What one program may use."""
+    """Resource limits of one program."""
 
     wall_s: float = 60.0
+    """Wall time in seconds."""
     cpu_s: int = 60
+    """CPU time of each process in seconds."""
     memory_bytes: int = 4 << 30
     """Address space of each process."""
     file_bytes: int = 64 << 20
     """Size of each file."""
     folder_bytes: int = 1 << 30
-    """Of all files that it leaves in its folder; more kills the program soon."""
+    """Total size of the files in ``tmp``, which is checked at intervals."""
     files: int = 20_000
-    """How many files and folders it leaves there."""
+    """Number of files and folders in ``tmp``, which is checked at intervals."""
     output_bytes: int = 256 << 10
-    """Of stdout and stderr together; more of it kills the program."""
+    """Size of stdout and stderr together."""
     open_files: int = 256
+    """Open files of each process."""
     processes: int = 128
-    """How many it may add; the kernel holds root to no such limit."""
+    """Processes and threads; the kernel does not apply this limit to root."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,27 +82,30 @@ class Outcome:
     """How a program ended."""
 
     ended: Ended
-    """By itself, at the wall clock, at the limit of output or of files, by `Sandbox.close`."""
+    """By itself, by a limit of time, output or files, or by `Sandbox.close`."""
     returncode: int
-    """As `subprocess` has it: below 0 after a signal."""
+    """Exit status as in `subprocess`, negative after a signal."""
     output: str
-    """Stdout and stderr as they came, without control characters; paths start at the workspace."""
+    """Stdout and stderr, without control characters, with paths relative to the workspace."""
 
     @property
     def succeeded(self) -> bool:
-        """Whether it ended by itself, and well."""
+        """Whether it ended by itself with exit status 0."""
         return self.ended == "exited" and self.returncode == 0
 
 
 class Sandbox:
-    """Runs programs at one level, from any thread.
+    """A sandbox at one level; safe to use from any thread.
 
     Attributes:
         level: The level in use, never ``auto``.
     """
 
     def __init__(self, level: Level = "auto") -> None:
-        """Settle on a level by trying it.
+        """Test the level.
+
+        Args:
+            level: The level; ``auto`` for the strongest that works.
 
         Raises:
             SandboxError: The level does not work on this machine.
@@ -126,22 +133,22 @@ class Sandbox:
         path: Sequence[Path] = (),
         limits: Limits = Limits(),
     ) -> Outcome:
-        """Run ``program`` in ``home`` until it ends or a limit ends it.
+        """Run a program in a workspace until it ends or reaches a limit.
 
         Args:
-            program: An absolute path and its arguments.
-            home: Where it works.
-            readable: Folders it needs besides the system's own.
-            path: Folders of ``PATH`` before the system's own.
-            limits: What it may use.
+            program: The absolute path of the program, and its arguments.
+            home: The workspace.
+            readable: Folders that it may read besides the system's.
+            path: Folders to put on ``PATH`` before the system's.
+            limits: Its resource limits.
 
         Raises:
-            SandboxError: It cannot be started.
+            SandboxError: The program cannot be started.
         """
         try:
             Path(program[0]).stat()
             with confined(self.level, home, readable, limits.wall_s + _GRACE_S) as start:
-                process = subprocess.Popen(  # noqa: S603 - confining it is what this is for
+                process = subprocess.Popen(  # noqa: S603 - it is confined
                     [*start.command, *self._limit(limits), *program],
                     cwd=home.root / "cwd",
                     env=_environment(home, path),
@@ -162,7 +169,7 @@ class Sandbox:
         )
 
     def close(self) -> None:
-        """Kill what is running, and all that is started from now on."""
+        """Kill all running programs, and every program that is started later."""
         with self._lock:
             self._closed = True
             for process in self._running:
@@ -170,7 +177,7 @@ class Sandbox:
 
     @contextlib.contextmanager
     def _killed_at_close(self, process: subprocess.Popen[bytes]) -> Iterator[None]:
-        """Kill a program and its children when the block ends, or at `close` if that is first."""
+        """Kill a program and its children at the end of the block, or earlier at `close`."""
         with self._lock:
             self._running.add(process)
             if self._closed:
@@ -186,7 +193,7 @@ class Sandbox:
                 self._running.discard(process)
 
     def _works(self) -> bool:
-        """Try the level: the sandbox starts, forks and writes, and a stranger's file is hidden."""
+        """Return whether a program at this level can fork and write, and cannot see other files."""
         if self.level in {"limits", "off"}:
             return os.name == "posix"
         if sys.platform != "linux" or (self.level == "bwrap" and not shutil.which("bwrap")):
@@ -208,14 +215,14 @@ class Sandbox:
             limits.memory_bytes >> 10,
             limits.file_bytes >> 9,
             limits.open_files,
-            # In a user namespace, as bwrap makes, only the program's own processes count.
+            # In the user namespace of bwrap, only the program's own processes count.
             limits.processes if self.level == "bwrap" else _processes_of_user(limits),
         )
         return ["/bin/sh", "-c", _WITH_LIMITS, "sh", *map(str, values)]
 
 
 def printable(text: str) -> str:
-    """Replace what could steer a terminal, reverse text, or has no place in XML."""
+    """Replace terminal escapes, bidirectional controls and characters that XML forbids."""
     return _UNPRINTABLE.sub("\ufffd", text.replace("\r\n", "\n"))
 
 
@@ -230,19 +237,19 @@ def _environment(home: Workspace, path: Sequence[Path]) -> dict[str, str]:
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits, usage: Usage) -> tuple[Ended, bytes]:
-    """Read what it prints until it ends or is to be ended."""
+    """Read the output of a program until it ends or reaches a limit; return why, and the output."""
     deadline = time.monotonic() + limits.wall_s
     output = bytearray()
     assert process.stdout is not None
     with process.stdout as stdout, selectors.DefaultSelector() as selector:
         selector.register(stdout, selectors.EVENT_READ)
         while (left := deadline - time.monotonic()) > 0:
-            # Before looking: all that it printed is there then, however late this thread looks.
+            # Poll before reading: if it has ended, all of its output is in the pipe by now.
             ended = process.poll() is not None
             if usage.is_beyond(limits.folder_bytes, limits.files):
                 return "files", bytes(output)
             if not selector.select(0 if ended else min(left, _PAUSE_S)):
-                # A child that left the group would keep the pipe open for as long as it likes.
+                # A child that left the group may keep the pipe open.
                 if ended:
                     break
                 continue
@@ -260,12 +267,12 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, usage: Usage) -> tu
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
-    """Have a program and its children killed: by its launcher, which finds them all, else here."""
+    """Kill a program and its children through its launcher, or directly if it has none."""
     if process.stdin is None:
         _kill_group(process.pid)
         return
     with contextlib.suppress(OSError, ValueError):
-        # A process that pytest forked may hold the pipe open: closing it would not do.
+        # Closing the pipe is not enough: a process that pytest forked may keep it open.
         os.write(process.stdin.fileno(), b"x")
 
 
@@ -275,12 +282,12 @@ def _kill_group(group: int) -> None:
 
 
 def _processes_of_user(limits: Limits) -> int | str:
-    """Tell how many threads all of a user's programs may have: the kernel counts them together."""
+    """Return a limit for all threads of the user, because the kernel counts them together."""
     count = 0
     for process in Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
             if process.stat().st_uid == os.getuid():
                 count += len(os.listdir(process / "task"))  # noqa: PTH208 - counts, needs no paths
-    # As many of ours run at a time as there are cores. Where nobody counts, as on macOS, a limit
-    # could be one that the user is beyond already.
+    # One program runs per core. Without a count, as on macOS, set no limit: the user could be over
+    # it already.
     return count + limits.processes * cores() if count else "unlimited"

@@ -1,8 +1,8 @@
-"""The filter of system calls for programs on input that nobody trusts: a list of what is allowed.
+"""A seccomp filter for untrusted programs: an allowlist of system calls.
 
-A call that is not on the list does not exist (``ENOSYS``), so a C library falls back on an older
-one. A filter sees numbers, not the memory that pointers lead to: calls that take a path are
-allowed only where Landlock or mounts decide about the path.
+A call that is not on the list fails with ``ENOSYS``, so that a C library falls back to an older
+call. A filter sees numbers, not the memory behind pointers, so calls with a path are allowed only
+if Landlock or mounts restrict the path.
 Format: https://docs.kernel.org/userspace-api/seccomp_filter.html
 """
 
@@ -31,25 +31,26 @@ _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _ALL_BITS = 0xFFFFFFFF
 
-# Who asks whether it is a terminal, how large it is or how much can be read, sets non-blocking or
-# close-on-exec. Others change files that are only open for reading.
+# Queries of terminals and of readable bytes, non-blocking mode and close-on-exec. Others can change
+# files that are only open for reading.
 _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
-# Duplicates, flags, locks, sizes of pipes, seals. Others send signals, or hold up who opens a file.
+# Duplicates, flags, locks, pipe sizes, seals. Others send signals, or block processes that open a
+# file.
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032, 1033, 1034)
-# Death of the parent, core dumps, name, rights that are left, how the C library names its memory.
+# Parent-death signal, core dumps, process name, capabilities, names of memory mappings.
 _PRCTLS = (1, 2, 3, 4, 15, 16, 21, 23, 37, 38, 39, 0x53564D41)
 _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX = _SOCK_STREAM = 1
-# Truncating needs a right that old versions of Landlock only look at together with writing.
+# O_TRUNC needs write access, because old versions of Landlock do not check it by itself.
 _OPENS = (0, os.O_WRONLY, os.O_RDWR, os.O_WRONLY | os.O_TRUNC, os.O_RDWR | os.O_TRUNC)
 _OPEN_MASK = os.O_ACCMODE | os.O_TRUNC
-# By call: the argument's number, times two, and one more for its upper half; the bits looked at;
-# what they may be.
+# By call: index of a 32-bit half of an argument (twice the argument's index, plus one for the upper
+# half), mask, and allowed values.
 _TESTS = {
     "clone": ((0, _NEW_NAMESPACES, (0,)),),
     "prlimit64": ((0, _ALL_BITS, (0,)),),
     "sched_setaffinity": ((0, _ALL_BITS, (0,)),),
-    # Connected to each other for good: a socket for datagrams could send to any path.
+    # Stream sockets only: a datagram socket could send to any path.
     "socketpair": ((0, _ALL_BITS, (_AF_UNIX,)), (2, 0xF, (_SOCK_STREAM,))),
     "sendto": ((8, _ALL_BITS, (0,)), (9, _ALL_BITS, (0,))),
     "ioctl": ((2, _ALL_BITS, _IOCTLS),),
@@ -64,14 +65,16 @@ _Test = tuple[int, int, tuple[int, ...]]
 
 
 def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) -> bytes:
-    """Build the filter as the kernel and ``bwrap --seccomp`` read it.
+    """Return the filter in the format of the kernel and of ``bwrap --seccomp``.
+
+    Each flag says that something else confines these calls, so that the filter can allow them.
 
     Args:
         machine: One of `MACHINES`.
-        files: Whether other files are out of reach for calls that change their modes, times,
-            owners or attributes, and other processes for what leaves the process group.
-        signals: Whether other processes are out of reach for signals.
-        truncation: Whether other files are out of reach for ``truncate``.
+        files: For calls that change modes, times, owners or attributes of files, or leave the
+            process group.
+        signals: For calls that send signals.
+        truncation: For ``truncate``.
     """
     steps: list[_Step] = [
         (_LOAD, 0, 0, _MACHINE_AT),
@@ -81,7 +84,7 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
     ]
     answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals else _FAIL | errno.EPERM}
     answers[TRUNCATE] = _ALLOW if truncation else _FAIL | errno.EPERM
-    # Programs that copy or unpack files set modes and times in passing and need no effect of it.
+    # Programs that copy or unpack files also set modes and times: pretend that this succeeds.
     answers[MODES_AND_TIMES] = _ALLOW if files else _FAIL
     answers[ATTRIBUTES] = _ALLOW if files else _FAIL | errno.EOPNOTSUPP
     answers[OWNERS] = answers[GROUPS] = _ALLOW if files else _FAIL | errno.EPERM
@@ -96,12 +99,12 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
 
 
 def _check(tests: tuple[_Test, ...], error: int) -> list[_Step]:
-    """Allow a call whose arguments pass all tests."""
+    """Return steps that allow a call if its arguments pass all tests, and fail it otherwise."""
     steps: list[_Step] = []
     for half, mask, values in tests:
         steps += [(_LOAD, 0, 0, _ARGUMENTS_AT + 4 * half), (_AND, 0, 0, mask)]
         last = len(values) - 1
-        # A match jumps over the values left and over the failure.
+        # A match jumps over the remaining values and the failure.
         steps += [(_JUMP_IF_EQUAL, last - i + 1, 0, value) for i, value in enumerate(values)]
         steps.append((_RETURN, 0, 0, _FAIL | error))
     return [*steps, (_RETURN, 0, 0, _ALLOW)]

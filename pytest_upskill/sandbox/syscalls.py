@@ -1,13 +1,13 @@
-"""System calls by what programs in the sandbox may do with them.
+"""System calls of programs in the sandbox, grouped by risk.
 
-Each entry is a name, its number on x86-64 and its number on arm64; ``-`` where that machine has no
-such call. The numbers are the kernel's own: ``arch/x86/entry/syscalls/syscall_64.tbl`` and
-``include/uapi/asm-generic/unistd.h``. What is in no group does not exist for these programs.
+Each entry is a name, its number on x86-64 and its number on arm64, or ``-`` if that architecture
+lacks the call. The numbers are from the kernel's ``arch/x86/entry/syscalls/syscall_64.tbl`` and
+``include/uapi/asm-generic/unistd.h``. Calls in no group are always denied.
 """
 
 from __future__ import annotations
 
-TYPE_CHECKING = False  # importing typing takes longer than all else that the launcher does
+TYPE_CHECKING = False  # importing typing takes longer than everything else in the launcher
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -45,50 +45,50 @@ clock_getres 229 114, clock_nanosleep 230 115, gettimeofday 96 169, time 201 -, 
 getrandom 318 278, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212, shutdown 48 210,
 getsockname 51 204, getpeername 52 205, getsockopt 55 209, setsockopt 54 208
 """
-"""Affect nothing but the caller, its children, and files that it may open anyway."""
+"""Calls that affect only the caller, its children, and files that it may open anyway."""
 
 CHECKED = """
 clone 56 220, prlimit64 302 261, sched_setaffinity 203 122, socketpair 53 199, sendto 44 206,
 ioctl 16 29, fcntl 72 25, open 2 -, openat 257 56, prctl 157 167
 """
-"""Harmless with some arguments only."""
+"""Calls that are harmless with certain arguments only."""
 
 SIGNALS = """
 kill 62 129, tkill 200 130, tgkill 234 131
 """
-"""Harmless where something else keeps signals from other processes."""
+"""Calls that are harmless only if something else protects other processes from signals."""
 
 TRUNCATE = """
 truncate 76 45
 """
-"""Harmless where something else keeps it from other files."""
+"""A call that is harmless only if something else protects other files."""
 
 MODES_AND_TIMES = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, utime 132 -, utimes 235 -,
 utimensat 280 88, futimesat 261 -
 """
-"""Change any file of the user, wherever it is."""
+"""Calls that can change modes and times of any file of the user."""
 
 ATTRIBUTES = """
 getxattr 191 8, lgetxattr 192 9, fgetxattr 193 10, listxattr 194 11, llistxattr 195 12,
 flistxattr 196 13, setxattr 188 5, lsetxattr 189 6, fsetxattr 190 7, removexattr 197 14,
 lremovexattr 198 15, fremovexattr 199 16
 """
-"""Read or change extended attributes of any file of the user."""
+"""Calls that can read or change extended attributes of any file of the user."""
 
 OWNERS = """
 chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54
 """
-"""Change the owner of any file of the user."""
+"""Calls that can change the owner of any file of the user."""
 
 GROUPS = """
 setsid 112 157, setpgid 109 154
 """
-"""Leave the process group."""
+"""Calls that can leave the process group."""
 
 
 def numbers(group: str, machine: str) -> Iterator[tuple[str, int]]:
-    """Yield the name and number of each call of a group that the machine has."""
+    """Yield name and number of each call in a group that exists on a machine."""
     column = 1 + MACHINES.index(machine)
     for entry in group.split(","):
         fields = entry.split()

@@ -1,4 +1,4 @@
-"""A folder of one program's own."""
+"""Temporary folders, one for each program."""
 
 from __future__ import annotations
 
@@ -15,23 +15,27 @@ _OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _USAGE_PAUSE_S = 0.2
 _LONGEST_PATH = 2000
 _LOCK = "in-use-by-pytest-upskill"
-"""Name of a file in each workspace, locked by the process that uses it; with it the lock ends."""
+"""Name of a file in each workspace that is locked as long as the process that uses it lives."""
 
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a program finds its input and leaves its output."""
+    """A folder for the input and the output of a program."""
 
     root: Path
 
     def write(self, name: str, text: str) -> str:
-        """Create ``name``, a path as `relative_path` gives it, below the root.
+        """Create a file below the root.
+
+        Args:
+            name: A relative path, as validated by `relative_path`.
+            text: The content.
 
         Returns:
-            The path as the program sees it.
+            The path as the program sees it, relative to ``cwd``.
 
         Raises:
-            OSError: It exists, or a folder of it is a file.
+            OSError: The file exists, or one of its parent folders is a file.
         """
         target = self.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -41,14 +45,19 @@ class Workspace:
 
 
 class Usage:
-    """What a folder holds, looked at now and then."""
+    """The disk usage of a folder, measured at intervals."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._next = time.monotonic() + _USAGE_PAUSE_S
 
     def is_beyond(self, most_bytes: int, most_files: int) -> bool:
-        """Return whether a limit is exceeded; False also where it has just been looked at."""
+        """Return whether a limit is exceeded; False if the next measurement is not due yet.
+
+        Args:
+            most_bytes: Maximum size of all files.
+            most_files: Maximum number of files and folders.
+        """
         start = time.monotonic()
         if start < self._next:
             return False
@@ -61,16 +70,19 @@ class Usage:
                     size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
                         folders.append(entry.path)
-                        # So deep that what is below it could not be counted.
+                        # Too deep to measure what is below it: count it as over the limit.
                         count += most_files * (len(entry.path) > _LONGEST_PATH)
-        # Looking takes a tenth of the time at most.
+        # Measuring takes at most a tenth of the time.
         self._next = start + max(_USAGE_PAUSE_S, 10 * (time.monotonic() - start))
         return size > most_bytes or count > most_files
 
 
 @contextlib.contextmanager
 def workspace() -> Iterator[Workspace]:
-    """Make a folder with an empty ``cwd``, where programs start, and ``tmp``, where they write."""
+    """Make a workspace with an empty ``cwd``, where programs start, and ``tmp``, where they write.
+
+    It is removed at the end.
+    """
     root, lock = _make_root()
     try:
         (root / "cwd").mkdir()
@@ -82,7 +94,7 @@ def workspace() -> Iterator[Workspace]:
 
 
 def remove_leftovers() -> None:
-    """Remove the workspaces of this user's processes that were killed."""
+    """Remove the workspaces of processes of this user that no longer run."""
     for root in Path(tempfile.gettempdir()).glob(f"{_PREFIX}*"):
         lock = _lock(root)
         if lock is not None:
@@ -94,13 +106,13 @@ def _make_root() -> tuple[Path, int]:
     while True:
         root = Path(tempfile.mkdtemp(prefix=_PREFIX)).resolve()
         lock = _lock(root, os.O_CREAT | os.O_EXCL)
-        # None where another process removes leftovers at this moment, and has taken it for one.
+        # None if another process, which removes leftovers right now, has locked it first.
         if lock is not None:
             return root, lock
 
 
 def _lock(root: Path, flags: int = 0) -> int | None:
-    """Lock a workspace of this user until the file is closed; None if another process has."""
+    """Lock a workspace of this user until the returned file is closed; return None on failure."""
     import fcntl  # not on Windows, where no level of the sandbox works
 
     try:
@@ -118,7 +130,7 @@ def _lock(root: Path, flags: int = 0) -> int | None:
 
 
 def _remove(root: Path) -> None:
-    """Remove a tree, however deep or unreadable a program has made it; the lock comes last."""
+    """Remove a workspace, even if a program has made it deep or unreadable; the lock goes last."""
     with contextlib.suppress(OSError):
         root.chmod(0o700)
         folder = os.open(root, _OPEN_FOLDER)
@@ -128,7 +140,10 @@ def _remove(root: Path) -> None:
 
 
 def _empty(folder: int) -> None:
-    """Remove what is in an open folder, and close it; by steps, as no path is long enough."""
+    """Remove the contents of an open folder, and close it.
+
+    It descends folder by folder, because full paths may be too long for the system.
+    """
     names: list[str] = []
     left = [_remove_files(folder, _LOCK)]
     while left:
@@ -153,7 +168,7 @@ def _empty(folder: int) -> None:
 
 
 def _remove_files(folder: int, but: str = "") -> list[str]:
-    """Remove all that are no folders; return the names of those."""
+    """Remove all files in a folder except ``but``; return the names of its folders."""
     folders = []
     for entry in _entries(folder):
         with contextlib.suppress(OSError):
