@@ -1,1 +1,1 @@
-"""Make text of others harmless: no keys, no control characters, no commands for CI runners."""
+"""Make untrusted text safe: without keys, control characters or commands for CI runners."""

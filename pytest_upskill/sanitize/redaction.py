@@ -1,4 +1,4 @@
-"""Blank keys, and the user names and passwords of URLs, out of what is shown or written."""
+"""Redaction of keys, and of user names and passwords in URLs, in all output."""
 
 from __future__ import annotations
 
@@ -11,25 +11,24 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 HIDDEN = "***"
-"""What stands in the place of a secret."""
+"""The replacement of a secret."""
 
 LEAST_SECRET = 8
-"""Characters of a secret; what is shorter, such as EMPTY, is a placeholder, which answers hold."""
+"""Minimum length of a secret; shorter values, such as EMPTY, are words that answers contain."""
 
-# A server may wrap a long line. Possessive: no text makes it go back and try again.
+# A server may wrap a long line. The quantifiers are possessive, which prevents backtracking.
 _LINE_BREAK = r"(?:[^\S\n]*+\n\s*+)?"
 _USERINFO = re.compile(r"(?<=://)[^/\s]*@")
 
 
 class Redactor:
-    """Knows every key in use, and finds each in the forms in which servers echo it.
+    """A redactor of all known keys, in the forms in which servers echo them.
 
-    These are the key itself, percent-encoded, escaped for JSON or HTML, broken over lines; and of a
-    user name and password, also what HTTP's Basic scheme makes of them. A key that somebody cut,
-    encrypted or encoded in another way is not found.
+    These are the key itself, percent-encoded, escaped for JSON or HTML, or wrapped over lines. A
+    key that was shortened, encrypted or encoded in another way is not found.
 
     Args:
-        secrets: What is known from the start.
+        secrets: The secrets that are known from the start.
     """
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
@@ -38,20 +37,20 @@ class Redactor:
         self.learn(*secrets)
 
     def learn(self, *secrets: str) -> None:
-        """Add secrets; what is shorter than `LEAST_SECRET` is none."""
+        """Add secrets; values shorter than `LEAST_SECRET` are ignored."""
         known = self._known | {each for each in secrets if len(each) >= LEAST_SECRET}
         if known != self._known:
-            # The longest first: one may begin with another.
+            # The longest first, because one may be a prefix of another.
             forms = map(_pattern, sorted(known, key=len, reverse=True))
             self._pattern = re.compile("|".join(forms))
             self._known = known
 
     def redact(self, text: str) -> str:
-        """Replace every secret in ``text`` with `HIDDEN`."""
+        """Return a text with every secret replaced by `HIDDEN`."""
         return text if self._pattern is None else self._pattern.sub(HIDDEN, text)
 
     def redact_json(self, value: Any) -> Any:
-        """Redact every text of a JSON value, the keys of its objects too."""
+        """Return a JSON value with every secret in its texts and keys replaced by `HIDDEN`."""
         if isinstance(value, str):
             return self.redact(value)
         if isinstance(value, Mapping):
@@ -60,13 +59,13 @@ class Redactor:
 
 
 def basic(userinfo: str) -> str:
-    """Encode ``user:password``, as it stands in a URL, for HTTP's Basic scheme (RFC 7617)."""
+    """Return ``user:password`` from a URL, encoded for HTTP's Basic scheme (RFC 7617)."""
     user, _, password = userinfo.partition(":")
     return base64.b64encode(f"{unquote(user)}:{unquote(password)}".encode()).decode()
 
 
 def secrets_of_userinfo(userinfo: str) -> tuple[str, ...]:
-    """List what must not be shown of ``user:password``, as it stands in a URL."""
+    """Return the secrets in ``user:password`` from a URL: both parts, and their Basic encodings."""
     user, _, password = map(unquote, userinfo.partition(":"))
     encoded = basic(userinfo).rstrip("=")
     url_safe = encoded.translate(str.maketrans("+/", "-_"))
@@ -74,20 +73,20 @@ def secrets_of_userinfo(userinfo: str) -> tuple[str, ...]:
 
 
 def split_userinfo(url: str) -> tuple[str, str]:
-    """Return a URL without its user name and password, and these as they stand there."""
+    """Return a URL without its ``user:password``, and that part, "" if there is none."""
     userinfo, at, host = urlsplit(url).netloc.rpartition("@")
     return (urlsplit(url)._replace(netloc=host).geturl(), userinfo) if at else (url, "")
 
 
 def without_userinfo(text: str) -> str:
-    """Hide the user names and passwords of the URLs in a text."""
+    """Return a text with the user names and passwords of its URLs hidden."""
     return _USERINFO.sub(f"{HIDDEN}@", text)
 
 
 def without_credentials(spec: str) -> str:
-    """Hide what could be a credential in a text that should hold one URL and may be malformed.
+    """Return a text, which should be a URL but may be malformed, with possible credentials hidden.
 
-    That is everything from ``://`` to the last ``@``, and a query or fragment.
+    These are everything from ``://`` to the last ``@``, the query and the fragment.
     """
     scheme, mark, rest = spec.partition("://")
     rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)
@@ -99,7 +98,7 @@ def _pattern(secret: str) -> str:
 
 
 def _character(character: str) -> str:
-    """Write a pattern for one character of a secret."""
+    """Return a pattern that matches a character of a secret in all of its encodings."""
     if character.isascii() and character.isalnum():
         return character
     encoded = "".join(f"%(?:25)*{byte:02x}" for byte in character.encode("utf-8", "replace"))
@@ -111,5 +110,5 @@ def _character(character: str) -> str:
         html.escape(character),
     }
     forms = "|".join(map(re.escape, sorted(escaped, key=len, reverse=True)))
-    # A line may have been broken at a space, in the place of it.
+    # A line break may have replaced a space.
     return f"(?:{forms}|(?i:{encoded}){'|' * character.isspace()})"

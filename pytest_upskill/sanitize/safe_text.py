@@ -1,4 +1,4 @@
-"""Make text of models, servers and repositories harmless where it is printed."""
+"""Make text of models, servers and repositories safe to print."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _AT_START = re.compile(r"^([^\S\n]*+):(?=:\w)", re.MULTILINE)
 
 
 def safe(text: str) -> str:
-    r"""Make control characters visible and break up what CI systems take for commands.
+    r"""Return a text with visible control characters and without commands for CI systems.
 
-    Terminal escapes, bidirectional overrides and invisible characters become ``\x1b`` and the like.
-    ``##[``, ``##vso[``, ``##teamcity[`` and a ``::`` that begins a line get a space after their
-    first character; ``[[ATTACHMENT|``, at which some JUnit readers upload a file, a backslash.
-    Line breaks and tabs stay. Safe text stays as it is.
+    Terminal escapes, bidirectional overrides and invisible characters become ``\x1b`` and so on.
+    ``##[``, ``##vso[``, ``##teamcity[`` and a ``::`` at the start of a line get a space after their
+    first character. ``[[ATTACHMENT|``, with which some JUnit readers upload a file, gets a
+    backslash. Line breaks and tabs are kept. Safe text is unchanged.
     """
     text = text.replace("\r\n", "\n").replace("[[ATTACHMENT|", "[[ATTACHMENT\\|")
     text = _UNSAFE.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
@@ -28,5 +28,5 @@ def safe(text: str) -> str:
 
 
 def safe_line(text: str) -> str:
-    """Make text safe that is to stay on one line: its line breaks and tabs become visible too."""
+    """Return a safe text on one line, with visible line breaks and tabs."""
     return safe(text).replace("\n", "\\n").replace("\t", "\\t")
