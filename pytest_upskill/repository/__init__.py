@@ -1,1 +1,1 @@
-"""The repository around the skills: its git history, and the folder that holds .upskill."""
+"""The git history of skills, and the project's folder."""

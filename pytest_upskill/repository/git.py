@@ -1,4 +1,4 @@
-"""What git knows of a skill's folder. Nothing is checked out, and nothing is written."""
+"""Read the git history of a skill's folder, without changing the repository or the work tree."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 
 
 class GitError(Exception):
-    """Git cannot tell; the message says why and what to do."""
+    """A git command that fails; the message says why and what to do."""
 
 
 def commit_then(folder: Path, ref: str, project: Path) -> str | None:
-    """Find the commit of a folder's repository that the branch started from.
+    """Return the commit from which the current branch started, in the repository of a folder.
 
-    It is the merge base of ``ref`` and HEAD. In a submodule of the project it is the commit that
-    the project held there at its own merge base, so that a bump counts as a change.
+    It is the merge base of ``ref`` and HEAD. In a submodule of the project, it is the commit of the
+    submodule at the project's merge base, so that an update of the submodule counts as a change.
 
     Args:
-        folder: Anywhere in a work tree.
+        folder: Any folder in a work tree.
         ref: A branch, tag or commit of the project's repository.
-        project: The folder whose repository ``ref`` is of.
+        project: A folder in the project's repository.
 
     Returns:
-        The commit; None if the project did not hold the submodule then.
+        The commit; None if the project did not have the submodule then.
 
     Raises:
         GitError: There is no git, no repository, no such ref, or no common commit.
@@ -59,10 +59,10 @@ def commit_then(folder: Path, ref: str, project: Path) -> str | None:
 
 
 def merge_base(folder: Path, ref: str) -> str:
-    """Find the commit where the branch that is checked out left ``ref``.
+    """Return the merge base of ``ref`` and HEAD.
 
     Args:
-        folder: Anywhere in the repository's work tree.
+        folder: Any folder in the repository's work tree.
         ref: A branch, tag or commit.
 
     Raises:
@@ -87,18 +87,18 @@ def merge_base(folder: Path, ref: str) -> str:
 
 
 def extract(commit: str, folder: Path, into: Path) -> bool:
-    """Write a skill's folder as it was at ``commit``, found by its files if it was moved.
+    """Write the content of a skill's folder at a commit, even if the folder was moved since.
 
     Args:
-        commit: As ``commit_then`` finds it.
-        folder: The skill's folder as it is.
-        into: An empty folder.
+        commit: A commit from ``commit_then``.
+        folder: The skill's current folder.
+        into: An empty folder, to which the files are written.
 
     Returns:
-        Whether it was there.
+        Whether the skill existed at the commit.
 
     Raises:
-        GitError: It cannot be read.
+        GitError: A git command fails.
     """
     top = Path(_said(folder, "rev-parse", "--show-toplevel"))
     path = _said(folder, "rev-parse", "--show-prefix")
@@ -114,7 +114,11 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
 
 
 def gone_skills(commit: str, folder: Path) -> list[str]:
-    """List the folders, from the top of the repository, that had a ``SKILL.md`` and have none."""
+    """Return the folders, relative to the repository, whose ``SKILL.md`` was deleted since.
+
+    Raises:
+        GitError: A git command fails.
+    """
     gone = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
     names = _must(folder, *gone, "--", ":(top,glob)**/SKILL.md")
     files = names.decode("utf-8", "surrogateescape").split("\0")
@@ -122,18 +126,19 @@ def gone_skills(commit: str, folder: Path) -> list[str]:
 
 
 def has_remote(folder: Path) -> bool:
-    """Tell whether the repository of a folder knows another one."""
+    """Return whether the repository of a folder has a remote."""
     return bool(_git(folder, "remote"))
 
 
 def changed_files(commit: str, folder: Path) -> dict[str, str]:
-    """List what differs in ``folder`` from ``commit``, untracked files included, ignored ones not.
+    """Return the files in a folder that differ from a commit, with untracked but no ignored files.
 
     Returns:
-        Path from the folder to git's letter: ``A`` added, ``M`` modified, ``D`` deleted, and so on.
+        Maps paths relative to the folder to git's letters: ``A`` added, ``M`` modified,
+        ``D`` deleted, and so on.
 
     Raises:
-        GitError: Git cannot tell.
+        GitError: A git command fails.
     """
     shown = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
     fields = iter(_must(folder, *shown).decode("utf-8", "surrogateescape").split("\0"))
@@ -144,9 +149,12 @@ def changed_files(commit: str, folder: Path) -> dict[str, str]:
 
 
 def is_changed(commit: str, folder: Path) -> bool:
-    """Tell whether anything in ``folder`` is not as it was at ``commit``.
+    """Return whether a folder differs from a commit.
 
-    Committed, staged, unstaged and untracked changes count, ignored files do not.
+    Committed, staged, unstaged and untracked changes count; ignored files do not.
+
+    Raises:
+        GitError: A git command fails.
     """
     if _git(folder, "diff", "--quiet", commit, "--", ".") is None:
         return True
@@ -154,7 +162,7 @@ def is_changed(commit: str, folder: Path) -> bool:
 
 
 def _gitlink(outer: Path, commit: str, path: str) -> str | None:
-    """Read which commit a repository held in a submodule, also where that was at another path."""
+    """Return a submodule's commit at a commit of its repository, even if it was moved since."""
     names = {place: name for name, place in _submodules(outer, "--file", ".gitmodules")}
     then = dict(_submodules(outer, "--blob", f"{commit}:.gitmodules"))
     for place in dict.fromkeys((path, then.get(names.get(path, ""), path))):
@@ -165,7 +173,7 @@ def _gitlink(outer: Path, commit: str, path: str) -> str | None:
 
 
 def _submodules(folder: Path, *where: str) -> Iterator[tuple[str, str]]:
-    """List the names of submodules with their paths."""
+    """Yield the names of submodules with their paths."""
     found = _git(folder, "config", *where, "-z", "--get-regexp", r"^submodule\..*\.path$") or b""
     for entry in found.decode("utf-8", "surrogateescape").split("\0"):
         key, newline, path = entry.partition("\n")
@@ -178,9 +186,9 @@ def _has_skill(top: Path, commit: str, prefix: str) -> bool:
 
 
 def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
-    """Find where a skill's folder was at ``commit``, by the renames that git sees in it.
+    """Return the path of a skill's folder at a commit by the renames that git detects, or None.
 
-    Its ``SKILL.md`` decides; where that was rewritten, most of its other files do.
+    The rename of its ``SKILL.md`` decides; without one, the majority of its other files does.
     """
     votes: Counter[str] = Counter()
     for new, old in _renames(commit, top, prefix).items():
@@ -194,9 +202,9 @@ def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
 
 
 def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
-    """Read the old names of files by their new ones, both from the top of the repository.
+    """Return the old names of files by their new names, relative to the repository.
 
-    Files that git does not track yet are looked at, too: they are added to a copy of its index.
+    Untracked files are included: they are added to a copy of the index.
     """
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = top / _said(top, "rev-parse", "--git-path", "index")
@@ -219,18 +227,18 @@ def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
 
 
 def _text_only(member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:
-    """Leave out what cannot be text for a model, and whatever leads elsewhere."""
+    """Filter out large files, links and special files, and members outside the folder."""
     small = member.isdir() or (member.isfile() and member.size <= _MAX_BYTES)
     return tarfile.data_filter(member, into) if small else None
 
 
 def _said(folder: Path, *args: str) -> str:
-    """Run git for one line; names in it need not be UTF-8."""
+    """Return the one-line output of a git command; names in it may not be UTF-8."""
     return _must(folder, *args).decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
 def _must(folder: Path, *args: str) -> bytes:
-    """Run git where a no has no other cause than trouble."""
+    """Return the output of a git command; raise GitError if it fails."""
     return _checked(_run(folder, *args), folder, args)
 
 
@@ -242,21 +250,21 @@ def _checked(done: subprocess.CompletedProcess[bytes], folder: Path, args: Seque
 
 
 def _git(folder: Path, *args: str) -> bytes | None:
-    """Return what git writes, None where it says no."""
+    """Return the output of a git command, None if it fails."""
     done = _run(folder, *args)
     return None if done.returncode else done.stdout
 
 
 def _run(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, with more variables in its environment.
+    """Run git in a folder, with additional environment variables.
 
     Raises:
-        GitError: It cannot be run.
+        GitError: Git cannot be run.
     """
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
     try:
         done = subprocess.run(  # noqa: S603 - the arguments are ours, and a ref is no option
-            # No program of the repository's choice.
+            # Do not run a program that the repository's settings name.
             ["git", "-c", "core.fsmonitor=false", *args],  # noqa: S607 - the git of the user
             cwd=folder,
             env={

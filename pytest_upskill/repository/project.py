@@ -1,4 +1,4 @@
-"""The folder of a project: recordings and baselines are the same from each of its folders."""
+"""The folder of a project, so that all of its folders share recordings and baselines."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from pathlib import Path
 
 STATE = ".upskill"
-"""Folder of recordings and baselines."""
+"""Name of the folder of recordings and baselines."""
 
 CONFTEST = "conftest.py"
 _INI_FILES = (
@@ -18,19 +18,18 @@ _INI_FILES = (
     "tox.ini",
     "setup.cfg",
 )
-"""Where pytest looks for settings, <https://docs.pytest.org/en/stable/reference/customize.html>."""
+"""Files with settings of pytest, <https://docs.pytest.org/en/stable/reference/customize.html>."""
 
 
 def project_folder(start: Path) -> Path:
-    """Find the folder that holds ``.upskill``, or is to hold it once there is something to keep.
+    """Return the folder that contains ``.upskill``, or in which it will be created.
 
     Args:
         start: An absolute path in the project, such as pytest's rootdir.
 
     Returns:
-        The nearest folder from ``start`` upwards that holds ``.upskill``, within the git repository
-        and those it is a submodule of; else the root of the repository; ``start`` where there is
-        none.
+        The nearest folder from ``start`` upwards that contains ``.upskill``, within the git
+        repository and its superprojects; else the root of the repository; else ``start``.
     """
     repository = None
     for folder in (start, *start.parents):
@@ -44,15 +43,15 @@ def project_folder(start: Path) -> Path:
 
 
 def unused_settings(project: Path, rootdir: Path, used: Collection[Path]) -> Iterator[Path]:
-    """List the files between the project's folder and the rootdir that pytest passed over.
+    """Yield the files above the rootdir, up to the project's folder, that pytest ignored.
 
     Args:
-        project: As ``project_folder`` finds it.
-        rootdir: What pytest took for the root, in or below the project's folder.
+        project: The folder from ``project_folder``.
+        rootdir: Pytest's rootdir, which is the project's folder or below it.
         used: Settings and conftest files that pytest did read.
 
-    Returns:
-        Each ``conftest.py``, and each file of settings that mentions this plugin.
+    Yields:
+        Each ``conftest.py``, and each settings file that mentions this plugin.
     """
     if rootdir == project:
         return
