@@ -1,1 +1,1 @@
-"""What people see of a run."""
+"""Reports of a session: terminal tables, files, JUnit properties, merging."""

@@ -6,8 +6,8 @@ from typing import Literal, get_args
 
 ReportFormat = Literal["json", "md", "html", "benchmark-json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
-"""Reports that options name a file for."""
+"""Formats of report files; each has an option for the path."""
 
 Mirror = Literal["datadog", "codecov"]
 MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
-"""Dashboards for which JUnit properties are repeated."""
+"""Dashboards for which JUnit properties are repeated under other names."""

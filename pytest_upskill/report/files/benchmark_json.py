@@ -1,7 +1,8 @@
 """The report as the ``benchmark.json`` of Anthropic's skill-creator, which its viewer reads.
 
-The format is that of ``skill-creator/references/schemas.md`` in github.com/anthropics/skills. Its
-pass rates are shares of *checks*, and its spread mixes cases and runs: go by the verdict.
+The format is described in ``skill-creator/references/schemas.md`` in github.com/anthropics/skills.
+Its pass rates are fractions of *checks*, and its standard deviation mixes cases and runs, so the
+verdict is more reliable.
 """
 
 from __future__ import annotations
@@ -21,28 +22,28 @@ from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.trial import Arm
 
 _ARMS: tuple[Arm, Arm] = ("with_skill", "without_skill")
-"""The configurations that the viewer knows."""
+"""Configurations that the viewer supports."""
 
 _FIGURES = ("pass_rate", "time_seconds", "tokens")
 
 
 def write_benchmarks(report: Report, file: Path) -> Iterator[tuple[Path, str]]:
-    """Write a file for each skill and model.
+    """Yield a file for each skill and model.
 
     Args:
-        report: What to write.
-        file: The file of the only cell; of several, each has skill and model in its name, and a
-            number where that is the name of another.
+        report: The report.
+        file: Path of the file if there is one cell. With several, skill and model are added to the
+            name of each file, and a number if the name is taken.
 
     Yields:
-        Files and their text.
+        Paths and texts.
     """
     gates = [gate for gate in report.gates if _trials(gate.cell)]
     taken: set[str] = set()
     for gate in gates:
         name = re.sub(r"[^\w.-]+", "-", f"{file.stem}-{gate.cell.skill}-{gate.cell.model}")
         numbered = chain([name], (f"{name}-{number}" for number in count(2)))
-        # Some file systems tell no capitals.
+        # Some file systems ignore case.
         name = next(each for each in numbered if each.casefold() not in taken)
         taken.add(name.casefold())
         path = file if len(gates) == 1 else file.with_name(name + file.suffix)

@@ -1,4 +1,4 @@
-"""The cases of a cell, one line each: what both arms did, and what that tells."""
+"""The cases of a cell with the results of all arms."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_upskill.trial import Arm
 Standing = Literal[
     "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
 ]
-"""What a case tells. Passed or missed by every run of both arms, it cannot tell of the skill."""
+"""Result of a case; one that always or never passes in every arm does not affect the lift."""
 
 _ORDER: tuple[Standing, ...] = (
     "regressed",
@@ -31,7 +31,7 @@ _ORDER: tuple[Standing, ...] = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseLine:
-    """One case of a cell in its arms."""
+    """One case of a cell with its trials in all arms."""
 
     case: str
     line: int
@@ -41,19 +41,19 @@ class CaseLine:
     without_skill: TrialResult | None
     old_skill: TrialResult | None
     was: Tally | None = None
-    """Passes with the skill as it was, in the baseline or at a git ref; None if not compared."""
+    """Passes with the old skill, in the baseline or at a git ref; None if not compared."""
     regressed: bool = False
-    """Whether the skill has become worse, and this case passes less often."""
+    """Whether the skill regressed, and this case passes less often than before."""
 
     @property
     def trials(self) -> list[TrialResult]:
-        """Those of all arms that ran."""
+        """Trials of all arms that ran."""
         arms = (self.with_skill, self.without_skill, self.old_skill)
         return [trial for trial in arms if trial is not None]
 
     @property
     def counts(self) -> CaseCounts:
-        """Passes and valid runs of both arms."""
+        """Passes and valid runs with and without the skill."""
         one, other = self.with_skill, self.without_skill
         return CaseCounts(
             one.passes if one else 0,
@@ -64,18 +64,18 @@ class CaseLine:
 
     @property
     def difference(self) -> float | None:
-        """Pass rate with the skill minus without, None unless both arms have valid runs."""
+        """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
         one, other = arm_figures(self.with_skill), arm_figures(self.without_skill)
         return one.pass_rate - other.pass_rate if one and other else None
 
     @property
     def interval(self) -> Interval | None:
-        """The difference's 95 % interval."""
+        """95 % interval of the difference."""
         return lift_interval([self.counts])
 
     @property
     def standing(self) -> Standing:
-        """What the case tells."""
+        """Result of the case."""
         if self.regressed:
             return "regressed"
         if self.difference is None:
@@ -98,7 +98,7 @@ ARM_NAMES: Mapping[Arm, str] = {
 
 
 def case_lines(gate: Gate) -> list[CaseLine]:
-    """List the cases of a gate's cell, those that call for a look first."""
+    """Return the cases of a gate's cell, the most urgent first."""
     compared = {} if gate.comparison is None else gate.comparison.by_case
     cell = gate.cell
     cases: dict[str, dict[str, TrialResult]] = {}
@@ -126,5 +126,5 @@ def case_lines(gate: Gate) -> list[CaseLine]:
 
 
 def arm_figures(trial: TrialResult | None) -> ArmFigures | None:
-    """Sum up one trial, None without a valid run."""
+    """Return the figures of one trial, None without a valid run."""
     return figures([trial.runs]) if trial and trial.runs else None

@@ -1,4 +1,4 @@
-"""Coordinates of the charts: what goes where, for a template to draw."""
+"""Coordinates of the charts, which the HTML template draws; lengths are in SVG units."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_upskill.stats import Interval, pass_rate_interval
 
 WIDTH, HEIGHT = 460, 290
 LEFT, RIGHT, TOP, BOTTOM = 54, 290, 16, 240
-"""The area that points lie in; labels stand right of it."""
+"""Area of the points; labels are to its right."""
 
 BAR_WIDTH, BAR_HEIGHT = 200, 16
 
@@ -26,7 +26,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dot:
-    """One arm: mean tokens of a run across, pass rate upward."""
+    """One arm: x is the mean number of tokens of a run, y the pass rate."""
 
     x: float
     y: float
@@ -36,22 +36,22 @@ class Dot:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arrow:
-    """A model's way from without the skill to with it."""
+    """An arrow of one model, from the arm without the skill to the arm with it."""
 
     label: str
     title: str
     color: int
-    """Which of the six colors of the style sheet."""
+    """Index of one of the six colors in the style sheet."""
     start: Dot
     end: Dot
     head: tuple[Point, Point, Point] | None
-    """The arrow's head; None where both arms are at nearly the same place."""
+    """Corners of the arrow's head; None if the two dots are too close."""
     label_y: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tick:
-    """A line of the grid."""
+    """A line of the grid with its label."""
 
     at: float
     text: str
@@ -59,7 +59,7 @@ class Tick:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
-    """Pass rate over tokens of the models that ran one skill."""
+    """Scatter plot of pass rate over tokens for the models that ran one skill."""
 
     arrows: tuple[Arrow, ...]
     x_ticks: tuple[Tick, ...]
@@ -68,7 +68,7 @@ class Scatter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """A difference and its interval, on a scale from -100 to +100 points."""
+    """Bar of a difference and its interval, on a scale from -100 to +100 points."""
 
     x: float
     low_x: float
@@ -76,7 +76,7 @@ class Bar:
 
 
 def scatter(cells: Sequence[Cell]) -> Scatter | None:
-    """Arrange the cells of one skill; None where no server counted tokens."""
+    """Return the scatter plot of one skill's cells; None if the tokens of an arm are unknown."""
     arms = [
         (cell, cell.without_skill, cell.with_skill)
         for cell in cells
@@ -120,7 +120,7 @@ def scatter(cells: Sequence[Cell]) -> Scatter | None:
 
 
 def bar(difference: float, interval: Interval) -> Bar:
-    """Place a difference of pass rates."""
+    """Return the bar of a difference of pass rates, given as a fraction."""
 
     def across(value: float) -> float:
         return BAR_WIDTH * (0.02 + 0.96 * (value + 1) / 2)
@@ -143,7 +143,7 @@ def _title(cell: Cell) -> str:
 
 
 def _spread(heights: Sequence[float]) -> list[float]:
-    """Move labels apart that would overlap, keeping their order."""
+    """Return positions of labels, moved apart so that they do not overlap, in the same order."""
     places = [0.0] * len(heights)
     floor_ = float(TOP)
     for index in sorted(range(len(heights)), key=lambda i: heights[i]):
@@ -153,7 +153,7 @@ def _spread(heights: Sequence[float]) -> list[float]:
 
 
 def _arrow_head(start: Dot, end: Dot) -> tuple[Point, Point, Point] | None:
-    """Put the tip where the dot at the end begins."""
+    """Return the corners of an arrow's head, whose tip touches the dot at the end."""
     across, down = end.x - start.x, end.y - start.y
     length = hypot(across, down)
     if length < _HEAD + 2 * _RADIUS:
@@ -170,7 +170,7 @@ def _arrow_head(start: Dot, end: Dot) -> tuple[Point, Point, Point] | None:
 
 
 def _round_counts(low: float, high: float) -> Iterator[int]:
-    """Go through 1, 2 and 5 times the powers of ten between two decimal logarithms."""
+    """Yield 1, 2 and 5 times the powers of ten between two decimal logarithms."""
     for power in range(floor(low), floor(high) + 1):
         for step in (1, 2, 5):
             if low <= log10(step) + power <= high and power >= 0:

@@ -1,4 +1,4 @@
-"""The report as a value: what was run, every cell with its gate, and where it came from."""
+"""The report as a value: sessions, and every cell with its gate."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ Option = str | int | float | bool | list[str] | None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """One pytest run that a report holds results of; a merged report has several."""
+    """One pytest session whose results a report contains; a merged report has several."""
 
     date: datetime
-    """When it ended, in UTC."""
+    """End of the session, in UTC."""
     versions: Mapping[str, str]
-    """Of pytest-upskill, pytest and Python."""
+    """Versions of pytest-upskill, pytest and Python."""
     models: Mapping[str, str]
-    """Label to what it stands for, without credentials."""
+    """Full model name by label, without credentials."""
     options: Mapping[str, Option]
-    """Those that the results depend on."""
+    """Options that the results depend on."""
     sandbox: str | None
-    """What confined the compilers; None where none ran."""
+    """Sandbox level of the compilers; None if none ran."""
     complete: bool
-    """Whether it got to everything: it was not stopped, and every file could be read."""
+    """Whether the session was not stopped early and all files could be read."""
     unmeasured: tuple[Unmeasured, ...] = ()
-    """Of which every trial was skipped."""
+    """Skills on models of which every trial was skipped."""
     recordings: tuple[str, ...] = ()
-    """Of a replay: what the branch changed in its recordings, a line with the sum, then each."""
+    """Recordings of a replay that the branch changed: a line with the total, then one for each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that the report files are written from."""
+    """All data of the report files."""
 
     sessions: tuple[Session, ...]
     gates: tuple[Gate, ...]
@@ -53,12 +53,12 @@ class Report:
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells that the gates are about."""
+        """Cells of the gates."""
         return [gate.cell for gate in self.gates]
 
     @property
     def unmeasured(self) -> list[Unmeasured]:
-        """What no session measured."""
+        """Skills on models that no session measured."""
         measured = {(cell.path, cell.skill, cell.model) for cell in self.cells}
         cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
         for each in (each for session in self.sessions for each in session.unmeasured):
@@ -71,12 +71,12 @@ class Report:
 
 
 def runs_of(cells: Iterable[Cell]) -> Iterator[RunResult]:
-    """Go through all valid runs of the cells."""
+    """Return an iterator over all valid runs of the cells."""
     return (run for cell in cells for trial in cell.trials for run in trial.runs)
 
 
 def dollars(runs: Iterable[RunResult]) -> float | None:
-    """Add up what answers cost, also when they were recorded; None where a price is unknown."""
+    """Return the total cost of answers, replayed ones included; None if a price is unknown."""
     costs = [run.completion.cost_usd for run in runs]
     known = [cost for cost in costs if cost is not None]
     return sum(known) if len(known) == len(costs) else None

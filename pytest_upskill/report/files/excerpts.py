@@ -1,4 +1,4 @@
-"""What of answers a page shows: alike ones once, long ones cut, and how two of them differ."""
+"""Excerpts of answers for the HTML page: grouped, cut, and compared line by line."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ class AlikeRuns:
     """Runs of a trial with the same answer and the same results of the checks."""
 
     numbers: tuple[int, ...]
-    """From 1."""
+    """Numbers of the runs, from 1."""
     run: RunResult
-    """The first of them."""
+    """First of these runs."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +30,7 @@ class DiffLine:
 
 
 def alike(trial: TrialResult) -> list[AlikeRuns]:
-    """Group a trial's runs, in the order of their first."""
+    """Return a trial's runs grouped by answer and results, in the order of their first runs."""
     groups: dict[object, list[int]] = {}
     for number, run in enumerate(trial.runs, 1):
         groups.setdefault((run.completion.text, run.checks, run.stopped), []).append(number)
@@ -41,23 +41,23 @@ def alike(trial: TrialResult) -> list[AlikeRuns]:
 
 
 def shown(text: str, limit: int, left_out: int = 0) -> str:
-    """Cut a text to what a page has room for.
+    """Return a text cut to a limit, with the number of characters that are missing.
 
     Args:
         text: Model output, of any length.
         limit: Characters to keep.
-        left_out: Characters that were cut from its end before.
+        left_out: Characters already cut from its end.
     """
     more = max(0, len(text) - limit) + left_out
     return f"{text[:limit]}\n[\u2026 {more} more characters]" if more else text
 
 
 def arm_difference(case: CaseLine, limit: int) -> list[DiffLine]:
-    """Compare the typical answers of both arms, line by line.
+    """Return the line differences between the typical answers of both arms; none if equal.
 
     Args:
         case: A case in both arms.
-        limit: Characters of each answer to look at.
+        limit: Characters of each answer to compare.
     """
     one, other = _typical(case.with_skill), _typical(case.without_skill)
     if one is None or other is None or one == other:
@@ -66,7 +66,7 @@ def arm_difference(case: CaseLine, limit: int) -> list[DiffLine]:
 
 
 def _typical(trial: TrialResult | None) -> str | None:
-    """Choose the answer of the run with the median number of checks that held."""
+    """Return the answer with the median number of passed checks, None without a valid run."""
     if trial is None or not trial.runs:
         return None
     runs = sorted(trial.runs, key=lambda run: sum(check.passed for check in run.checks))
@@ -82,7 +82,7 @@ def _lines(before: str, after: str) -> Iterator[DiffLine]:
         "@": "gap",
     }
     for number, line in enumerate(lines):
-        # The first two name files.
+        # The first two lines are file names.
         if number > 1:
             kind = kinds[line[0]]
             yield DiffLine(kind=kind, text="\u22ef" if kind == "gap" else line[1:])

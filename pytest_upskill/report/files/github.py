@@ -1,4 +1,4 @@
-"""What GitHub Actions shows by itself: the job's summary, and outputs for later steps."""
+"""Job summary and step outputs in GitHub Actions."""
 
 from __future__ import annotations
 
@@ -10,16 +10,20 @@ from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
 
 _SUMMARY_LIMIT = 900_000
-"""Bytes of a step's summary; over 1 MiB GitHub shows nothing of it."""
+"""Maximum bytes of a step's summary; GitHub shows none over 1 MiB."""
 
 
 def listening(environment: Mapping[str, str]) -> bool:
-    """Tell whether this is a job of GitHub Actions."""
+    """Return whether this is a job of GitHub Actions."""
     return any(environment.get(name) for name in _FILES)
 
 
 def tell_actions(report: Report, environment: Mapping[str, str]) -> list[str]:
-    """Append to the files that GitHub Actions names; elsewhere, do nothing.
+    """Write summary and outputs to the files of GitHub Actions; do nothing elsewhere.
+
+    Args:
+        report: The report.
+        environment: Environment variables.
 
     Returns:
         A line for each file that could not be written.
@@ -42,7 +46,7 @@ def _summary(report: Report, room: int) -> str:
 
 
 def _outputs(report: Report, _room: int) -> str:
-    """Write the step's outputs, each on one line whatever the skills are called."""
+    """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
     lift = mean_lift(report.cells)
     failed = [gate.cell.name for gate in report.gates if gate.outcome == "failed"]
     return (
@@ -56,4 +60,4 @@ _FILES: Mapping[str, Callable[[Report, int], str]] = {
     "GITHUB_STEP_SUMMARY": _summary,
     "GITHUB_OUTPUT": _outputs,
 }
-"""Variables that name files, and what is appended to each within so many bytes."""
+"""Variables that contain file names, and functions that return the text to append."""

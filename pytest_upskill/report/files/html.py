@@ -1,4 +1,4 @@
-"""The report as one static page that needs neither network nor script."""
+"""The report as one static page without network access or scripts."""
 
 from __future__ import annotations
 
@@ -44,11 +44,11 @@ _ICONS: Mapping[ShownVerdict, str] = {
     "too few runs": "?",
     "missing data": "!",
 }
-"""Signs that every font has, where Markdown has emoji."""
+"""Characters that every font has, instead of the emoji in Markdown."""
 
 
 def write_html(report: Report) -> str:
-    """Write a report as a page of at most `MOST_BYTES`, unless figures alone take more."""
+    """Return a report as a page of at most `MOST_BYTES`, unless it is larger without answers."""
     template = _environment().get_template("report.html")
     css = files("pytest_upskill.report.files").joinpath("templates/report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
@@ -56,7 +56,7 @@ def write_html(report: Report) -> str:
     for limit in _EXCERPTS:
         page = template.render(
             report=report,
-            # Each skill with its cells.
+            # Cells grouped by skill.
             skills=[list(group) for _, group in groupby(report.cells, key=lambda c: c.path)],
             css=Markup(css),  # noqa: S704  the package's own file
             css_digest=f"sha256-{digest}",
@@ -74,7 +74,7 @@ def _environment() -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        # Whatever is printed: terminal escapes and bidirectional overrides are made visible.
+        # Show terminal escapes and bidirectional overrides in every printed value.
         finalize=_harmless,
     )
     environment.filters |= {
@@ -110,7 +110,7 @@ def _harmless(value: object) -> object:
 
 
 def short(text: str, limit: int) -> str:
-    """Leave out the middle of a long name: both of its ends may tell it apart."""
+    """Return a long name without its middle; both ends may distinguish it from others."""
     if len(text) <= limit:
         return text
     head = limit // 2

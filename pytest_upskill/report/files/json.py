@@ -1,4 +1,4 @@
-"""The report as JSON, format 1: everything, with a published schema, and read back for merging."""
+"""The report as JSON, format 1: complete, with a published schema, and readable for merging."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ FORMAT: Final = 1
 
 
 class ReportError(ValueError):
-    """A file that is not a report; the message says what is wrong, in one line."""
+    """A file is not a valid report, or reports cannot be merged; the message is one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lift:
-    """Pass rate with the skill minus without, a fraction, and its 95 % interval."""
+    """Pass rate with the skill minus without, as a fraction, and its 95 % interval."""
 
     estimate: float
     low: float
@@ -33,7 +33,7 @@ class Lift:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """What a cell's trials amount to; made anew when a report is read."""
+    """Figures of a cell; computed again when a report is read."""
 
     verdict: CellVerdict
     lift: Lift | None
@@ -47,19 +47,19 @@ class Figures:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What the gate said of a cell."""
+    """Decision of the gate about a cell."""
 
     outcome: Literal["passed", "failed", "skipped"]
     verdict: ShownVerdict
-    """As reports show it: that of the figures, or a regression."""
+    """Verdict of the figures, or ``regression``."""
     text: str
     comparison: Comparison | None
-    """With what the cell was before."""
+    """Comparison with the baseline or the git ref; None for none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """A cell, what it amounts to, and its gate."""
+    """A cell, its figures, and its gate."""
 
     cell: Cell
     figures: Figures
@@ -68,7 +68,7 @@ class Entry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
-    """The whole file."""
+    """A report of pytest-upskill."""
 
     format: Literal[1]
     sessions: Annotated[tuple[Session, ...], Field(min_length=1)]
@@ -79,7 +79,7 @@ _DOCUMENT = TypeAdapter(Document)
 
 
 def write_json(report: Report) -> str:
-    """Write a report as JSON."""
+    """Return a report as JSON."""
     document = Document(
         format=FORMAT, sessions=report.sessions, entries=tuple(map(_entry, report.gates))
     )
@@ -87,7 +87,7 @@ def write_json(report: Report) -> str:
 
 
 def read_json(text: str | bytes) -> Report:
-    """Read what `write_json` wrote.
+    """Read a report that `write_json` wrote.
 
     Raises:
         ReportError: The text is not a report of this format.
@@ -109,7 +109,7 @@ def read_json(text: str | bytes) -> Report:
 
 
 def generate_schema() -> str:
-    """Write the JSON Schema of a report, as it is published in ``report.schema.json``."""
+    """Return the JSON Schema of a report, which is published as ``report.schema.json``."""
     schema: dict[str, Any] = {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         **_DOCUMENT.json_schema(mode="serialization"),
@@ -119,7 +119,7 @@ def generate_schema() -> str:
 
 
 def published_schema() -> str:
-    """Read the schema that this package ships."""
+    """Return the schema that is part of this package."""
     return files("pytest_upskill.report.files").joinpath("report.schema.json").read_text("utf-8")
 
 

@@ -1,4 +1,4 @@
-"""The report as GitHub-flavored Markdown: a pull request's comment, a job's summary."""
+"""The report as GitHub-flavored Markdown, for pull request comments and job summaries."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe
 
 MARKER = "<!-- pytest-upskill -->"
-"""First line, by which a bot finds the comment to write anew."""
+"""First line, by which a bot finds the comment to update."""
 
 COMMENT_LIMIT = 65_536
-"""What GitHub takes as a comment, in characters; kept in bytes, of which there are no fewer."""
+"""GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
 
 _ANSWER_SHOWN = 1_500
 _RESERVE = 200
@@ -38,7 +38,7 @@ _RESERVE = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Section:
-    """A part of the page of which rows can be left out."""
+    """A part of the page whose rows can be left out."""
 
     head: str
     rows: tuple[str, ...] = ()
@@ -46,17 +46,22 @@ class _Section:
 
 
 def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
-    """Write a report as Markdown, most important part first.
+    """Return a report as Markdown, most important part first.
 
     Args:
-        report: What to write about.
-        limit: UTF-8 bytes of the whole; what does not fit is left out, and the page says so.
+        report: The report.
+        limit: Maximum UTF-8 bytes; parts that do not fit are left out, and the page counts them.
     """
     return _fit([*_overview(report), *_details(report.gates)], _footer(report), limit)
 
 
 def code(text: str, *, table: bool = False) -> str:
-    """Quote untrusted text inline: in code neither HTML, nor links, nor @mentions are read."""
+    """Return untrusted text as inline code, where HTML, links and @mentions have no effect.
+
+    Args:
+        text: Any text; it becomes one line.
+        table: Whether the text is for a table cell, where ``|`` must be escaped.
+    """
     text = safe(text).replace("\n", " ") or " "
     ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
     pad = " " if "`" in (text[0], text[-1]) else ""
@@ -65,7 +70,7 @@ def code(text: str, *, table: bool = False) -> str:
 
 
 def fence(text: str) -> str:
-    """Quote untrusted lines."""
+    """Return untrusted lines as a fenced code block."""
     text = safe(text).rstrip("\n")
     ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
     return f"{ticks}text\n{text}\n{ticks}\n"
@@ -83,12 +88,12 @@ def _overview(report: Report) -> Iterator[_Section]:
     )
     if red:
         yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
-    told = [
+    lines = [
         *map(str, report.unmeasured),
         *notes(report.gates, verbose=False),
         *agent_statements(report.cells),
     ]
-    said = tuple(f"- {code(note)}\n" for note in told)
+    said = tuple(f"- {code(note)}\n" for note in lines)
     if said:
         yield _Section(head="#### Notes\n\n", rows=said, tail="\n")
     changed = [line for session in report.sessions for line in session.recordings]
@@ -161,7 +166,7 @@ def _unmeasured(cell: Cell) -> Iterator[str]:
 
 
 def _missed(skill: str, trial: TrialResult) -> _Section:
-    """Show why a trial is red: of its runs that missed, the first."""
+    """Return the section of a trial that failed or has errors, with its first failed run."""
     run = next((run for run in trial.runs if not run.passed), None)
     title = f"{skill}::{trial.case} on {trial.model}, {trial.arm}: "
     title += f"{trial.passes}/{len(trial.runs)} passed"
@@ -232,7 +237,7 @@ def _folded(title: str) -> str:
 
 
 def _fit(sections: Sequence[_Section], footer: _Section, limit: int) -> str:
-    """Join what fits; a section keeps its head and as many rows as there is room for."""
+    """Return the sections joined; each keeps its head and as many rows as fit the limit."""
     left = limit - _RESERVE
     last, left_out = _take(footer, left)
     left -= _bytes(last)
@@ -248,7 +253,7 @@ def _fit(sections: Sequence[_Section], footer: _Section, limit: int) -> str:
 
 
 def _take(section: _Section, room: int) -> tuple[str, int]:
-    """Write what there is room for, and count what is left out."""
+    """Return the part of a section that fits, and the number of parts left out."""
     room -= _bytes(section.head + section.tail)
     if room < 0:
         return "", 1

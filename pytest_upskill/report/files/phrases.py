@@ -1,4 +1,4 @@
-"""What Markdown and HTML say alike of cells and reports, in few words."""
+"""Sentences about cells and reports that Markdown and HTML share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ VERDICTS: tuple[ShownVerdict, ...] = (
     "no effect",
     "helps",
 )
-"""The one that calls for a look first."""
+"""Verdicts, the most urgent first."""
 
 ICONS: Mapping[ShownVerdict, str] = {
     "regression": "\u274c",
@@ -41,7 +41,7 @@ _NAMED = 3
 
 
 def headline(report: Report) -> str:
-    """Say in one line what came out: ``1 of 6 gates failed (hurts 1, helps 5), 1 trial failed``."""
+    """Return the result in one line: ``1 of 6 gates failed (hurts 1, helps 5), 1 trial failed``."""
     parts = [_gates(report.gates) if report.gates else "No trial ran"]
     for trials, what in (
         (failed_trials(report), "failed"),
@@ -80,7 +80,7 @@ def _change(gate: Gate) -> str:
 
 
 def scope(report: Report) -> str:
-    """Say what the numbers are about."""
+    """Return a sentence about the number of cases and runs, and what the intervals mean."""
     cells = report.cells
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
     skipped = {(cell.path, case) for cell in cells for case in cell.unmeasured} - measured
@@ -97,7 +97,7 @@ def scope(report: Report) -> str:
 
 
 def matrix_parts(cell: Cell) -> list[str]:
-    """Sum a cell up: both pass rates, the lift with its interval, the ratio of tokens."""
+    """Return both pass rates, the lift with its interval, and the token ratio of a cell."""
     without, with_ = cell.without_skill, cell.with_skill
     rates = ["?" if arm is None else percent(arm.pass_rate) for arm in (without, with_)]
     parts = [f"{rates[0]} \u2192 {rates[1]} %"]
@@ -110,7 +110,7 @@ def matrix_parts(cell: Cell) -> list[str]:
 
 
 def costs(report: Report) -> list[tuple[str, str]]:
-    """Name what the answers cost, in dollars and tokens."""
+    """Return names and values of the cost of all answers, in dollars and tokens."""
     runs = list(runs_of(report.cells))
     asked = [run for run in runs if not run.completion.replayed]
     replayed = [run for run in runs if run.completion.replayed]
@@ -125,21 +125,21 @@ def costs(report: Report) -> list[tuple[str, str]]:
 
 
 def overall_verdict(gates: Sequence[Gate]) -> str:
-    """Name the verdict that calls for a look first; nothing where there is no cell."""
+    """Return the most urgent verdict; empty without cells."""
     return min((gate.verdict for gate in gates), key=VERDICTS.index, default="")
 
 
 def mean_lift(cells: Sequence[Cell]) -> float | None:
-    """Average the lift over the cells that have one."""
+    """Return the mean lift of the cells that have one, as a fraction; None if none has."""
     lifts = [cell.lift for cell in cells if cell.lift is not None]
     return fmean(lifts) if lifts else None
 
 
 def matrix(report: Report) -> tuple[list[str], list[tuple[str, list[Gate | None]]]]:
-    """Arrange the gates by skill and model.
+    """Return the gates by skill and model.
 
     Returns:
-        The models, and each skill with its gate on each of them; None where it did not run.
+        The models, and each skill with its gate on each model; None where it did not run.
     """
     models = list(dict.fromkeys(cell.model for cell in report.cells))
     rows: dict[str, dict[str, Gate]] = {}

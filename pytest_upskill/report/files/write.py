@@ -1,4 +1,4 @@
-"""The reports that an option names a file for, each made only where it is asked for."""
+"""Writing of report files in the requested formats."""
 
 from __future__ import annotations
 
@@ -11,10 +11,15 @@ from pytest_upskill.report.names import ReportFormat
 
 
 def write(report: Report, wanted: ReportFormat, file: Path) -> list[Path]:
-    """Write a report, in folders that are made where they are missing.
+    """Write a report to a file, and create missing folders.
+
+    Args:
+        report: The report.
+        wanted: Format of the file.
+        file: Path of the file.
 
     Returns:
-        The files written, more than one where a format holds a single cell.
+        The written files; several if the format has one file for each cell.
 
     Raises:
         OSError: A file cannot be written.

@@ -1,4 +1,4 @@
-"""JUnit properties under the names that some dashboards read, and no others."""
+"""JUnit properties under the only names that some dashboards read."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ _OWN = "upskill."
 def mirrored(
     properties: Iterable[tuple[str, object]], mirrors: Iterable[Mirror]
 ) -> Iterator[tuple[str, str]]:
-    """Repeat a test's own properties for each dashboard.
+    """Yield this plugin's properties of a test again, under each dashboard's names.
 
-    Datadog reads ``dd_tags[NAME]``; Codecov ``evals.scores.NAME.value``, where a dot in the name
-    would begin another level, and where only numbers are scores.
+    Datadog reads ``dd_tags[NAME]``. Codecov reads ``evals.scores.NAME.value``; a dot in NAME would
+    start another level, and only numbers are scores.
 
     Args:
-        properties: Those of one test.
-        mirrors: For whom.
+        properties: Properties of one test.
+        mirrors: Dashboards.
     """
     own = [(name, str(value)) for name, value in properties if name.startswith(_OWN)]
     for mirror in mirrors:

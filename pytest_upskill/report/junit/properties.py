@@ -1,4 +1,4 @@
-"""Trials and cells as flat name-value pairs, for JUnit and whoever reads it."""
+"""Trials and cells as pairs of name and value, for JUnit XML."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Properties = list[tuple[str, str]]
 
 
 def trial_properties(result: TrialResult) -> Properties:
-    """List what a trial measured; checks, tokens, dollars and seconds are means of a valid run."""
+    """Return a trial's figures; checks, tokens, dollars and seconds are means over valid runs."""
     runs = result.runs
     return [
         ("upskill.skill", result.skill),
@@ -43,7 +43,7 @@ def trial_properties(result: TrialResult) -> Properties:
 
 
 def cell_properties(gate: Gate) -> Properties:
-    """List what a cell measured; rates and lift are fractions, tokens are means of a run."""
+    """Return a cell's figures; rates and lift are fractions, tokens are means over runs."""
     cell = gate.cell
     return [
         ("upskill.skill", cell.skill),
@@ -55,7 +55,7 @@ def cell_properties(gate: Gate) -> Properties:
 
 
 def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
-    """Name the figures of a cell."""
+    """Yield the figures of a cell, without the comparison with its past."""
     cell = gate.cell
     yield "verdict", gate.verdict
     yield "lift.verdict", cell.verdict
@@ -101,6 +101,6 @@ def _checks(runs: tuple[RunResult, ...]) -> str:
 
 
 def _mean(runs: tuple[RunResult, ...], of: Callable[[RunResult], float | None], form: str) -> str:
-    """Write the mean over the runs, or n/a where a figure is unknown."""
+    """Return the mean over the runs, or n/a if a value is unknown."""
     values = [value for run in runs if (value := of(run)) is not None]
     return format(fmean(values), form) if values and len(values) == len(runs) else "n/a"

@@ -1,4 +1,4 @@
-"""``python -m pytest_upskill report``: one report and one gate from the reports of several jobs."""
+"""``python -m pytest_upskill report``: merge the reports of several jobs, and decide the gates."""
 
 from __future__ import annotations
 
@@ -36,11 +36,15 @@ from pytest_upskill.sanitize.safe_text import safe_line
 
 PASSED, UNUSABLE = 0, 4
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
-"""As of one run of everything."""
+"""Exit codes, the same as of a single session with all trials."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+    """Run the command and return its exit code.
+
+    Args:
+        arguments: Arguments after the command's name; None reads ``sys.argv``.
+    """
     try:
         options = _parser().parse_args(arguments)
         if options.schema:
@@ -60,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 class _Parser(argparse.ArgumentParser):
-    """Refuses arguments as all else is refused: argparse would end with 2, pytest does with 4."""
+    """A parser that raises errors instead of exiting: argparse exits with 2, pytest with 4."""
 
     def error(self, message: str) -> NoReturn:
         raise ReportError(f"{message}: see {self.prog} --help")
@@ -127,7 +131,7 @@ def _read(file: Path) -> Report:
 
 
 def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> Thresholds:
-    """Take the thresholds given, else those that the runs had."""
+    """Return the thresholds of the command line, else those of the sessions."""
     fail_on = options.fail_on
     if fail_on is None:
         had = _common(reports, "fail_on", "--fail-on")
@@ -135,7 +139,7 @@ def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> T
 
     def rate(given: float | None, name: str, option: str) -> float | None:
         had = _common(reports, name, option) if given is None else given
-        # Other tools write a whole number without its point.
+        # Other tools write 1.0 as 1.
         return float(had) if isinstance(had, (int, float)) else None
 
     return Thresholds(
@@ -146,7 +150,11 @@ def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> T
 
 
 def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
-    """Look up what the runs had, which must be the same in all of them."""
+    """Return an option of the sessions.
+
+    Raises:
+        ReportError: It is not the same in all sessions.
+    """
     first, *others = (each for report in reports.values() for each in report.sessions)
     value = first.options.get(name)
     if any(other.options.get(name) != value for other in others):
@@ -157,7 +165,12 @@ def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
 def _baselines(
     folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
 ) -> Baselines | None:
-    """Read what the cells are held against, and refuse to forget it where the runs were."""
+    """Return the baselines to compare the cells with, None if no folder is given.
+
+    Raises:
+        ReportError: The sessions were compared with baselines but no folder is given, or the folder
+            does not exist.
+    """
     if folder is None:
         compared = (each.options.get("compare") for r in reports.values() for each in r.sessions)
         if "regression" in thresholds.fail_on and "baseline" in compared:
@@ -175,7 +188,7 @@ def _baselines(
 
 
 def _lines(report: Report) -> Iterator[str]:
-    """Write what a terminal shows of a run."""
+    """Yield the lines to print about the merged report."""
     yield headline(report)
     if report.gates:
         yield from (line for line, _ in table(report.gates, _width(), cases=False))
@@ -193,7 +206,7 @@ def _lines(report: Report) -> Iterator[str]:
 
 
 def _warnings(report: Report) -> Iterator[str]:
-    """Say what may make the parts differ."""
+    """Yield warnings about incomplete data and different versions."""
     yield from map(str, report.unmeasured)
     if shares := missing_shares(report):
         yield f"no report of share {', '.join(shares)}: what only they ran is not in here"

@@ -1,4 +1,4 @@
-"""What a report comes to: the exit code that one run of all of it would have had, and why."""
+"""The outcome of a merged report, the same as of a single session, and the reasons for it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _SHARE = re.compile(r"(\d{1,4})/(\d{1,4})")
 
 
 def outcome(report: Report) -> Outcome:
-    """Tell whether anything is red, else whether anything is open."""
+    """Return whether anything failed, else whether anything is undecided."""
     gates = {gate.outcome for gate in report.gates}
     if failed_trials(report) or "failed" in gates:
         return "failed"
@@ -26,7 +26,7 @@ def outcome(report: Report) -> Outcome:
 
 
 def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
-    """List what failed, by node id: too few runs passed, or a replay had no recording."""
+    """Return failed trials with node ids: too few runs passed, or a replay had no recording."""
     return [
         (nodeid, trial)
         for nodeid, trial in _trials(report)
@@ -36,7 +36,7 @@ def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
 
 
 def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
-    """List those, by node id, of which so many runs are missing that they could be either."""
+    """Return, with node ids, the trials that the missing runs could make pass or fail."""
     return [
         (nodeid, trial)
         for nodeid, trial in _trials(report)
@@ -45,7 +45,7 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
 
 
 def missing_shares(report: Report) -> list[str]:
-    """Name the shares, such as ``3/4``, of which there is no report."""
+    """Return the shards, such as ``3/4``, that have no report."""
     there: dict[tuple[tuple[str, ...], int], set[int]] = {}
     for session in report.sessions:
         if share := _SHARE.fullmatch(str(session.options.get("shard"))):
@@ -60,7 +60,7 @@ def missing_shares(report: Report) -> list[str]:
 
 
 def cut_short(report: Report) -> list[Session]:
-    """List the runs that did not get to everything."""
+    """Return the sessions that are incomplete."""
     return [session for session in report.sessions if not session.complete]
 
 
@@ -71,5 +71,5 @@ def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
 
 
 def _replayed(report: Report) -> bool:
-    """Tell whether recordings were to vouch for every run."""
+    """Return whether a session replayed, so that every run must have a recording."""
     return any(session.options.get("cache") == "replay" for session in report.sessions)

@@ -1,4 +1,4 @@
-"""Several reports as one: cells put together again from their shares."""
+"""Merging of reports: cells are joined from the parts in each report."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ from pytest_upskill.trial import ARMS
 def merge(
     reports: Mapping[str, Report], thresholds: Thresholds, baselines: Baselines | None
 ) -> Report:
-    """Put reports together and decide about every cell anew.
+    """Merge reports, and decide the gate of every cell again.
 
     Args:
-        reports: By the name of the file that each was read from.
-        thresholds: Those of the gates.
-        baselines: What the cells were before; None where that was not asked for.
+        reports: Reports by the name of their file.
+        thresholds: Thresholds of the gates.
+        baselines: Baselines to compare with; None for no comparison.
 
     Raises:
-        ReportError: The reports do not belong together.
+        ReportError: The reports contradict each other or contain the same trial.
     """
     parts: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
     for file, report in reports.items():
@@ -43,7 +43,11 @@ def merge(
 
 
 def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
-    """Put one cell together from its shares."""
+    """Return one cell joined from its parts.
+
+    Raises:
+        ReportError: The parts contradict each other or contain the same trial.
+    """
     files: dict[object, str] = {}
     first_file, first = parts[0]
     for file, cell in parts:
@@ -65,7 +69,7 @@ def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
 
 
 def _difference(one: Cell, other: Cell) -> str | None:
-    """Name what keeps two cells from being shares of one, None for nothing."""
+    """Return why two cells cannot be parts of the same cell, None if they can."""
     if one.resolved != other.resolved:
         return f"different models ({one.resolved}, {other.resolved})"
     if one.planned != other.planned:
@@ -79,7 +83,7 @@ def _difference(one: Cell, other: Cell) -> str | None:
 
 
 def _ordered(trials: Iterable[TrialResult]) -> list[TrialResult]:
-    """Sort trials as their case file has them, the arms of a case side by side."""
+    """Return trials in the order of the case file, the arms of a case next to each other."""
     trials = list(trials)
     first: dict[str, int] = {}
     for place, trial in enumerate(trials):

@@ -1,4 +1,4 @@
-"""Lines below the table: what its columns cannot say of a cell."""
+"""Notes about cells, printed below the table."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from pytest_upskill.report.files.cases import case_lines
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
-    """Write what stands beside the verdicts.
+    """Yield the notes about all cells.
 
     Args:
-        gates: What was decided about each cell.
-        verbose: Whether to give the secondary figures too.
+        gates: Decision about each cell.
+        verbose: Whether to include the secondary figures.
     """
     for gate in gates:
         yield from (f"{gate.cell.name}: {note}" for note in notes_of(gate, verbose=verbose))
@@ -31,7 +31,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
-    """Count by skill the statements that were judged and look as if they need an agent."""
+    """Yield a line that counts, by skill, the judged statements that seem to need an agent."""
     counts: Counter[str] = Counter()
     for key, count in {
         (cell.path, trial.skill, trial.case): trial.agent_statements
@@ -49,7 +49,7 @@ def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
 
 
 def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
-    """Write what stands beside one verdict, for a place that names the cell."""
+    """Yield the notes about one cell, without its name."""
     yield from _remarks(gate)
     if verbose:
         yield from _figures(gate.cell)
@@ -71,13 +71,13 @@ def _remarks(gate: Gate) -> Iterator[str]:
 
 
 def _copies(gate: Gate) -> bool:
-    """Return whether a verdict is open that more runs could only seem to settle."""
+    """Return whether there are too few runs, but more would only repeat the same answers."""
     decided = gate.outcome != "skipped"
     return decided and gate.cell.repetitive and gate.verdict == "too few runs"
 
 
 def _explained(cell: Cell) -> str:
-    """Explain a verdict that seems to contradict its figures; empty where it does not."""
+    """Return why the verdict seems to contradict the interval; empty if it does not."""
     open_ = cell.verdict in {"too few runs", "no effect"}
     if not open_ or cell.interval is None or cell.interval.low <= 0 <= cell.interval.high:
         return ""
@@ -91,7 +91,7 @@ def _explained(cell: Cell) -> str:
 
 
 def _idle(gate: Gate) -> Iterator[str]:
-    """Name the cases whose runs came out alike in every arm: paid for, and of no weight."""
+    """Yield the cases that always or never pass in every arm, and so do not affect the lift."""
     standing = {case.case: case.standing for case in case_lines(gate)}
     for alike, why in (
         ("always passes", "passes with and without the skill"),
@@ -118,7 +118,7 @@ def _figures(cell: Cell) -> Iterator[str]:
 
 
 def _tokens(cell: Cell) -> str:
-    """Return what the skill costs: ``a pass takes 812 -> 430 tokens, so the skill pays …``."""
+    """Return the skill's cost: ``a pass takes 812 -> 430 tokens, so the skill pays …``."""
     one, other = cell.with_skill, cell.without_skill
     if one is None or other is None or one.tokens is None or other.tokens is None:
         return ""

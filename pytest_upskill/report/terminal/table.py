@@ -1,4 +1,4 @@
-"""The table of cells as lines that fit a terminal's width; but for names, ASCII."""
+"""The table of cells as lines that fit a terminal's width, in ASCII except for names."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ LEGEND = (
     "of a mean run, without -> with the skill: pass rate, checks held/all, tokens (x: how many "
     "times); lift: in points of 100"
 )
-"""What the figures of the table are."""
+"""Explanation of the columns."""
 
 _LEAST_COLUMNS = 4
-"""What a narrow terminal still gets; other reports have everything."""
+"""Minimum number of columns on a narrow terminal; other reports have all."""
 _LEAST_NAME = 8
 _GAP = "  "
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A line of the table before it is laid out."""
+    """A row of the table."""
 
     columns: tuple[str, ...]
     gate: Gate | None = None
-    """Of the cell that the row sums up; None for the head, a skill's name or a single case."""
+    """Gate of the row's cell; None for the head, a skill's name or a single case."""
 
 
 def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, Gate | None]]:
-    """Lay the cells out under the names of their skills.
+    """Return the lines of the table, grouped by skill.
 
     Args:
-        gates: Those of one skill side by side.
+        gates: Gates, those of one skill next to each other.
         width: Columns of the terminal.
-        cases: Whether each case gets a row of its own.
+        cases: Whether to add a row for each case.
 
     Returns:
-        Lines, each with the gate of the cell that it sums up, if any.
+        Lines, each with the gate of its cell, if it is the row of a cell.
     """
     rows = list(_rows(gates, cases=cases))
     widths = _fit(rows, width)
@@ -101,7 +101,7 @@ def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:
 
 
 def _means(without: ArmFigures | None, with_: ArmFigures | None) -> tuple[str, str]:
-    """Write checks and tokens of a mean run."""
+    """Return the mean checks and tokens of a run."""
     checks = _change(without, with_, lambda arm: f"{arm.checks_passed:.1f}")
     arm = with_ or without
     tokens = _change(
@@ -119,13 +119,13 @@ def _change(
     *,
     old: ArmFigures | None = None,
 ) -> str:
-    """Write a figure of the arms: without the skill, with the old one if any, with the skill."""
+    """Return a figure of each arm: without the skill, with the old one if any, with the skill."""
     arms = [without, with_] if old is None else [without, old, with_]
     return "->".join(form(arm) if arm else "?" for arm in arms)
 
 
 def _fit(rows: Sequence[Row], width: int) -> list[int]:
-    """Choose the columns' widths; where there is no room for all, the last columns go."""
+    """Return the widths of the columns that fit; the last columns are dropped first."""
     full = [row.columns for row in rows if len(row.columns) == len(_HEAD)]
     names, *figures = zip(*full, strict=True)
     widths = [max(map(len, column)) for column in figures]
@@ -137,7 +137,7 @@ def _fit(rows: Sequence[Row], width: int) -> list[int]:
 
 
 def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
-    """Write a row; a name without room has a line of its own, as its end may tell it apart."""
+    """Yield the lines of a row; a name that is too long gets its own line and is never cut."""
     name, *rest = row[: len(widths)]
     indent = len(name) - len(name.lstrip())
     if not rest or columns(name) > widths[0]:
