@@ -19,26 +19,26 @@ if TYPE_CHECKING:
 
 @pytest.hookspec(firstresult=True)
 def pytest_upskill_make_client(model: Model, config: pytest.Config) -> Client | None:
-    """Make the client that answers for ``model``, or return None to leave it to others.
+    """Return a client for ``model``, or None to leave the model to other plugins.
 
     Called once for each chosen model, before the first request. The client's methods run on one
-    event loop in a background thread. Under pytest-xdist only the controller asks models, so put
+    event loop in a background thread. Under pytest-xdist only the controller sends requests, so put
     the hook into a plugin or into the ``conftest.py`` of the rootdir::
 
         def pytest_upskill_make_client(model, config):
             if model.provider == "acme":
                 return AcmeClient(model.name)
 
-    Such a model is chosen as ``--upskill-models acme:some-model``.
+    Choose such a model with ``--upskill-models acme:some-model``.
     """
 
 
 @pytest.hookspec(firstresult=True)
 def pytest_upskill_claim_check(name: str, value: object) -> bool | None:
-    """Say whether ``name``, a key of ``expected`` that is not built in, is a check of this plugin.
+    """Return True if ``name``, an unknown key of ``expected``, is a check of this plugin.
 
-    Called for each such key when a case file is read; what no plugin claims is an error of the
-    file, and so is a ``ValueError``, whose message stands beside the key's place::
+    Called for each such key when a case file is read. A key that no plugin claims is an error of
+    the case file. So is a ``ValueError``, whose message is shown with the place of the key::
 
         def pytest_upskill_claim_check(name, value):
             if name != "max_words":
@@ -53,11 +53,11 @@ def pytest_upskill_claim_check(name: str, value: object) -> bool | None:
 def pytest_upskill_check(
     name: str, value: object, answer: str, case: Case
 ) -> CheckResult | bool | None:
-    """Check an answer, or return None to leave ``name`` to others.
+    """Return the result of a check on an answer, or None to leave ``name`` to other plugins.
 
-    Called for each claimed key of the case, once for each answer, in the process that runs the
-    item. A `CheckResult` says in its message what was looked for and found; `CheckError` says that
-    it cannot be told, so that the run is missing data::
+    Called once for each answer and each claimed key of the case, in the process that runs the item.
+    The message of a `CheckResult` should state what was expected and what was found. Raise
+    `CheckError` if the check cannot be decided; then the run is missing data::
 
         def pytest_upskill_check(name, value, answer, case):
             if name == "max_words":
@@ -69,7 +69,7 @@ def pytest_upskill_check(
 
 @pytest.hookspec
 def pytest_upskill_languages() -> Iterable[Language]:  # type: ignore[empty-body]
-    """Return languages that ``compile`` and ``run`` may ask for, in a list.
+    """Return a list of languages that ``compile`` and ``run`` may use.
 
     Called once at the start, so put the hook into a plugin or into the ``conftest.py`` of the
     rootdir.

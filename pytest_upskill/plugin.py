@@ -1,4 +1,7 @@
-"""Options and hooks. Imports pytest and the table of options: an unused plugin costs nothing."""
+"""Entry point of the plugin: options and hooks.
+
+Imports only pytest and the table of options, so that an unused plugin costs no time.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from pytest_upskill import CASE_FILES
 from pytest_upskill.session.option_table import OPTIONS, Option
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
-"""How the names of files with cases end."""
+"""Suffixes of case files."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +38,7 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Write the schema instead of a run; keep in one process what runs no trial."""
+    """Write the schema if requested, and run nothing; use one process if no trial will run."""
     if path := config.getoption("upskill_write_schema"):
         from pytest_upskill.formats.skill_meta.json_schema import write_schema
 
@@ -48,7 +51,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Register what a run about skills needs; without models and without lint, nothing."""
+    """Register the plugins of the session; none without models and without lint."""
     config.addinivalue_line(
         "markers",
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
@@ -74,7 +77,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Collect case files, where models are chosen or the file itself was asked for."""
+    """Collect case files if models are chosen, or the file is named on the command line."""
     known = file_path.name in CASE_FILES
     if not (known or file_path.suffix in _SUFFIXES):
         return None
@@ -102,7 +105,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
-    """Hear from a worker of pytest-xdist how many case files it passed over."""
+    """Read from a pytest-xdist worker how many case files it did not collect."""
     if files := getattr(node, "workeroutput", {}).get("upskill-passed-over"):
         from pytest_upskill.session.passed_over import passed_over
 
@@ -110,7 +113,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:
-    """Refuse a folder whose name must not be printed, in runs that are about skills."""
+    """Collect a folder with an unsafe name as an error, if models are chosen or under lint."""
     if not (parent.config.getoption("upskill_lint") or _models_chosen(parent.config)):
         return None
     from pytest_upskill.sanitize.safe_text import safe_line
@@ -123,16 +126,16 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 class NamedFiles:
-    """Takes what was named on the command line and nobody else takes: it has cases, or an error.
+    """Plugin that collects files from the command line that no other plugin collects.
 
-    pytest alone would say that nothing is there.
+    They have cases, or an error that is clearer than pytest's "not found".
     """
 
     @pytest.hookimpl(wrapper=True)
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-        """Collect it only if it was asked for."""
+        """Collect a file if it is named on the command line and has no other collector."""
         collectors = yield
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
@@ -150,7 +153,7 @@ class NamedFiles:
 
 
 def _refuse_without_models(config: pytest.Config) -> None:
-    """Refuse what can do nothing without models; a mere setting may be there for other runs."""
+    """Raise pytest.UsageError for command-line options that have no effect without models."""
     for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
         if config.getoption(option):
             from pytest_upskill.session.settings import NO_MODELS
@@ -171,13 +174,13 @@ def _help(option: Option) -> str:
 
 
 def _arguments(option: Option) -> dict[str, Any]:
-    """Return what argparse is told about an option."""
+    """Return the arguments of ``addoption`` for an option."""
     if option.kind == "bool":
-        # None where an ini key may still decide.
+        # None means not given: the ini key decides.
         return {"action": "store_true", "default": None if option.in_ini else False}
     if option.kind == "args":
         return {"action": "append", "metavar": option.metavar}
-    # Text, also of numbers: argparse would refuse them in five lines without a cure.
+    # Numbers stay text here: argparse would print five lines without a cure.
     return {"metavar": option.metavar}
 
 
@@ -186,5 +189,5 @@ def _ini_default(option: Option) -> Any:
         return False
     if option.kind in {"args", "linelist"}:
         return []
-    # What is also an option keeps None for "not given"; settings.py knows the default.
+    # For a command-line option None means not given; options.py applies the default.
     return None if option.on_command_line else option.default

@@ -1,4 +1,4 @@
-"""What came of the trials: values, which go from process to process as JSON."""
+"""Results of trials, as values that processes exchange as JSON."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _STOPPED = {
 
 
 NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
-"""Why a case is skipped that no program can decide about, where nobody else is to."""
+"""Why a case without checks by code is skipped if there is no judge."""
 
 _LONGEST_NAME = 40
 _MOST_NAMES = 3
 
 _QUOTED = re.compile(r"'[^']*'")
 _MOST_REASONS = 3
-"""Reasons for skipping that one line names."""
+"""Maximum number of reasons in one line."""
 
 
 def _instead_of_answer(completion: Completion) -> str:
-    """Describe what came in the place of an answer."""
+    """Return what a reply without an answer contains instead."""
     if completion.stop_reason == "max_tokens":
         if completion.reasoning:
             return "the reasoning took the whole output limit: raise --upskill-max-tokens"
@@ -50,20 +50,20 @@ class RunResult:
     completion: Completion
     checks: tuple[CheckResult, ...]
     judgement: Completion | None = None
-    """What a judge said of it; its tokens and cost are not the answer's."""
+    """Reply of the judge; its tokens and cost are not part of the answer's."""
     cut: int = 0
-    """Characters at the end of the answer that a report left out."""
+    """Number of characters that a report cut from the end of the answer."""
 
     @property
     def stopped(self) -> str | None:
-        """Why the answer cannot count as whole, None where it can."""
+        """Why the answer is incomplete or empty, None if it is complete."""
         if not self.completion.text.strip() and self.completion.stop_reason != "refusal":
             return _instead_of_answer(self.completion)
         return _STOPPED.get(self.completion.stop_reason)
 
     @property
     def passed(self) -> bool:
-        """Whether every check held in a whole answer."""
+        """Whether the answer is complete and every check passed."""
         return self.stopped is None and all(check.passed for check in self.checks)
 
 
@@ -76,40 +76,40 @@ class TrialResult:
     model: str
     """Label of the model."""
     resolved: str
-    """What the label stands for."""
+    """Full name of the model."""
     arm: Arm
     min_pass_rate: float
     prompt_digest: str
-    """Of what every arm of the case was sent alike."""
+    """Digest of the prompt without the skill, the same in every arm."""
     skill_digest: str
-    """Of the skill block, empty without one."""
+    """Digest of the skill block, empty without a skill."""
     runs: tuple[RunResult, ...]
-    """The valid runs."""
+    """Valid runs."""
     planned: int = 1
-    """Runs there were to be."""
+    """Number of runs of the trial, missing and skipped ones included."""
     early_stop: bool = False
-    """Whether the verdict was looked at after every round, to leave out the rest once clear."""
+    """Whether remaining runs are skipped once the verdict is clear after a round."""
     grader_digest: str = ""
-    """Of the case's checks."""
+    """Digest of the case's checks."""
     errors: tuple[str, ...] = ()
-    """One line for each run that gave no usable reply: missing data, never a failure."""
+    """One line for each run without a usable reply: missing data, never a failure."""
     question: str = ""
-    """What the case asks, without its files."""
+    """Input of the case, without its files."""
     line: int = 1
     """Line of the case in its file, from 1."""
     ungraded: int = 0
-    """Statements of the case that no judge looked at: neither held nor failed."""
+    """Number of statements that were not judged, and so neither passed nor failed."""
     agent_statements: int = 0
-    """Statements that were judged though they look as if only an agent could satisfy them."""
+    """Number of judged statements that seem to need an agent."""
 
     @property
     def spared(self) -> int:
-        """Runs that were left out because the verdict was clear."""
+        """Number of runs that were skipped because the verdict was clear."""
         return self.planned - len(self.runs) - len(self.errors)
 
     @property
     def passes(self) -> int:
-        """Valid runs in which every check held."""
+        """Number of valid runs that passed."""
         return sum(run.passed for run in self.runs)
 
     @property
@@ -124,9 +124,9 @@ class TrialResult:
 
     @property
     def settled(self) -> bool:
-        """Whether the trial would end the same, whatever the missing runs had brought.
+        """Whether the missing runs could not change the result.
 
-        One that is only compared with never fails: a single valid run settles it.
+        Arms other than ``with_skill`` never fail: one valid run settles them.
         """
         if self.arm != "with_skill":
             return bool(self.runs)
@@ -136,22 +136,22 @@ class TrialResult:
         return bool(self.runs) and best == worst
 
     def _enough(self, passes: int, runs: int) -> bool:
-        # Exact at the border: 0.1 + 0.2 must not fail a case.
+        # The margin keeps rounding errors, such as in 0.1 + 0.2, from failing a case.
         return passes >= self.min_pass_rate * runs - 1e-9
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class SkippedCase:
-    """A case about which no model was asked."""
+    """A skipped case, for which no request was sent."""
 
     case: str
     reason: str
-    """One line."""
+    """Reason for skipping, one line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)
 class Unmeasured:
-    """A skill on a model of which every trial was skipped."""
+    """A skill on a model with every trial skipped."""
 
     path: str
     """Node id of the case file."""
@@ -159,7 +159,7 @@ class Unmeasured:
     model: str
     """Label of the model."""
     cases: tuple[SkippedCase, ...] = ()
-    """Every case, and why it was skipped."""
+    """Every case with the reason for skipping it."""
 
     def __str__(self) -> str:
         text = f"{self.skill} on {self.model}: not measured, as every case was skipped"
@@ -170,7 +170,7 @@ class Unmeasured:
 def skip_reasons(reasons: Iterable[str]) -> str:
     """Return the most frequent reasons in one line, such as ``3 cases: needs gcc``.
 
-    Reasons that differ only in what they quote are counted together.
+    Reasons that differ only in quoted parts are counted together.
 
     Args:
         reasons: One for each skipped case.
@@ -198,20 +198,20 @@ def _cases(count: int) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialRecord:
-    """A result with its place in the run: what a report carries to the ledger."""
+    """A trial's result with its place in the session, as attached to a test report."""
 
     path: str
     """Node id of the case file."""
     index: int
-    """Place among the trials of the file."""
+    """Index among the trials of the skill."""
     planned: int
-    """Trials of the same cell in a whole run."""
+    """Number of trials of the cell if all run."""
     gate: GateRule
     """Thresholds of the case file."""
     ref: str
-    """Git ref whose skill is compared with; empty for none."""
+    """Git ref whose version of the skill is compared; empty for none."""
     history: str
-    """Why that is not done; empty where it is."""
+    """Why there is no comparison with ``ref``; empty if there is one."""
     past_unknown: bool
-    """Whether it should have been done."""
+    """Whether a comparison is missing that should exist."""
     result: TrialResult

@@ -1,4 +1,4 @@
-"""Which trials a skill's cases make, and what each of them sends."""
+"""Trials of a skill's cases, and the request of each."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from pytest_upskill.skill import Case, Skill, SkillVersion
 
 Arm = Literal["with_skill", "without_skill", "old_skill"]
 ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill")
-"""Side by side in this order; the last only where the skill is compared with what it was."""
+"""Arms in the order of their trials; ``old_skill`` exists only with a git ref to compare with."""
 
 FRAME = (
     "Answer the user's request directly and completely in one reply. "
     "Put code and file contents in fenced blocks that name their language."
 )
-"""The system text of every arm; only the skill block is added to it."""
+"""System prompt of every arm, to which only the skill block is added."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,18 +33,18 @@ class Trial:
     model: Model
     arm: Arm
     skill_block: str
-    """What the arm adds to the system text; empty without a skill."""
+    """Text that the arm adds to the system prompt; empty without a skill."""
     runs: int
     min_pass_rate: float
     max_tokens: int
     early_stop: bool = False
-    """Whether runs are left out once the verdict is clear."""
+    """Whether remaining runs are skipped once the verdict is clear."""
     judge: Model | None = None
-    """Who decides the statements among the case's checks; None for nobody."""
+    """Model that decides the case's statements; None if there is none."""
 
     @property
     def name(self) -> str:
-        """``case-id[model-arm]``: stable however many runs there are."""
+        """``case-id[model-arm]``, independent of the number of runs."""
         return f"{self.case.id}[{self.model.label}-{self.arm}]"
 
 
@@ -58,20 +58,21 @@ def plan(
     early_stop: bool = False,
     judge: Model | None = None,
 ) -> Iterator[Trial]:
-    """Make the trials of a skill: arms side by side, so that both meet the same weather.
+    """Make the trials of a skill.
 
-    A case that is for none of the models has trials on all of them, to be skipped where they are
-    seen; on some of them, it has trials on those alone.
+    The arms of a case are next to each other, so that they run under the same conditions. A case
+    that is restricted to some of the models has trials on those only. A case that is restricted to
+    other models has trials on all, which are skipped and so visible.
 
     Args:
         skill: The skill and its cases.
         models: Every model chosen for this run.
-        runs: Repeats of each trial.
-        min_pass_rate: Share of the runs that must pass where the case file does not say.
-        max_tokens: Limit of one answer.
-        early_stop: Whether to leave out runs once the verdict is clear; not of a skill with a least
-            lift, which needs them all.
-        judge: Who decides statements about the answers.
+        runs: Number of runs of each trial.
+        min_pass_rate: Fraction of the runs that must pass if the case file sets none.
+        max_tokens: Maximum output tokens of one answer.
+        early_stop: Whether to skip remaining runs once the verdict is clear; ignored for a skill
+            with a minimum lift, which needs all runs.
+        judge: Model that decides statements about answers.
     """
     models = tuple(models)
     blocks: dict[Arm, str] = {"with_skill": _skill_block(skill), "without_skill": ""}
@@ -97,7 +98,7 @@ def plan(
 
 
 def request(trial: Trial, run: int) -> Request:
-    """Write what ``trial`` sends in its repeat ``run``."""
+    """Return the request of a trial in one run; ``run`` counts from 0."""
     return Request(
         model=trial.model,
         frame=FRAME,
@@ -109,17 +110,18 @@ def request(trial: Trial, run: int) -> Request:
 
 
 def arm_digests(request: Request) -> tuple[str, str]:
-    """Digest what every arm got alike, and the skill block: the proof that arms are symmetric.
+    """Return digests of a request's parts, which prove that arms differ only in the skill.
 
     Returns:
-        Two hexadecimal digests: equal in all arms of a case, and the arm's own (empty without).
+        Hexadecimal digests of the part that is equal in all arms of a case, and of the skill block
+        (empty without a skill).
     """
     alike = [request.frame, request.user, request.max_tokens]
     return _digest(json.dumps(alike)), _digest(request.skill) if request.skill else ""
 
 
 def grader_digest(trial: Trial) -> str:
-    """Digest what decides about an answer; what checks leave at its default is left out."""
+    """Return the digest of a trial's checks and judge; fields with default values do not count."""
     said = []
     if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
         said.append({"judge": f"{trial.judge.provider}:{trial.judge.name}"})
@@ -133,7 +135,7 @@ def grader_digest(trial: Trial) -> str:
 
 
 def _is_set(check: AnyCheck, field: Field[object]) -> bool:
-    """Return whether a value is not the field's default; ``0`` where the default is None is not."""
+    """Return whether a field differs from its default in value or type."""
     made = field.default if field.default_factory is MISSING else field.default_factory()
     value = getattr(check, field.name)
     return type(value) is not type(made) or value != made

@@ -1,1 +1,1 @@
-"""Cells: what one skill is worth on one model, compared with what it was, and the gate."""
+"""Cells: the figures of one skill on one model, the comparison with its past, and the gate."""

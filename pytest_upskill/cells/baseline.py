@@ -1,4 +1,4 @@
-"""Baseline files: what a skill's cases came to on a model, made to be committed and reviewed."""
+"""Baseline files: results of a skill's cases on a model, to be committed and reviewed."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ from typing import Any
 from pytest_upskill.atomic_write import write_whole
 
 FORMAT = 2
-"""Version of the file format; older ones are read, a newer one is refused.
+"""Version of the file format; older versions can be read, newer ones cannot.
 
-Format 1 named its file after the skill and the path of the case file inside, and the digests of its
-graders did not distinguish ``0``, ``false``, ``null`` and ``""``. Format 2 mirrors the path of the
-case file in its own.
+In format 1 the file is named after the skill, contains the path of the case file, and its grader
+digests do not distinguish ``0``, ``false``, ``null`` and ``""``. In format 2 the path of the
+baseline file mirrors that of the case file.
 """
 
 
 class BaselineError(Exception):
-    """A baseline file that cannot be used; the message names it and the cure."""
+    """A baseline file cannot be used; the message has its name and the cure."""
 
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many of an arm's runs passed.
+    """Passes and valid runs of one case in one arm.
 
     Raises:
-        ValueError: There is no run, or there are more passes than runs.
+        ValueError: There is no run, there are more passes than runs, or a count is not an integer.
     """
 
     passes: int
@@ -45,20 +45,20 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineCase:
-    """What one case came to."""
+    """Results of one case."""
 
     id: str
     digest: str
-    """Of what the case sends in every arm."""
+    """Digest of the prompt without the skill, the same in every arm."""
     grader: str
-    """Of its checks."""
+    """Digest of the checks."""
     with_skill: Tally
     without_skill: Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Baseline:
-    """What the cases of one case file came to on one model."""
+    """Results of the cases of one case file on one model."""
 
     format: int = FORMAT
     skill: str
@@ -67,28 +67,29 @@ class Baseline:
     case_file: str
     """Path from the folder that holds ``.upskill``, with slashes."""
     resolved: str
-    """What the label stood for."""
+    """Full name of the model."""
     served: tuple[str, ...]
     """Ids that the API returned."""
     date: str
     """Day of the run, ISO 8601, in UTC."""
     version: str
-    """Of this plugin."""
+    """Version of pytest-upskill."""
     skill_digest: str
-    """Of the skill block."""
+    """Digest of the skill block."""
     cases: tuple[BaselineCase, ...]
-    """In the order of their ids."""
+    """Cases in the order of their ids."""
 
 
 def read_baseline(file: Path, case_file: str) -> Baseline | None:
-    """Read a baseline, None where there is none.
+    """Read a baseline file and return the baseline, None if the file does not exist.
 
     Args:
-        file: Where it is.
-        case_file: What the file belongs to by its place; one of format 1 says so itself.
+        file: Path of the baseline file.
+        case_file: Path of the case file according to the baseline's path; ignored in format 1,
+            which contains it.
 
     Raises:
-        BaselineError: It cannot be read, is no baseline, or is of a newer format.
+        BaselineError: The file cannot be read, is not a baseline, or has a newer format.
     """
     try:
         value = json.loads(file.read_text("utf-8"))
@@ -112,15 +113,19 @@ def read_baseline(file: Path, case_file: str) -> Baseline | None:
 
 
 def write_baseline(file: Path, baseline: Baseline) -> bool:
-    """Write a baseline, at once or not at all; one that only the date would change is left.
+    """Write a baseline atomically, unless only its date or version would change.
+
+    Args:
+        file: Path of the baseline file.
+        baseline: The baseline.
 
     Returns:
-        Whether there was anything to write.
+        Whether the file was written.
 
     Raises:
-        BaselineError: What is there belongs to another case file, or is not a baseline that this
-            version reads: it is kept.
-        OSError: The disk refuses it.
+        BaselineError: The existing file belongs to another case file, or this version cannot read
+            it; it is not overwritten.
+        OSError: The file cannot be written.
     """
     old = read_baseline(file, baseline.case_file)
     if old and old.case_file != baseline.case_file:
@@ -132,7 +137,7 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
 
 
 def _text(baseline: Baseline) -> str:
-    """Write one line for the head's every entry and for each case: small diffs, local conflicts."""
+    """Return JSON with a line for each field and case, which keeps diffs and conflicts small."""
     head = {
         "format": baseline.format,
         "skill": baseline.skill,

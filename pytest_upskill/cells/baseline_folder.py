@@ -1,4 +1,4 @@
-"""The folder of baseline files: which of them belongs to a case file."""
+"""The folder of baseline files, and which file belongs to which cell."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_upskill.cells.cell import Cell
 
 
 class Key(NamedTuple):
-    """What a cell's baseline is found by."""
+    """Key of a cell's baseline."""
 
     case_file: str
     """Path from the folder that holds ``.upskill``, with slashes."""
@@ -26,16 +26,16 @@ class Key(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """A baseline and where it was read."""
+    """A baseline and its file."""
 
     file: Path
     baseline: Baseline
     moved: bool
-    """Whether its case file is no longer where it was."""
+    """Whether its case file no longer exists at the recorded path."""
 
     @property
     def key(self) -> Key:
-        """Whose baseline it is."""
+        """Key of the cell that was recorded."""
         baseline = self.baseline
         return Key(baseline.case_file, baseline.skill, baseline.model)
 
@@ -47,19 +47,23 @@ class Baselines:
     stored: tuple[Stored, ...] = ()
 
     def of(self, keys: Sequence[Key]) -> list[Baseline | None]:
-        """Find the baseline of each cell of a run, None where there is none.
+        """Return the baseline of each cell, None for a cell without one.
 
-        It is the one recorded for the path of the case file. Without one, it is that of a case file
-        of the same name that is gone, if its skill had the same name: the skill was moved. That is
-        left open where several could have been moved, there or here.
+        A baseline with the same case file and model belongs to the cell. If there is none, the
+        skill may have been moved: then a baseline with the same file name, skill and model belongs
+        to it, if its case file no longer exists. With several such baselines or cells there is
+        no match.
+
+        Args:
+            keys: Keys of all cells of the session.
         """
         return [found.baseline if found else None for found in self._of(keys)]
 
     def needless(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
-        """List the files that can be deleted, each with the reason.
+        """Yield the files that can be deleted, each with the reason.
 
         Args:
-            used: Every cell that was measured.
+            used: Keys of all measured cells.
         """
         taken = [found.file for found in self._of(used) if found]
         for each in self.stored:
@@ -83,7 +87,7 @@ class Baselines:
         return self._recorded(moved[0].key) if one else None
 
     def _recorded(self, key: Key) -> Stored | None:
-        """Find the file of this path; of several, the newest format and the name of the skill."""
+        """Return the file of a key; of several, by newest format, same skill, newest date."""
         same = [
             each
             for each in self.stored
@@ -101,32 +105,32 @@ class Baselines:
 
 
 def key_of(cell: Cell) -> Key:
-    """Return what the baseline of a cell is found by."""
+    """Return the key of a cell's baseline."""
     return Key(cell.case_file or cell.path, cell.skill, cell.model)
 
 
 def baseline_file(folder: Path, case_file: str, model: str) -> Path:
-    """Return where the baseline of a case file on a model is: the same path below ``folder``.
+    """Return the path of a baseline file: below ``folder``, the same path as the case file's.
 
     Args:
-        folder: Of the baseline files.
-        case_file: Its path from the folder that holds ``.upskill``, with slashes.
+        folder: Folder of the baseline files.
+        case_file: Path of the case file from the folder that contains ``.upskill``, with slashes.
         model: Label of the model.
     """
     return folder.joinpath(*map(_part, case_file.split("/")), _name(model))
 
 
 def read_baselines(folder: Path, models: Iterable[str], project: Path | None) -> Baselines:
-    """Read the baselines of every case file on the models of these labels.
+    """Read the baselines of all case files on the given models.
 
     Args:
-        folder: Of the baseline files.
-        models: Labels.
-        project: Folder that holds ``.upskill``, to see whether a case file is still there; None
-            where it is not at hand, so that none counts as moved.
+        folder: Folder of the baseline files.
+        models: Labels of the models.
+        project: Folder that contains ``.upskill``, to check which case files still exist; None if
+            it is unknown, so that none counts as moved.
 
     Raises:
-        BaselineError: One of them cannot be used.
+        BaselineError: A baseline file cannot be used.
     """
     names = {_name(model) for model in models}
     files = [each for each in sorted(folder.rglob("*.json")) if each.name in names]
@@ -136,7 +140,7 @@ def read_baselines(folder: Path, models: Iterable[str], project: Path | None) ->
 def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterator[Stored]:
     for file in files:
         place = "/".join(map(unquote, file.parent.relative_to(folder).parts))
-        # The folder of a case file may be called like a baseline file.
+        # The folder of a case file may have the name of a baseline file.
         baseline = None if file.is_dir() else read_baseline(file, place)
         if baseline is not None:
             gone = (
@@ -147,7 +151,7 @@ def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterat
 
 
 def _part(name: str) -> str:
-    """Write a part of a path so that it stays below the folder, and can be read back."""
+    """Return a path component escaped so that it cannot leave the folder; `unquote` reverts it."""
     return "%2E%2E" if name == ".." else name.replace("%", "%25")
 
 

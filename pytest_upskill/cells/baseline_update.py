@@ -1,4 +1,4 @@
-"""Baselines written after a run: only of whole cells, and never in silence."""
+"""Baselines written after a session, for complete cells only; each outcome is reported."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ from pytest_upskill.cells.comparison import tally
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Update:
-    """What became of one baseline."""
+    """Outcome of the update of one baseline."""
 
     text: str
-    """One line that stands alone."""
+    """Complete sentence, one line."""
     refused: bool = False
-    """Whether it was to be written and could not be."""
+    """Whether the file could not be written."""
 
 
 def update_baselines(cells: Sequence[Cell], folder: Path, *, runs: int) -> list[Update]:
-    """Write the baseline of every whole cell.
+    """Write the baseline of every complete cell, and return the outcome for each cell.
 
     Args:
-        cells: All cells of the run.
-        folder: Of the baseline files.
-        runs: How many make a trial whole.
+        cells: All cells of the session.
+        folder: Folder of the baseline files.
+        runs: Number of runs of a complete trial.
     """
     if not cells:
         return [Update(text="no baseline written: nothing was measured")]
@@ -46,7 +46,7 @@ def update_baselines(cells: Sequence[Cell], folder: Path, *, runs: int) -> list[
 
 
 def baseline_of(cell: Cell) -> Baseline:
-    """Sum up a cell as its baseline."""
+    """Return the baseline of a cell, dated today."""
     cases = [
         BaselineCase(
             id=one.case,
@@ -71,7 +71,7 @@ def baseline_of(cell: Cell) -> Baseline:
 
 
 def _not_whole(cell: Cell, runs: int) -> str:
-    """Say what a cell lacks for a baseline."""
+    """Return why a cell is too incomplete for a baseline, empty if it is complete."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
     if cell.missing:

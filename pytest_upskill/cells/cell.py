@@ -1,4 +1,4 @@
-"""A cell, one skill on one model: figures of both arms and what they say of the skill."""
+"""A cell, one skill on one model: figures of all arms, lift and verdict."""
 
 from __future__ import annotations
 
@@ -18,31 +18,32 @@ from pytest_upskill.trial import Arm
 CellVerdict = stats.Verdict | Literal["missing data"]
 
 Pair = tuple[TrialResult, TrialResult]
-"""One case with and without the skill, each with a valid run."""
+"""Trials of one case with and without the skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmFigures:
-    """One arm of a cell; each case weighs the same, whatever its number of runs."""
+    """Figures of one arm of a cell; each case has the same weight, whatever its number of runs."""
 
     runs: int
     """Valid runs."""
     passes: int
-    """Valid runs in which every check held."""
+    """Valid runs in which every check passed."""
     pass_rate: float
+    """Mean pass rate of the cases, a fraction."""
     checks_passed: float
-    """Mean number of checks that held in a run."""
+    """Mean number of passed checks in a run."""
     checks: float
     """Mean number of checks in a run."""
     tokens: float | None
-    """Mean tokens of a run, prompt and answer; None where a server did not count."""
+    """Mean tokens of a run, prompt and answer; None if a server did not count them."""
     cost_usd: float | None
-    """Mean dollars of a run; None where a price is not known."""
+    """Mean cost of a run in dollars; None if a price is unknown."""
     latency_s: float
-    """Mean seconds of a run."""
+    """Mean latency of a run in seconds."""
 
 
-# No slots: cached_property keeps each figure in the instance's dict.
+# No slots: cached_property stores its values in the instance's dict.
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """The trials of one skill on one model."""
@@ -50,61 +51,61 @@ class Cell:
     path: str
     """Node id of the case file."""
     case_file: str = ""
-    """Path of the case file from the folder that holds ``.upskill``; empty where it is ``path``."""
+    """Path of the case file from the folder that contains ``.upskill``; empty if it is ``path``."""
     skill: str
     model: str
     """Label of the model."""
     resolved: str
-    """What the label stands for."""
+    """Full name of the model."""
     place: str = ""
-    """Folder that tells the skill from another of the same name; empty where none has it."""
+    """Folder that distinguishes skills with the same name; empty if the name is unique."""
     gate: GateRule
     planned: int
-    """Trials of the cell in a whole run."""
+    """Number of trials of the cell if all run."""
     trials: tuple[TrialResult, ...]
     ref: str = ""
-    """Git ref whose skill is compared with; empty for none."""
+    """Git ref whose version of the skill is compared; empty for none."""
     history: str = ""
-    """Why that is not done; empty where it is."""
+    """Why there is no comparison with ``ref``; empty if there is one."""
     past_unknown: bool = False
-    """Whether it should have been done."""
+    """Whether a comparison is missing that should exist."""
     skipped: tuple[str, ...] = ()
-    """Cases that were not run, or not in every arm."""
+    """Cases that did not run, or not in every arm."""
 
     @property
     def title(self) -> str:
-        """The skill's name, with its folder where another skill of the run has the same."""
+        """Name of the skill, with its folder if another skill has the same name."""
         return f"{self.skill} ({self.place})" if self.place else self.skill
 
     @property
     def name(self) -> str:
-        """Skill and model, to begin a sentence with."""
+        """Skill and model, as the subject of a sentence."""
         return f"{self.title} on {self.model}"
 
     @property
     def unmeasured(self) -> list[str]:
-        """Cases of which nothing was run."""
+        """Cases that ran in no arm."""
         return sorted({*self.skipped} - {trial.case for trial in self.trials})
 
     @property
     def missing(self) -> int:
-        """Runs of both arms without a usable reply."""
+        """Number of runs without a usable reply, in all arms."""
         return sum(len(trial.errors) for trial in self.trials)
 
     @cached_property
     def alpha(self) -> float:
-        """Error rate that is left for the last look, where there were looks before it."""
+        """Significance level of the verdict, corrected for the looks of an early stop."""
         looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
         return stats.last_look_alpha(1 if self.spared else looks)
 
     @property
     def spared(self) -> int:
-        """Runs of both arms that were left out because the verdict was clear."""
+        """Number of runs that were skipped because the verdict was clear, in all arms."""
         return sum(trial.spared for trial in self.trials)
 
     @cached_property
     def missing_data(self) -> str | None:
-        """Why the missing runs forbid a verdict, None where it stands."""
+        """Why too many runs are missing for a verdict, None if there are enough."""
         if not self.missing:
             return None
         planned = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
@@ -112,12 +113,12 @@ class Cell:
 
     @cached_property
     def pairs(self) -> list[Pair]:
-        """The cases that have valid runs in both arms."""
+        """Cases with valid runs both with and without the skill."""
         return [pair for pair in self._pairs if all(trial.runs for trial in pair)]
 
     @cached_property
     def old_pairs(self) -> list[Pair]:
-        """The cases that have valid runs with the skill as it is and as it was."""
+        """Cases with valid runs with both the current and the old skill."""
         old = {trial.case: trial for trial in self.trials if trial.arm == "old_skill"}
         return [
             (trial, old[trial.case])
@@ -133,7 +134,7 @@ class Cell:
 
     @cached_property
     def asymmetric(self) -> list[str]:
-        """Cases whose arms were sent anything different beside the skill: none, ever."""
+        """Cases whose prompts differ between arms in more than the skill; there should be none."""
         pairs = (*self.pairs, *self.old_pairs)
         return [one.case for one, other in pairs if one.prompt_digest != other.prompt_digest]
 
@@ -144,17 +145,17 @@ class Cell:
 
     @cached_property
     def without_skill(self) -> ArmFigures | None:
-        """Figures of the runs without it."""
+        """Figures of the runs without the skill."""
         return self._arm("without_skill")
 
     @cached_property
     def old_skill(self) -> ArmFigures | None:
-        """Figures of the runs with the skill as it was."""
+        """Figures of the runs with the old skill."""
         return self._arm("old_skill")
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:
-        """Passes and valid runs of both arms, a case at a time; none in an arm that is missing."""
+        """Passes and valid runs of each case with and without the skill."""
         return [
             stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
             for one, other in self._pairs
@@ -162,17 +163,17 @@ class Cell:
 
     @cached_property
     def lift(self) -> float | None:
-        """Pass rate with the skill minus without."""
+        """Pass rate with the skill minus without, a fraction; None without data."""
         return stats.lift(self.counts)
 
     @cached_property
     def interval(self) -> stats.Interval | None:
-        """The lift's 95 % interval."""
+        """95 % interval of the lift."""
         return stats.lift_interval(self.counts)
 
     @cached_property
     def pass_rate_bounds(self) -> stats.Interval | None:
-        """Pass rate with the skill, had all missing runs failed, and had all passed."""
+        """Pass rate with the skill if all missing runs failed, and if all passed."""
         if not self.missing and self.with_skill is not None:
             return stats.Interval(self.with_skill.pass_rate, self.with_skill.pass_rate)
         trials = [t for t in self.trials if t.arm == "with_skill" and (t.runs or t.errors)]
@@ -185,7 +186,7 @@ class Cell:
 
     @cached_property
     def lift_bounds(self) -> stats.Interval | None:
-        """Lift, had all missing runs been against the skill, and had all been for it."""
+        """Lift if all missing runs were unfavorable to the skill, and if all were favorable."""
         low, high = (
             stats.lift(
                 [
@@ -199,31 +200,31 @@ class Cell:
 
     @cached_property
     def verdict(self) -> CellVerdict:
-        """What the runs say of the skill."""
+        """Verdict about the skill."""
         if self.missing_data:
             return "missing data"
         return stats.verdict(self.counts, self.alpha)
 
     @property
     def repetitive(self) -> bool:
-        """Whether the model answers every run alike, so that more runs tell nothing."""
+        """Whether the model gives the same answer in every run, so that more runs add nothing."""
         return self.resolved.startswith("offline:")
 
     @cached_property
     def runs_needed(self) -> int | None:
-        """How many runs of each trial would probably tell; None where that many did, or unknown."""
-        # A cell that was spared runs was not short of them.
+        """Runs per trial that would probably be enough; None if they are, or if unknown."""
+        # A cell that stopped early did not have too few runs.
         open_ = self.verdict == "too few runs" and not self.spared and not self.repetitive
         return stats.runs_needed(self.counts) if open_ else None
 
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:
-        """How many times the tokens a run takes with the skill."""
+        """Ratio of tokens of a run, with the skill to without."""
         return stats.token_ratio(self._token_pairs)
 
     @cached_property
     def tokens_per_pass(self) -> tuple[float | None, float | None]:
-        """Tokens of all runs for each that passed, without the skill and with it."""
+        """Tokens of all runs per passed run, without and with the skill."""
         with_, without = zip(*self._token_pairs, strict=True) if self.pairs else ((), ())
         return (
             stats.tokens_per_pass(sum(map(sum, without)), sum(one.passes for _, one in self.pairs)),
@@ -232,7 +233,7 @@ class Cell:
 
     @cached_property
     def pays_for_itself(self) -> bool:
-        """Whether a pass takes fewer tokens with the skill."""
+        """Whether a passed run takes fewer tokens with the skill."""
         return stats.pays_for_itself(
             tokens_with=sum(sum(with_) for with_, _ in self._token_pairs),
             passes_with=sum(one.passes for one, _ in self.pairs),
@@ -242,7 +243,7 @@ class Cell:
 
     @cached_property
     def _pairs(self) -> list[Pair]:
-        """The cases that were tried in both arms, with or without a usable reply."""
+        """Cases that ran with and without the skill, even if runs are missing."""
         with_, without = (
             {trial.case: trial for trial in self.trials if trial.arm == arm}
             for arm in ("with_skill", "without_skill")
@@ -260,7 +261,7 @@ class Cell:
         return [(_tokens(one), _tokens(other)) for one, other in self.pairs]
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
-        """Sum up the cases that both arms ran, or all of this arm where none pairs up."""
+        """Return the figures of an arm: of the paired cases, or of all if none is paired."""
         paired = {one.case for one, _ in self.pairs}
         valid = [
             trial.runs
@@ -271,7 +272,7 @@ class Cell:
 
 
 def told_apart(cells: Iterable[Cell]) -> list[Cell]:
-    """Add to skills of the same name where they are."""
+    """Return the cells, with ``place`` set for skills that share a name."""
     cells = list(cells)
     paths = {
         cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
@@ -284,14 +285,18 @@ def told_apart(cells: Iterable[Cell]) -> list[Cell]:
 
 
 def _place(path: str, paths: Collection[str]) -> str:
-    """Name a case file by its folder, or by itself where another one is in the same folder."""
+    """Return the folder of a case file, or its path if the folder has another case file."""
     folder = posixpath.dirname(path)
     alone = sum(posixpath.dirname(other) == folder for other in paths) == 1
     return (folder or ".") if alone else path
 
 
 def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
-    """Average the valid runs within each case, then over the cases."""
+    """Return means over the valid runs of each case, averaged over the cases.
+
+    Args:
+        valid: Valid runs of each case, at least one each.
+    """
 
     def average(of: Callable[[RunResult], float]) -> float:
         return fmean(fmean(of(run) for run in runs) for runs in valid)
@@ -303,7 +308,7 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
     return ArmFigures(
         runs=sum(map(len, valid)),
         passes=sum(run.passed for runs in valid for run in runs),
-        # Exact: at the border of a threshold, 0.7 must not come out a hair below itself.
+        # Exact: rounding must not put a rate of 0.7 below a threshold of 0.7.
         pass_rate=float(sum(rates) / len(rates)),
         checks_passed=average(lambda run: sum(check.passed for check in run.checks)),
         checks=average(lambda run: len(run.checks)),

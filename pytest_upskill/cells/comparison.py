@@ -1,4 +1,4 @@
-"""A cell against what it was before: has the skill become worse?"""
+"""Comparison of a cell with its past, to detect regressions."""
 
 from __future__ import annotations
 
@@ -12,30 +12,35 @@ from pytest_upskill.result import TrialResult
 
 _DRIFT_ALPHA = 0.01
 _NAMED = 5
-"""Cases that a headline names."""
+"""Maximum number of cases in a headline."""
 
 _RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparedCase:
-    """One case with the skill, as it is and as it was."""
+    """Results of one case with the current and the old skill."""
 
     id: str
     now: Tally | None
-    """None where all runs are missing, as in ``then``."""
+    """Result with the current skill; None if all runs are missing."""
     then: Tally | None
+    """Result with the old skill; None if all runs are missing."""
     missing_now: int = 0
     missing_then: int = 0
 
     @property
     def counts(self) -> stats.CaseCounts:
-        """The skill as it is in the place of *with*, as it was in that of *without*."""
+        """Counts in which the current skill stands for *with*, and the old one for *without*."""
         now, then = ((each.passes, each.runs) if each else (0, 0) for each in (self.now, self.then))
         return stats.CaseCounts(*now, *then)
 
     def filled(self, *, worse: bool) -> stats.CaseCounts:
-        """Return the counts, had all missing runs been against the skill as it is, or for it."""
+        """Return the counts with all missing runs unfavorable to the current skill, or favorable.
+
+        Args:
+            worse: Whether they are unfavorable.
+        """
         return self.counts.with_missing(
             self.missing_now, self.missing_then, skill_is_lucky=not worse
         )
@@ -43,75 +48,75 @@ class ComparedCase:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What a cell's cases pass now and what they passed then."""
+    """Results of a cell's cases with the current and the old skill."""
 
     then: str
-    """What it is compared with, as a reader would say."""
+    """What the cell is compared with: ``baseline`` or a git ref."""
     cases: tuple[ComparedCase, ...] = ()
     p: float = 1.0
-    """Of ``stats.regression_test``, adjusted for the number of cells; ``adjust`` sets it."""
+    """P-value of ``stats.regression_test``, adjusted for the number of cells by ``adjust``."""
     p_if_worse: float = 1.0
-    """The same, had all missing runs of all cells been against the skills as they are."""
+    """The same if all missing runs of all cells were unfavorable to the current skills."""
     p_if_better: float = 1.0
-    """The same, had they all been for them."""
+    """The same if they were all favorable."""
     drift: str = ""
-    """Why the model, and not the skill, may be what has changed."""
+    """Why the model, and not the skill, may have changed; empty if not."""
     notes: tuple[str, ...] = ()
-    """What else to know of it, a line each."""
+    """Further notes, one line each."""
     lacking: bool = False
-    """Whether no case is compared although some should be."""
+    """Whether no case is compared, but some should be."""
 
     @property
     def measured(self) -> tuple[ComparedCase, ...]:
-        """The cases with valid runs on both sides."""
+        """Cases with valid runs with both skills."""
         return tuple(case for case in self.cases if case.counts.usable)
 
     @property
     def dropped(self) -> bool:
-        """Whether the cases pass less often, and not by chance."""
+        """Whether the cases pass significantly less often."""
         return self._drops([case.counts for case in self.cases], self.p)
 
     @property
     def regressed(self) -> bool:
-        """Whether the skill has become worse."""
+        """Whether the skill regressed: the cases pass less often, and the model did not change."""
         return self.dropped and not self.drift
 
     def would_regress(self, *, worse: bool) -> bool:
-        """Return whether it has, had the missing runs all been for the worse, or the better."""
+        """Return whether the skill regressed if all missing runs were unfavorable, or favorable."""
         counts = [case.filled(worse=worse) for case in self.cases]
         p = self.p_if_worse if worse else self.p_if_better
         return self._drops(counts, p) and not self.drift
 
     @property
     def sentence(self) -> str:
-        """What was compared: ``12/25 with the skill, baseline 24/25, p = .003``."""
+        """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
         now = _total(case.now for case in self.measured)
         then = _total(case.then for case in self.measured)
         return f"{now} with the skill, {self.then} {then}, p {_p(self.p)}"
 
     @property
     def base(self) -> str:
-        """What it is compared with, within a sentence."""
+        """What the cell is compared with, for use in a sentence."""
         return "the baseline" if self.then == "baseline" else self.then
 
     @property
     def headline(self) -> str:
-        """What has become worse: ``became worse than the baseline: case, case (12/25 …)``."""
-        # Sorted: shares of a run, merged, need not keep the order of the file.
+        """The regression: ``became worse than the baseline: case, case (12/25 …)``."""
+        # Sorted: merged shards may not keep the order of the file.
         worse = sorted(case.id for case in self.measured if case.counts.difference < 0)
         more = f" and {len(worse) - _NAMED} more" if len(worse) > _NAMED else ""
         return f"became worse than {self.base}: {', '.join(worse[:_NAMED])}{more} ({self.sentence})"
 
     @property
     def next_step(self) -> str:
-        """What to do about a regression."""
+        """Advice about a regression."""
         again = " and record the baseline again: --upskill-baseline-update"
         rerecord = again if self.then == "baseline" else ""
         return f"next: restore the facts in the skill, or change the cases{rerecord}"
 
     @property
     def remarks(self) -> Iterator[str]:
-        """What to say of it below the table."""
+        """Notes to print below the table."""
         if self.measured:
             yield self.headline if self.regressed else self.sentence
             if self.regressed:
@@ -123,12 +128,12 @@ class Comparison:
 
     @property
     def gaps(self) -> tuple[str, ...]:
-        """What was not compared although it should be, a line each."""
+        """One line for each comparison that should exist but does not."""
         return self.notes if self.cases or self.lacking else ()
 
     @property
     def worse(self) -> list[str]:
-        """List which cases pass less often, and how often."""
+        """Cases that pass less often, with old and new results."""
         return [
             f"worse: {case.id}: {case.then} -> {case.now}"
             for case in self.measured
@@ -137,7 +142,7 @@ class Comparison:
 
     @property
     def by_case(self) -> dict[str, ComparedCase]:
-        """The compared cases by their ids."""
+        """Compared cases by id."""
         return {case.id: case for case in self.measured}
 
     def _drops(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
@@ -146,7 +151,12 @@ class Comparison:
 
 
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
-    """Compare a cell with its baseline, on the cases that are the same in both."""
+    """Compare a cell with its baseline, on cases whose prompt and checks did not change.
+
+    Args:
+        cell: The cell.
+        baseline: Its baseline, None if there is none.
+    """
     if baseline is None:
         return Comparison(then="baseline", notes=(f"no baseline: {_RECORD}",), lacking=True)
     recorded = {case.id: case for case in baseline.cases}
@@ -179,7 +189,7 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
 
 
 def against_ref(cell: Cell) -> Comparison:
-    """Compare a cell with what the skill of its git ref came to in the same run."""
+    """Compare a cell with the results of its old skill, from a git ref, in the same session."""
     if cell.history:
         return Comparison(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
     old = {trial.case: trial for trial in cell.trials if trial.arm == "old_skill"}
@@ -203,9 +213,12 @@ def against_ref(cell: Cell) -> Comparison:
 def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
     """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
 
-    Where runs are missing, that is also done with all of them counted against the skills as they
-    are, and with all counted for them. Holm's p-values grow with each p-value of the family, so
-    these are the bounds of what the missing runs, of whichever cells, could have brought.
+    The same is done with all missing runs counted against the current skills, and with all counted
+    for them. Adjusted p-values never decrease when a p-value of another cell increases, so these
+    two results bound what the missing runs of any cells could have changed.
+
+    Args:
+        comparisons: Comparison of each cell, None for a cell without one.
     """
     compared = [each for each in comparisons if each and each.cases]
     observed = _holm([[case.counts for case in each.cases] for each in compared])
@@ -225,7 +238,7 @@ def _holm(cells: Sequence[Sequence[stats.CaseCounts]]) -> list[float]:
 
 
 def tally(trial: TrialResult) -> Tally:
-    """Count a trial's valid runs."""
+    """Return a trial's passes and valid runs; there must be a valid run."""
     return Tally(trial.passes, len(trial.runs))
 
 
@@ -238,7 +251,7 @@ def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
 
 
 def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
-    """List the cases that are in one of both only, not the same in both, or not measured now."""
+    """Yield lines about the cases that cannot be compared with the baseline."""
     recorded = {case.id for case in baseline.cases}
     here = {trial.case for trial in cell.trials if trial.arm == "with_skill" and trial.runs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
@@ -259,7 +272,7 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
 
 
 def _drift(cell: Cell, baseline: Baseline, same: Collection[str]) -> str:
-    """Return how the model answers another way, by what it calls itself and the arm without."""
+    """Return how the model changed, by its name or its results without the skill; empty if not."""
     served = set(cell.served)
     if served and baseline.served and served.isdisjoint(baseline.served):
         return f"the model is {_listed(served)} now, {_listed(baseline.served)} in the baseline"
@@ -291,6 +304,6 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _p(p: float) -> str:
-    """Write a p-value to three places, without the zero before the point."""
+    """Return a p-value with three decimals, without the leading zero."""
     text = f"{p:.3f}".removeprefix("0")
     return "< .001" if text == ".000" else f"= {text.rstrip('0').rstrip('.')}"

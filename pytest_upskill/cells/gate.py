@@ -1,4 +1,4 @@
-"""The gate: a decision for each cell that dashboard, exit code and reader all see."""
+"""The gate: a decision about each cell, reported like a test."""
 
 from __future__ import annotations
 
@@ -20,37 +20,37 @@ _SAID: Mapping[CellVerdict, str] = {
     "no effect": "the skill has no effect",
     "too few runs": "too few runs to tell",
 }
-"""Verdicts that a cell can fail on."""
+"""Texts of the verdicts that can fail a gate."""
 
 NOT_MEASURED = 75
-"""Exit code of a run that is not red but could not measure everything: EX_TEMPFAIL."""
+"""Exit code (EX_TEMPFAIL) if data is missing and nothing failed."""
 
 
 ShownVerdict = CellVerdict | Literal["regression"]
-"""A cell's verdict, or that the skill has become worse."""
+"""A cell's verdict, or ``regression``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """The decision about one cell."""
+    """Decision about one cell."""
 
     cell: Cell
     outcome: Literal["passed", "failed", "skipped"]
     text: str
-    """One line that stands alone."""
+    """Complete sentence, one line."""
     comparison: Comparison | None = None
-    """With what the cell was before, where that was asked for."""
+    """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
-    """Whether there is no decision because runs are missing."""
+    """Whether missing runs prevent a decision."""
 
     @property
     def nodeid(self) -> str:
-        """``path::gate[model]``."""
+        """Node id, ``path::gate[model]``."""
         return f"{self.cell.path}::gate[{self.cell.model}]"
 
     @property
     def verdict(self) -> ShownVerdict:
-        """What reports show: a regression is one, whatever the lift still is."""
+        """Verdict in reports: ``regression`` takes precedence over the cell's verdict."""
         decided = self.outcome != "skipped" and self.comparison is not None
         if decided and self.comparison is not None and self.comparison.regressed:
             return "regression"
@@ -58,7 +58,7 @@ class Gate:
 
     @property
     def details(self) -> list[str]:
-        """What stands below the text of a regression: the lift, the cases, and the next step."""
+        """Lines below the text of a regression: lift, cases, and advice."""
         if self.comparison is None or self.verdict != "regression":
             return []
         lift = f"lift: {cell_sentence(self.cell)}"
@@ -66,7 +66,7 @@ class Gate:
 
     @property
     def report(self) -> str:
-        """The text, and below it what a reader of a failure asks next."""
+        """Text, details and notes, one per line."""
         notes = () if self.comparison is None else self.comparison.notes
         return "\n".join([self.text, *self.details, *notes])
 
@@ -74,13 +74,13 @@ class Gate:
 def decide_all(
     cells: Sequence[Cell], thresholds: Thresholds, baselines: Baselines | None
 ) -> list[Gate]:
-    """Decide about every cell.
+    """Decide the gate of every cell.
 
     Args:
-        cells: All that were measured together.
-        thresholds: What they are held against.
-        baselines: What they were before; None where that was not asked for. A cell that knows
-            its own past, from a git ref, is compared with that.
+        cells: All cells of the session; p-values are adjusted for their number.
+        thresholds: Thresholds from the options.
+        baselines: Baselines to compare with; None for no comparison. A cell with trials of an old
+            skill from a git ref is compared with those instead.
     """
     comparisons = _compare(cells, baselines)
     return [
@@ -90,7 +90,13 @@ def decide_all(
 
 
 def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = None) -> Gate:
-    """Hold a cell against the thresholds; on part of its data there is no decision."""
+    """Decide whether a cell meets the thresholds; with incomplete data there may be no decision.
+
+    Args:
+        cell: The cell.
+        thresholds: Thresholds from the options; the case file's take precedence.
+        comparison: Comparison with the cell's past, None for none.
+    """
     reason = undecidable(cell)
     if reason is not None:
         return no_decision(cell, reason)
@@ -113,7 +119,7 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
 
 
 def no_decision(cell: Cell, reason: str) -> Gate:
-    """Leave a cell without a decision."""
+    """Return a skipped gate with the reason."""
     return Gate(
         cell=cell,
         outcome="skipped",
@@ -123,9 +129,9 @@ def no_decision(cell: Cell, reason: str) -> Gate:
 
 
 def compares_nothing(gates: Sequence[Gate]) -> str | None:
-    """Name what cells were to be compared with, if none was though one should have been.
+    """Return what the cells should be compared with if no comparison was possible, else None.
 
-    A skill that did not change since a git ref, or is new since, needs no comparison.
+    A skill that is new or unchanged since a git ref needs no comparison.
     """
     comparisons = [gate.comparison for gate in gates if gate.comparison is not None]
     if comparisons and all(comparison.lacking for comparison in comparisons):
@@ -134,7 +140,7 @@ def compares_nothing(gates: Sequence[Gate]) -> str | None:
 
 
 def undecidable(cell: Cell) -> str | None:
-    """Say why nothing can be decided about a cell, None where it can."""
+    """Return why no decision about a cell is possible, None if one is."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran"
     if cell.missing_data:
@@ -145,10 +151,10 @@ def undecidable(cell: Cell) -> str | None:
 
 
 def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparison | None]:
-    """Compare each cell that can be decided about with what it was."""
+    """Return the comparison of each cell with its past, None without a decision or a past."""
     if baselines is None and not any(cell.ref for cell in cells):
         return [None] * len(cells)
-    # Only here: most runs compare nothing.
+    # Imported here: most sessions compare nothing.
     from pytest_upskill.cells.baseline_folder import key_of
     from pytest_upskill.cells.comparison import adjust, against_baseline, against_ref
 
@@ -167,10 +173,10 @@ def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Compari
 def _problems(
     cell: Cell, thresholds: Thresholds, comparison: Comparison | None
 ) -> Iterator[tuple[str, bool]]:
-    """Say what is or could be under its threshold; the case file's ``gate`` precedes the options.
+    """Yield the thresholds that the cell misses, or could miss because of missing runs.
 
-    Returns:
-        Each problem, and whether it stands whatever the missing runs had brought.
+    Yields:
+        Each problem, and whether it is certain whatever the missing runs' results.
     """
     watched = comparison is not None and "regression" in thresholds.fail_on
     if comparison is not None and watched and comparison.would_regress(worse=True):
@@ -190,7 +196,7 @@ def _problems(
 
 
 def _missing(cell: Cell) -> str:
-    """Write which runs are missing; those of other cells matter through Holm's correction."""
+    """Return the number of missing runs; those of other cells matter through Holm's correction."""
     if not cell.missing:
         return "missing runs of other cells"
     return "1 missing run" if cell.missing == 1 else f"{cell.missing} missing runs"

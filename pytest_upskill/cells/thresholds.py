@@ -1,4 +1,4 @@
-"""What the cells of a run are held against."""
+"""Thresholds of the gates."""
 
 from __future__ import annotations
 
@@ -11,21 +11,21 @@ FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Where a case file says nothing else: the least rates, and what is red whatever they are."""
+    """Thresholds from the options; a case file can override the two minimums."""
 
     min_pass_rate: float | None
-    """Least pass rate with the skill."""
+    """Minimum pass rate with the skill, a fraction; None for none."""
     min_lift: float | None
-    """Least pass rate with the skill minus without."""
+    """Minimum lift, a fraction from -1 to 1; None for none."""
     fail_on: frozenset[FailOn]
-    """What makes a cell red."""
+    """Verdicts that fail the gate."""
 
 
 def fraction(value: float, *, low: float) -> float:
-    """Take a fraction from ``low`` to 1.
+    """Return ``value`` if it is from ``low`` to 1.
 
     Raises:
-        ValueError: It is none; one line, to follow the name of an option.
+        ValueError: It is not; the message is meant to follow the name of an option.
     """
     if not low <= value <= 1:
         raise ValueError(f"must be between {low:g} and 1, got {value:g}: write 0.2 for 20 %")

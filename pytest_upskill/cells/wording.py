@@ -1,4 +1,4 @@
-"""Lines about trials and cells, with model output made harmless."""
+"""Texts about trials and cells, in which model output is safe to print."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe
 
 ANSWER = "answer"
-"""Name of the report section that quotes the answers of a trial that missed."""
+"""Name of the report section with an answer that did not pass."""
 
 _SHOWN = 8192
 """Characters of an answer that a report shows."""
 
 
 def quoted_lines(text: str) -> str:
-    """Quote model output line by line.
+    """Return model output with a bar before each line.
 
-    The bar keeps CI runners from reading a line of it, such as ``::error``, as a command.
+    The bar keeps CI runners from interpreting a line such as ``::error`` as a command.
     """
     more = len(text) - _SHOWN
     if more > 0:
@@ -29,7 +29,7 @@ def quoted_lines(text: str) -> str:
 
 
 def failure(result: TrialResult) -> str:
-    """Report a failed trial; the first line stands alone in any dashboard."""
+    """Return the report of a failed trial; its first line is a complete summary for dashboards."""
     missed: dict[tuple[str, ...], list[int]] = {}
     for number, run in enumerate(result.runs, 1):
         if not run.passed:
@@ -53,7 +53,7 @@ def _required(result: TrialResult) -> str:
 
 
 def cell_sentence(cell: Cell) -> str:
-    """Say what a cell measured: ``helps: 25 % -> 100 %, lift +75 points [+41, +92]``."""
+    """Return a cell's verdict, pass rates and lift with its interval, in one sentence."""
     one, other = cell.with_skill, cell.without_skill
     if one is None or other is None or cell.lift is None or cell.interval is None:
         return "no case ran in both arms"
@@ -67,19 +67,19 @@ def cell_sentence(cell: Cell) -> str:
 
 
 def columns(text: str) -> int:
-    """Count the columns of a terminal that ``safe`` text takes: none, one or two a character."""
+    """Return the terminal columns of ``safe`` text; a character has zero, one or two."""
     return sum(map(_columns, text))
 
 
 def broken(text: str, width: int) -> list[str]:
-    """Break a line between words, where a terminal would break it within one."""
+    """Return a line wrapped between words at ``width`` columns; continuation lines are indented."""
     return textwrap.wrap(
         text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
 
 
 def points(fraction: float) -> str:
-    """Write a difference of rates in percentage points, with its sign; none is +0."""
+    """Return a difference of rates, given as a fraction, in percentage points with its sign."""
     for digits in range(2):
         text = f"{100 * fraction:+.{digits}f}"
         if float(text):
@@ -88,12 +88,12 @@ def points(fraction: float) -> str:
 
 
 def runs(count: int) -> str:
-    """Write a number of runs."""
+    """Return a number of runs with its noun."""
     return "1 run" if count == 1 else f"{count} runs"
 
 
 def percent(rate: float) -> str:
-    """Write a rate in whole percent, unless that would hide a pass or a failure."""
+    """Return a rate in whole percent, with a decimal if rounding would hide a pass or a failure."""
     whole = f"{100 * rate:.0f}"
     if whole in {"0", "100"} and 0 < rate < 1:
         return f"{min(max(100 * rate, 0.1), 99.9):.1f}"
@@ -101,14 +101,14 @@ def percent(rate: float) -> str:
 
 
 def times(without: ArmFigures | None, with_: ArmFigures | None) -> str | None:
-    """Write how many times the tokens a mean run takes with the skill, None where not counted."""
+    """Return mean tokens with the skill divided by those without, None if not counted."""
     if without and with_ and without.tokens and with_.tokens:
         return f"{with_.tokens / without.tokens:.2f}"
     return None
 
 
 def money(dollars: float | None, *, at_most: bool = False) -> str:
-    """Write dollars: to the cent, or below one to the hundredth of a cent; a bound rounded up."""
+    """Return dollars to the cent, below $1 to a hundredth of a cent; bounds are rounded up."""
     if dollars is None:
         return "cost n/a"
     digits = 2 if dollars >= 1 else 4
@@ -124,7 +124,7 @@ def _columns(character: str) -> int:
 
 
 def _misses(run: RunResult) -> list[str]:
-    """Say why a run did not pass: a line for each check, the compiler's below it."""
+    """Return why a run did not pass: a line for each failed check, followed by its details."""
     lines = [run.stopped] if run.stopped else []
     for check in run.checks:
         if not check.passed:

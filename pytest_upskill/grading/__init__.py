@@ -1,1 +1,1 @@
-"""Grade answers: by code, and by a judge."""
+"""Grading of answers, by code and by a judge."""

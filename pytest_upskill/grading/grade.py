@@ -1,4 +1,4 @@
-"""From answers to results: every check of a case on every answer of a trial."""
+"""Grading: run every check of a case on every answer of a trial."""
 
 from __future__ import annotations
 
@@ -15,61 +15,67 @@ from pytest_upskill.trial import Trial, arm_digests, grader_digest, request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """One run's completion, with what compilers said of it; or why there is none."""
+    """One run's completion with the results of its checks, or the reason why it is missing."""
 
     completion: Completion | None
     compiled: tuple[tuple[CheckResult, ...], ...] = ()
-    """The results of each check of the case that a program decides, in its order."""
+    """Results of each check that runs a program, in the order of the case."""
     checked: tuple[CheckResult, ...] | None = None
-    """The results of the checks that the text alone decides, None where they were not made yet."""
+    """Results of the checks of the text; None if they have not been run yet."""
     judged: tuple[CheckResult, ...] | None = None
-    """A result for each statement of the case, None where nobody judged."""
+    """Result of each statement of the case; None without a judge."""
     judgement: Completion | None = None
-    """What the judge said, for its tokens and cost."""
+    """Reply of the judge, for its tokens and cost."""
     error: str = ""
-    """Why the run is missing data: no usable reply, or a check that could not be decided."""
+    """Why the run is missing: no usable reply, or a check could not be decided."""
     unasked: str = ""
-    """Why the model was not asked at all."""
+    """Why no request was sent; empty if one was."""
     needless: bool = False
-    """Whether the verdict was clear without this run."""
+    """Whether the run was skipped because the verdict was clear."""
 
 
 Decide = Callable[[Custom, str], CheckResult]
-"""Asks the plugin that claims a check about an answer; may raise CheckError."""
+"""Function that has a plugin decide a custom check on an answer; may raise CheckError."""
 
 
 def statements_of(case: Case) -> list[Judge]:
-    """List what only a judge can decide."""
+    """Return the checks that only a judge can decide."""
     return [check for check in case.checks if isinstance(check, Judge)]
 
 
 def sandboxed_of(case: Case) -> list[Sandboxed]:
-    """List what only a program can decide."""
+    """Return the checks that run a compiler or another program."""
     return [check for check in case.checks if isinstance(check, Sandboxed)]
 
 
 def text_checks_of(case: Case) -> list[Check]:
-    """List what the text of an answer alone decides."""
+    """Return the checks that need only the text of the answer."""
     return [c for c in case.checks if not isinstance(c, (Sandboxed, Custom, Judge))]
 
 
 def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
-    """Make checks that the text alone decides.
+    """Run checks that need only the text of the answer.
 
     Raises:
-        CheckError: One of them cannot be decided.
+        CheckError: A check cannot be decided.
     """
     return tuple(check.check(text) for check in checks)
 
 
 def undecided(check: Custom, text: str) -> CheckResult:
-    """Leave a custom check open, where no plugin can be asked."""
+    """Raise CheckError: a custom check cannot be decided without plugins."""
     del text
     raise CheckError(f"{check.name}: only a plugin can tell")
 
 
 def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -> TrialResult:
-    """Run the checks of the trial's case on each of its answers."""
+    """Run the checks of the trial's case on each answer, and return the trial's result.
+
+    Args:
+        trial: The trial.
+        answers: One answer for each run.
+        decide: Function that decides custom checks.
+    """
     runs: list[RunResult] = []
     errors: list[str] = []
     ungraded = False
@@ -110,7 +116,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
 
 
 def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[CheckResult]:
-    """Check a text, taking the compilers' results where they stand in the case."""
+    """Yield the result of each check in the order of the case; use results that already exist."""
     done, judged = iter(answer.compiled), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
     for check in trial.case.checks:
@@ -120,5 +126,5 @@ def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[
             yield decide(check, text)
         elif not isinstance(check, Judge):
             yield check.check(text) if checked is None else next(checked)
-        elif answer.judged is not None:  # without a judge a statement neither holds nor fails
+        elif answer.judged is not None:  # without a judge a statement neither passes nor fails
             yield next(judged)

@@ -1,7 +1,7 @@
-"""Statements about an answer, put to another model: what it is asked, and what its reply is worth.
+"""The judge, a model that decides statements about answers: its request, and parsing its reply.
 
-The judge sees the question, the statements and the answer, never which model or arm the answer is
-from. What it says only counts with a passage of the answer as evidence, which is looked up.
+The judge sees question, statements and answer, but not which model or arm the answer is from. A
+statement holds only if the judge quotes evidence that occurs in the answer.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pytest_upskill.completion import Completion, Request
 from pytest_upskill.model import Model
 
 MAX_TOKENS = 4096
-"""Output limit of a judgement."""
+"""Maximum output tokens of a judgement."""
 
 _FRAME = """\
 You check statements about an answer that somebody else wrote. You do not answer the question \
@@ -37,10 +37,10 @@ with one entry for each statement, in their order."""
 
 _MIN_QUOTE = 8
 _MOST_TRIES = 1000
-"""Braces of a reply that are tried as the beginning of its JSON."""
+"""Maximum number of braces in a reply that are tried as the start of JSON."""
 _MAX_SHOWN = 80
 _MAX_REPLY = 240
-"""Characters of an unusable reply that an error shows."""
+"""Maximum characters of an unusable reply in an error message."""
 
 
 class _Verdict(BaseModel):
@@ -61,15 +61,15 @@ class _Judgement(BaseModel):
 def judge_request(
     model: Model, statements: Sequence[Judge], *, question: str, answer: str
 ) -> Request:
-    """Write what the judge is sent about one answer.
+    """Return the request to the judge about one answer.
 
     Args:
         model: The judge.
-        statements: What must be true of the answer.
-        question: What was asked.
-        answer: What was answered; data, whatever it says.
+        statements: Statements that must hold for the answer.
+        question: Input of the case.
+        answer: Text of the answer; untrusted.
     """
-    # No text can hold its own digest: so none can write the line that would end it.
+    # A text cannot contain its own digest, so it cannot contain its own closing mark.
     marks = [_mark(text) for text in (question, answer)]
     listed = "\n".join(f"{number}. {each.statement}" for number, each in enumerate(statements, 1))
     user = (
@@ -84,10 +84,16 @@ def judge_request(
 def read_judgement(
     judgement: Completion, statements: Sequence[Judge], answer: str
 ) -> tuple[CheckResult, ...]:
-    """Read the judge's reply: a result for each statement.
+    """Parse the judge's reply and return a result for each statement.
+
+    Args:
+        judgement: Reply of the judge.
+        statements: Statements in the order of the request.
+        answer: Text of the answer, in which the quotes must occur.
 
     Raises:
-        CheckError: It is no judgement of these statements, or its evidence is not in the answer.
+        CheckError: The reply is not a judgement of these statements, or the answer does not
+            contain its evidence.
     """
     if judgement.stop_reason != "end":
         raise _unusable(judgement, f"it stopped at {judgement.stop_reason}")
@@ -102,7 +108,7 @@ def read_judgement(
 
 
 def _unusable(judgement: Completion, why: str) -> CheckError:
-    """Return the error of a reply that is no judgement, with what the judge said instead."""
+    """Return the error for an unusable reply, with an excerpt of it."""
     text = quoted(" ".join(judgement.text.split()), _MAX_REPLY)
     said = f"the judge said {text}" if judgement.text.strip() else "the judge said nothing"
     return CheckError(f"judge: no usable judgement: {why}; {said}")
@@ -124,10 +130,10 @@ def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
 
 
 def _verdicts_of(judgement: Completion) -> list[_Verdict]:
-    """Find the last judgement in a reply, which may have words or a draft before it.
+    """Return the last judgement in a reply, which may contain text or drafts before it.
 
     Raises:
-        CheckError: There is none.
+        CheckError: The reply contains no judgement.
     """
     found, problem, text = None, "", judgement.text
     decoder = JSONDecoder()
