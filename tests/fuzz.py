@@ -16,7 +16,7 @@ from unittest import mock
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.checks import CheckError, Holds, NotRegex, Regex, compile_pattern
+from pytest_upskill.checks import CheckError, NotRegex, Regex, ValueAtPath, compile_pattern
 from pytest_upskill.checks.blocks import blocks, choose
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.evals.reader import read_evals
@@ -83,7 +83,7 @@ def answer(text: str) -> None:
         choose(found, language)
     for name in ("json", "toml", "yaml"):
         with suppress(CheckError):
-            Holds(name=name, path="a.b[0].'c'", value={"a": [1]}).check(text)
+            ValueAtPath(name=name, path="a.b[0].'c'", value={"a": [1]}).check(text)
 
 
 def pattern(text: str) -> None:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
-from pytest_upskill.spending.in_flight import Activity
-from pytest_upskill.spending.retry import Patience, RetryingClient, Slots
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient, RetryPolicy
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")
@@ -77,17 +77,17 @@ def client_of(
     host: Host,
     clock: Clock,
     *,
-    slots: Slots | None = None,
-    patience: Patience | None = None,
-    activity: Activity | None = None,
+    slots: ConcurrencyLimiter | None = None,
+    patience: RetryPolicy | None = None,
+    activity: InFlight | None = None,
 ) -> RetryingClient:
     """Make a client that sleeps on ``clock``."""
     return RetryingClient(
         host,
-        slots=slots or Slots(4, clock=clock),
+        slots=slots or ConcurrencyLimiter(4, clock=clock),
         host="a.invalid",
-        activity=activity or Activity(clock=clock),
-        patience=patience or Patience(deadline=100),
+        activity=activity or InFlight(clock=clock),
+        patience=patience or RetryPolicy(deadline=100),
         sleep=clock.sleep,
         clock=clock,
     )

@@ -16,11 +16,11 @@ from pytest_upskill.checks import (
     CheckResult,
     Contains,
     ContainsAny,
-    Holds,
     JsonSchema,
     NotContains,
     NotRegex,
     Regex,
+    ValueAtPath,
 )
 from pytest_upskill.checks.cpu_limit import call_limited
 
@@ -227,7 +227,7 @@ def test_another_thread_decides_alike() -> None:
 
 
 def test_another_thread_is_told_alike_what_is_broken() -> None:
-    check = Holds(name="json", path="a", value=1)
+    check = ValueAtPath(name="json", path="a", value=1)
     endless = JsonSchema(schema={"$ref": "#"})
 
     with ThreadPoolExecutor(1) as pool:

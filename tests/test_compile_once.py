@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.checks import Compile, Sandboxed
 from pytest_upskill.checks import Run as RunCode
 from pytest_upskill.compile import CannotCompile, Compilers
-from pytest_upskill.compile.once import Memo
+from pytest_upskill.compile.once import SingleFlight
 from tests.compiling import SLOW, build, fenced
 from tests.conftest import Run, WriteSkill
 
@@ -108,7 +108,7 @@ def test_a_closed_session_builds_nothing(programs: list[str]) -> None:
 
 
 def test_an_exception_is_remembered_as_a_value_is_and_its_traceback_does_not_grow() -> None:
-    memo = Memo[str, int]()
+    memo = SingleFlight[str, int]()
     calls: list[int] = []
     lengths: list[int] = []
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import AnyCheck, AtMost, Compile, Holds, Instruction, Judge, Run
+from pytest_upskill.checks import AnyCheck, AtMost, Compile, Instruction, Judge, Run, ValueAtPath
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 
@@ -30,10 +30,10 @@ def test_every_path_is_a_check_of_its_own() -> None:
     made = checks({"toml": {"a.b": [1], "c": "x"}, "json": {"d[0]": None}, "yaml": {"e": True}})
 
     assert made == (
-        Holds(name="toml", path="a.b", value=[1]),
-        Holds(name="toml", path="c", value="x"),
-        Holds(name="json", path="d[0]", value=None),
-        Holds(name="yaml", path="e", value=True),
+        ValueAtPath(name="toml", path="a.b", value=[1]),
+        ValueAtPath(name="toml", path="c", value="x"),
+        ValueAtPath(name="json", path="d[0]", value=None),
+        ValueAtPath(name="yaml", path="e", value=True),
     )
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.spending.retry import Patience, Slots
+from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryPolicy
 from tests.retrying import (
     ANSWER,
     Clock,
@@ -37,7 +37,7 @@ def unavailable(*, loading: bool = False) -> ProviderError:
 def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute() -> None:
     host, clock = Host(rest=always(unavailable)), Clock()
 
-    error = outcome(client_of(host, clock, patience=Patience()).complete(request()))
+    error = outcome(client_of(host, clock, patience=RetryPolicy()).complete(request()))
 
     assert 50 < clock.now <= 60
     assert isinstance(error, ProviderError)
@@ -47,14 +47,14 @@ def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute() -> Non
 def test_a_host_that_loads_its_model_is_waited_for() -> None:
     host, clock = Host(rest=always(lambda: unavailable(loading=True))), Clock()
 
-    outcome(client_of(host, clock, patience=Patience()).complete(request()))
+    outcome(client_of(host, clock, patience=RetryPolicy()).complete(request()))
 
     assert 290 < clock.now <= 300
 
 
 def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=Slots(1), patience=Patience())
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1), patience=RetryPolicy())
 
     def refuse_the_first() -> Completion:
         if host.asked[-1].run == 0:
@@ -70,7 +70,7 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
 
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=Slots(1), patience=Patience(deadline=100))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1), patience=RetryPolicy(deadline=100))
 
     def refuse_each_once() -> Completion:
         clock.now += 30
@@ -93,12 +93,12 @@ def test_replies_that_are_broken_again_and_again_are_not_asked_for_until_the_dea
     error = outcome(client_of(host, Clock()).complete(request()))
 
     assert str(error).startswith("m: broken JSON (after 5 attempts in ")
-    assert len(host.asked) == Patience().attempts_at_broken
+    assert len(host.asked) == RetryPolicy().attempts_at_broken
 
 
 def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=Slots(1))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
 
     def refuse_the_first() -> Completion:
         if host.asked[-1].run == 0:
@@ -131,7 +131,7 @@ def test_a_host_that_answers_nobody_until_a_deadline_is_given_up_on() -> None:
 def test_a_fatal_error_stops_its_model_with_the_same_words_unsent() -> None:
     refused = ProviderError("m: HTTP 401 bad key", status=401, fatal=True)
     host, clock = Host(script=[refused]), Clock()
-    client = client_of(host, clock, slots=Slots(1))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
 
     errors = outcomes(*(client.complete(request(run)) for run in range(50)))
 

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.output import live_line, progress
-from pytest_upskill.spending.in_flight import ASKING, Activity
+from pytest_upskill.spending.in_flight import ASKING, InFlight
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 
@@ -68,10 +68,10 @@ def answered(
     return future
 
 
-def told(*answers: Future[Answer], activity: Activity | None = None) -> str:
+def told(*answers: Future[Answer], activity: InFlight | None = None) -> str:
     tally = progress.Tally(answers)
     tally.count()
-    return ", ".join(progress.parts(tally, activity or Activity()))
+    return ", ".join(progress.parts(tally, activity or InFlight()))
 
 
 def test_where_there_is_no_terminal_a_long_wait_is_a_line_of_the_log(
@@ -182,7 +182,7 @@ def test_a_price_that_is_not_known_is_not_guessed() -> None:
 
 def test_a_rate_limit_a_compiler_and_a_slow_answer_are_told_apart() -> None:
     now = 0.0
-    activity = Activity(clock=lambda: now)
+    activity = InFlight(clock=lambda: now)
     activity.pause("api.example.com", "rate limit", 26.5)
 
     with activity.doing(ASKING), activity.doing("compile"), activity.doing("run"):

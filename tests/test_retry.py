@@ -8,10 +8,10 @@ from pytest_upskill.completion import Completion, ProviderError
 from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.in_flight import ASKING, Activity, Pause
-from pytest_upskill.spending.paying import PayingClient
+from pytest_upskill.spending.budgeted_client import BudgetedClient
+from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Patience, RetryingClient, Slots
+from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient, RetryPolicy
 from tests.asking import model_at, request_to
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request
@@ -38,7 +38,7 @@ def test_what_will_not_pass_is_not_asked_again() -> None:
 
 def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     host, clock = Host(script=[later() for _ in range(6)]), Clock()
-    patience = Patience(first_backoff=1, longest_backoff=8)
+    patience = RetryPolicy(first_backoff=1, longest_backoff=8)
 
     outcome(client_of(host, clock, patience=patience).complete(request()))
 
@@ -67,7 +67,7 @@ def test_the_servers_pause_is_kept_up_to_a_cap(asked: float, slept: float) -> No
 )
 def test_a_pause_is_told_with_its_reason(error: ProviderError, why: str) -> None:
     clock = Clock()
-    activity = Activity(clock=clock)
+    activity = InFlight(clock=clock)
     told: list[tuple[list[Pause], list[float]]] = []
 
     async def sleep(seconds: float) -> None:
@@ -76,7 +76,7 @@ def test_a_pause_is_told_with_its_reason(error: ProviderError, why: str) -> None
 
     client = RetryingClient(
         Host(script=[error]),
-        slots=Slots(1),
+        slots=ConcurrencyLimiter(1),
         host="a.invalid",
         activity=activity,
         sleep=sleep,
@@ -88,13 +88,13 @@ def test_a_pause_is_told_with_its_reason(error: ProviderError, why: str) -> None
 
 
 def test_a_request_is_in_flight_while_its_host_has_it() -> None:
-    activity, seen = Activity(), list[int]()
+    activity, seen = InFlight(), list[int]()
 
     def answer() -> Completion:
         seen.append(len(activity.ages(ASKING)))
         return ANSWER
 
-    client = PayingClient(Host(rest=answer), Budget(None), Prices({}), activity)
+    client = BudgetedClient(Host(rest=answer), Budget(None), Prices({}), activity)
     outcome(client.complete(request()))
 
     assert (seen, activity.ages(ASKING)) == ([1], [])
@@ -109,9 +109,9 @@ def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     (endpoint,) = endpoints([model], {}).values()
     client = RetryingClient(
         make_client(endpoint, timeout=10),
-        slots=Slots(1),
+        slots=ConcurrencyLimiter(1),
         host=endpoint.host,
-        activity=Activity(),
+        activity=InFlight(),
         sleep=clock.sleep,
     )
 

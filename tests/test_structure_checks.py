@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.checks import CheckResult, Holds
+from pytest_upskill.checks import CheckResult, ValueAtPath
 from pytest_upskill.checks.paths import parse_path
 
 BUILD = """Put this into `build.toml`:
@@ -31,7 +31,7 @@ MERGES = "m0: &m0 {k: 1}\n" + "".join(
 
 
 def check(name: Literal["json", "toml", "yaml"], path: str, value: Any, text: str) -> CheckResult:
-    return Holds(name=name, path=path, value=value).check(text)
+    return ValueAtPath(name=name, path=path, value=value).check(text)
 
 
 @pytest.mark.parametrize(

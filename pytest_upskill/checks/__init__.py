@@ -5,7 +5,7 @@ from pytest_upskill.checks.custom import Custom
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.patterns import NotRegex, Regex, compile_pattern
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
-from pytest_upskill.checks.structure import Holds, JsonSchema
+from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains
 
 AnyCheck = Check | Sandboxed | Judge | Custom
@@ -21,7 +21,6 @@ __all__ = [
     "Contains",
     "ContainsAny",
     "Custom",
-    "Holds",
     "Instruction",
     "JsonSchema",
     "Judge",
@@ -30,5 +29,6 @@ __all__ = [
     "Regex",
     "Run",
     "Sandboxed",
+    "ValueAtPath",
     "compile_pattern",
 ]

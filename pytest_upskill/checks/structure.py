@@ -12,7 +12,7 @@ from pytest_upskill.checks.time_limit import limited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Holds:
+class ValueAtPath:
     """A check that the answer's data, or one of its files, has a value at a path."""
 
     name: Literal["json", "toml", "yaml"]
@@ -68,7 +68,7 @@ class JsonSchema:
         return failed(self.name, f": {cut(found[0], 160)}{more}", detail=detail)
 
 
-def _find(check: Holds, text: str) -> tuple[bool, str]:
+def _find(check: ValueAtPath, text: str) -> tuple[bool, str]:
     """Return whether a document of the answer has the value, and what was found instead."""
     from pytest_upskill.checks.documents import read_documents
     from pytest_upskill.checks.yaml_documents import as_yaml_key

@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from pytest_upskill.checks.blocks import Block
 from pytest_upskill.compile import diagnostics, provenance
-from pytest_upskill.compile.once import Memo
+from pytest_upskill.compile.once import SingleFlight
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
@@ -167,7 +167,7 @@ class Probes:
     """The commands that were tested on their minimal programs, once each per session."""
 
     def __init__(self) -> None:
-        self._tried = Memo[Command, Built]()
+        self._tried = SingleFlight[Command, Built]()
 
     def require(self, command: Command, sandbox: Sandbox) -> None:
         """Check that a command works on this machine.

@@ -18,7 +18,7 @@ from pytest_upskill.compile.cuda import Cuda
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.language import Language
 from pytest_upskill.compile.message import describe, result, seen, unbuilt
-from pytest_upskill.compile.once import Memo
+from pytest_upskill.compile.once import SingleFlight
 from pytest_upskill.compile.python import Python
 from pytest_upskill.compile.python_runner import PythonRunner
 from pytest_upskill.compile.toolchain import (
@@ -57,8 +57,8 @@ class Compilers:
             for language in (*_built_in(), *languages)
             for spelling in language.spellings
         }
-        self._built = Memo[object, Built]()
-        self._headers = Memo[object, str | None]()
+        self._built = SingleFlight[object, Built]()
+        self._headers = SingleFlight[object, str | None]()
         self._remembered = Remembered(folder)
         self._own_version = version("pytest-upskill")
         self._sandbox: Sandbox | None = None

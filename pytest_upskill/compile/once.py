@@ -12,7 +12,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
 
-class Memo(Generic[K, V]):
+class SingleFlight(Generic[K, V]):
     """A cache of values, or of the exceptions raised instead, by key."""
 
     def __init__(self) -> None:

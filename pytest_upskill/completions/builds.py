@@ -12,14 +12,14 @@ from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.sandbox.cores import cores
-from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.trial import Trial
 
 Compiled = tuple[tuple[CheckResult, ...], ...]
 """The results of each check of a case that a program decides."""
 
 
-class Compiling:
+class Builds:
     """As many compilers at a time as there are cores; lives on one event loop.
 
     Args:
@@ -29,7 +29,7 @@ class Compiling:
     """
 
     def __init__(
-        self, compilers: Compilers, activity: Activity, checks: Iterable[Sandboxed]
+        self, compilers: Compilers, activity: InFlight, checks: Iterable[Sandboxed]
     ) -> None:
         self._compilers = compilers
         self._activity = activity

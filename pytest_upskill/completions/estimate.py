@@ -29,7 +29,7 @@ class Share:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forecast:
+class Estimate:
     """What a run is about to do."""
 
     trials: int
@@ -67,7 +67,7 @@ def forecast(
     recorded: Callable[[Request], bool],
     prices: Prices,
     judge: Model | None = None,
-) -> Forecast:
+) -> Estimate:
     """Count what the trials need.
 
     Args:
@@ -82,7 +82,7 @@ def forecast(
         missing = sum(not recorded(request(trial, run)) for run in range(trial.runs))
         if missing:
             asks[trial.model].append((request(trial, run=0), missing))
-    return Forecast(
+    return Estimate(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
         shares=tuple(_share(model, of_model, prices) for model, of_model in asks.items()),

@@ -15,7 +15,7 @@ K = TypeVar("K")
 T = TypeVar("T")
 
 
-class Fetcher(Generic[K, T]):
+class Prefetcher(Generic[K, T]):
     """Fetch the value of every key on a daemon thread, soonest needed first.
 
     Keys start in the order given, each lane (a host, say) on its own, so that a slow one never

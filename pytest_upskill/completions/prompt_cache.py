@@ -26,7 +26,7 @@ _LEAST_TOKENS_OF = (
 """What Anthropic's older models cache at least, as of November 2026; newer ones cache 512."""
 
 
-class FirstCalls:
+class PromptCacheWarmup:
     """Makes the requests of a skill block wait until the first of them is through."""
 
     def __init__(self) -> None:

@@ -13,12 +13,12 @@ from pytest_upskill.checks.extensions import raised
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.completions.cache import Cache, identity
 from pytest_upskill.completions.daemon_thread import in_daemon_thread
-from pytest_upskill.completions.prompt_cache import FirstCalls
+from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers import Client
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.budget import Budget, BudgetError
-from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.wire.reasoning import without_reasoning
 
@@ -65,7 +65,7 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Inquiry:
+class CompletionRequest:
     """What to ask, whom, and what for."""
 
     request: Request
@@ -89,12 +89,12 @@ class Resources:
     """Give what builds and runs code. Slow to import: called only where a case needs it."""
     prices: Prices
     budget: Budget
-    activity: Activity
+    activity: InFlight
     bill: Bill
     redactor: Redactor
 
 
-class Inquiries:
+class CompletionSource:
     """Asks the models, each thing once; holds the open clients and lives on the fetcher's loop.
 
     Args:
@@ -111,9 +111,9 @@ class Inquiries:
         self._clients: dict[Host, asyncio.Task[Client]] = {}
         self._asked: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
-        self._first_calls = FirstCalls()
+        self._warmup = PromptCacheWarmup()
 
-    async def answer(self, inquiry: Inquiry) -> Answer:
+    async def answer(self, inquiry: CompletionRequest) -> Answer:
         """Get what was or will be answered, whoever else asks the same."""
         if not inquiry.host.recorded or self._cache.mode == "off":
             return await self._pay(inquiry)
@@ -150,7 +150,7 @@ class Inquiries:
         if errors:
             raise ExceptionGroup("clients that would not close", errors)
 
-    async def _pay(self, inquiry: Inquiry) -> Answer:
+    async def _pay(self, inquiry: CompletionRequest) -> Answer:
         """Ask the model, within the budget, and keep what it answers."""
         try:
             completion = without_reasoning(await self._ask(inquiry.request, inquiry.host))
@@ -168,10 +168,10 @@ class Inquiries:
         client = await self._client(host)
         if not host.caches_prompts:
             return await client.complete(asked)
-        async with self._first_calls.turn(asked):
+        async with self._warmup.turn(asked):
             return await client.complete(asked)
 
-    def _unrecorded(self, inquiry: Inquiry) -> str:
+    def _unrecorded(self, inquiry: CompletionRequest) -> str:
         """Say what a replay lacks and how to record it."""
         subject, asked, url = inquiry.subject, inquiry.request, inquiry.host.url
         changed = ", ".join(
@@ -196,13 +196,13 @@ class Inquiries:
 
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
-        from pytest_upskill.spending.paying import PayingClient
-        from pytest_upskill.spending.retry import RetryingClient, Slots
+        from pytest_upskill.spending.budgeted_client import BudgetedClient
+        from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient
 
         client, shared = await in_daemon_thread(host.open), self._resources
         return RetryingClient(
-            PayingClient(client, shared.budget, shared.prices, shared.activity),
-            slots=Slots(self._concurrency),
+            BudgetedClient(client, shared.budget, shared.prices, shared.activity),
+            slots=ConcurrencyLimiter(self._concurrency),
             host=urlsplit(host.url).netloc or host.name,
             activity=shared.activity,
         )

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping
 from functools import partial
 
 from pytest_upskill.completions.early_stop import Clear, Rounds
-from pytest_upskill.completions.prefetch import Fetcher
-from pytest_upskill.completions.service import Host, Inquiries, Resources
-from pytest_upskill.completions.trial_runner import Asker, Key
+from pytest_upskill.completions.prefetch import Prefetcher
+from pytest_upskill.completions.service import CompletionSource, Host, Resources
+from pytest_upskill.completions.trial_runner import Key, TrialRunner
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.trial import Trial
@@ -26,7 +26,7 @@ def fetch_answers(
     recording: str,
     judge: Model | None,
     clear: Clear | None = None,
-) -> Fetcher[Key, Answer]:
+) -> Prefetcher[Key, Answer]:
     """Start fetching every run of the trials, in their order.
 
     Args:
@@ -39,13 +39,13 @@ def fetch_answers(
         judge: Who decides statements about answers; None for nobody.
         clear: When a cell needs no further round; None to fetch every run, a trial at a time.
     """
-    inquiries = Inquiries(resources, concurrency=concurrency, recording=recording)
-    asker = Asker(trials, hosts, resources, inquiries, judge=judge)
+    source = CompletionSource(resources, concurrency=concurrency, recording=recording)
+    runner = TrialRunner(trials, hosts, resources, source, judge=judge)
     rounds = Rounds(trials.values(), clear) if clear is not None else None
     known: dict[Key, Answer] = {}
     lanes: dict[Host, list[Key]] = {}
     for key in _in_turn(trials, by_round=rounds is not None):
-        if rounds is None and (answer := asker.recorded(key)):
+        if rounds is None and (answer := runner.recorded(key)):
             known[key] = answer
         else:
             lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
@@ -54,19 +54,19 @@ def fetch_answers(
         nodeid, run = key
         try:
             if rounds is None:
-                return await asker.answer(key)
-            return await rounds.play(trials[nodeid], run, partial(asker.answer, key))
+                return await runner.answer(key)
+            return await rounds.play(trials[nodeid], run, partial(runner.answer, key))
         except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
             return Answer(completion=None, error=_unexpected(error))
 
     async def close() -> None:
         try:
-            await asker.aclose()
+            await runner.aclose()
         finally:
             if rounds is not None:
                 rounds.close()
 
-    return Fetcher(
+    return Prefetcher(
         lanes.values(),
         fetch,
         # A round waits for the one before it, which must therefore be under way.

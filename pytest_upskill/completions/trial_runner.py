@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.checks import CheckError
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.service import Host, Inquiries, Inquiry, Resources
+from pytest_upskill.completions.service import CompletionRequest, CompletionSource, Host, Resources
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.trial import Trial, request
 
 if TYPE_CHECKING:
-    from pytest_upskill.completions.builds import Compiling
+    from pytest_upskill.completions.builds import Builds
 
 JUDGEMENT = "judgement of "
 """What the subject of a judgement's recording begins with."""
@@ -24,14 +24,14 @@ Key = tuple[str, int]
 """Node id of a trial and index of the run."""
 
 
-class Asker:
+class TrialRunner:
     """Gets the answers of runs; lives on the fetcher's loop.
 
     Args:
         trials: By node id.
         hosts: Where each model is served.
         resources: What else it takes.
-        inquiries: Who asks the models.
+        source: Who asks the models.
         judge: Who decides statements about answers; None for nobody.
     """
 
@@ -40,7 +40,7 @@ class Asker:
         trials: Mapping[str, Trial],
         hosts: Mapping[Model, Host],
         resources: Resources,
-        inquiries: Inquiries,
+        source: CompletionSource,
         *,
         judge: Model | None,
     ) -> None:
@@ -48,8 +48,8 @@ class Asker:
         self._hosts = hosts
         self._cache = resources.cache
         self._bill = resources.bill
-        self._inquiries = inquiries
-        self._compiling = _compiling(trials.values(), resources)
+        self._inquiries = source
+        self._builds_of = _builds_of(trials.values(), resources)
         self._judge = judge
 
     def recorded(self, key: Key) -> Answer | None:
@@ -72,7 +72,7 @@ class Asker:
         trial = self._trials[nodeid]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
         answer = await self._inquiries.answer(
-            Inquiry(
+            CompletionRequest(
                 request=request(trial, run),
                 host=self._hosts[trial.model],
                 subject=subject,
@@ -81,8 +81,8 @@ class Asker:
         )
         if answer.completion is None:
             return answer
-        if self._compiling and (sandboxed := sandboxed_of(trial.case)):
-            answer = await self._compiling.answer(trial, sandboxed, answer.completion)
+        if self._builds_of and (sandboxed := sandboxed_of(trial.case)):
+            answer = await self._builds_of.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer
         return await self._judged(self._judge, trial, answer, subject)
@@ -93,8 +93,8 @@ class Asker:
         Raises:
             ExceptionGroup: What clients raised that would not close.
         """
-        if self._compiling:
-            self._compiling.close()
+        if self._builds_of:
+            self._builds_of.close()
         await self._inquiries.aclose()
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
@@ -111,7 +111,7 @@ class Asker:
             return False
 
         said = await self._inquiries.answer(
-            Inquiry(
+            CompletionRequest(
                 request=judge_request(judge, statements, question=question, answer=text),
                 host=self._hosts[judge],
                 subject=f"{JUDGEMENT}{subject}",
@@ -129,10 +129,10 @@ class Asker:
         return replace(answer, judged=results, judgement=said.completion)
 
 
-def _compiling(trials: Iterable[Trial], resources: Resources) -> Compiling | None:
+def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:
     checks = [check for trial in trials for check in sandboxed_of(trial.case)]
     if not checks:
         return None
-    from pytest_upskill.completions.builds import Compiling
+    from pytest_upskill.completions.builds import Builds
 
-    return Compiling(resources.compilers(), resources.activity, checks)
+    return Builds(resources.compilers(), resources.activity, checks)

@@ -13,7 +13,7 @@ from pytest_upskill.providers import Client
 from pytest_upskill.sanitize.redaction import Redactor
 
 
-class GivenClient:
+class PluginClient:
     """Passes on what a plugin's client answers, and its mistakes as errors of the provider.
 
     Args:

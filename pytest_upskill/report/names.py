@@ -8,6 +8,6 @@ ReportFormat = Literal["json", "md", "html", "benchmark-json"]
 REPORTS: tuple[ReportFormat, ...] = get_args(ReportFormat)
 """Formats of report files; each has an option for the path."""
 
-Mirror = Literal["datadog", "codecov"]
-MIRRORS: tuple[Mirror, ...] = get_args(Mirror)
+Dashboard = Literal["datadog", "codecov"]
+DASHBOARDS: tuple[Dashboard, ...] = get_args(Dashboard)
 """Dashboards for which JUnit properties are repeated under other names."""

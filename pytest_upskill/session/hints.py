@@ -16,7 +16,7 @@ from pytest_upskill.session.worker_output import tell, told
 _KEY = "upskill_caseless"
 
 
-class Caseless:
+class Hints:
     """Plugin that records the skill folders seen in collection, and names those without cases."""
 
     def __init__(self, config: pytest.Config) -> None:

@@ -14,8 +14,8 @@ import pytest
 
 from pytest_upskill.checks.extensions import raised
 from pytest_upskill.completion import ProviderError, Request
-from pytest_upskill.completions.estimate import Forecast, forecast
-from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.estimate import Estimate, forecast
+from pytest_upskill.completions.prefetch import Prefetcher
 from pytest_upskill.completions.service import Host, Resources
 from pytest_upskill.completions.start import fetch_answers
 from pytest_upskill.completions.trial_runner import Key
@@ -29,7 +29,7 @@ from pytest_upskill.providers.keys import (
     is_custom,
     missing_key,
 )
-from pytest_upskill.providers.plugin_client import GivenClient
+from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.sanitize.redaction import Redactor, without_userinfo
 from pytest_upskill.session.settings import SETTINGS, Settings
@@ -50,7 +50,7 @@ class Prepared:
 
     trials: Mapping[str, Trial]
     hosts: Mapping[Model, Host]
-    forecast: Forecast
+    forecast: Estimate
 
 
 def asks(config: pytest.Config) -> bool:
@@ -89,7 +89,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     return Prepared(trials=trials, hosts=served, forecast=ahead)
 
 
-def start_fetching(config: pytest.Config, prepared: Prepared) -> Fetcher[Key, Answer]:
+def start_fetching(config: pytest.Config, prepared: Prepared) -> Prefetcher[Key, Answer]:
     """Start to fetch the answers, in the order of the items."""
     settings = config.stash[SETTINGS]
     concurrency = settings.concurrency
@@ -130,7 +130,7 @@ def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
     }
 
 
-def stop_fetching(config: pytest.Config, fetcher: Fetcher[Key, Answer]) -> None:
+def stop_fetching(config: pytest.Config, fetcher: Prefetcher[Key, Answer]) -> None:
     """Stop fetching; errors from closing a client are only printed, at the end of the session."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
@@ -231,11 +231,11 @@ def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Cl
 def _plugin_opener(
     client: Client, model: Model, timeout: float, redactor: Redactor
 ) -> Callable[[], Client]:
-    return lambda: GivenClient(client, model.resolved, timeout=timeout, redactor=redactor)
+    return lambda: PluginClient(client, model.resolved, timeout=timeout, redactor=redactor)
 
 
 def _problems(
-    ahead: Forecast, served: Mapping[Model, Host], settings: Settings, prices: Prices
+    ahead: Estimate, served: Mapping[Model, Host], settings: Settings, prices: Prices
 ) -> list[str]:
     """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":

@@ -25,7 +25,7 @@ _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 
 
-class Ledger:
+class Results:
     """Results of trials, cells and gates, in the only process or the pytest-xdist controller."""
 
     def __init__(self, config: pytest.Config, settings: Settings) -> None:

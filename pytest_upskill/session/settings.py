@@ -14,7 +14,7 @@ from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
-from pytest_upskill.report.names import MIRRORS, REPORTS, Mirror, ReportFormat
+from pytest_upskill.report.names import DASHBOARDS, REPORTS, Dashboard, ReportFormat
 from pytest_upskill.repository.git import GitError, merge_base
 from pytest_upskill.repository.project import STATE, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
@@ -94,7 +94,7 @@ class Settings:
     """Whether to delete unused recordings instead of running."""
     reports: Mapping[ReportFormat, Path]
     """Report files to write at the end, by format."""
-    junit_properties: tuple[Mirror, ...]
+    junit_properties: tuple[Dashboard, ...]
     """Dashboards for which JUnit properties are repeated."""
     max_cases: int
     """Maximum number of cases in the session."""
@@ -158,7 +158,7 @@ class Settings:
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
-            junit_properties=words(config, "junit_properties", MIRRORS),
+            junit_properties=words(config, "junit_properties", DASHBOARDS),
             max_cases=config.getini("upskill_max_cases"),
             shard=_shard(config),
         )

@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.completions.cache import Cache
-from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.prefetch import Prefetcher
 from pytest_upskill.completions.service import Bill, Resources
 from pytest_upskill.completions.trial_runner import Key
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.session.hints import Caseless
+from pytest_upskill.session.hints import Hints
 from pytest_upskill.session.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.session.output.allure import AllureGates
 from pytest_upskill.session.output.junit import JUnit
 from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.output.progress import Progress
-from pytest_upskill.session.output.repeated_errors import Repeats
+from pytest_upskill.session.output.repeated_errors import RepeatedErrors
 from pytest_upskill.session.output.report_files import Files
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.output.terminal import Terminal
@@ -38,10 +38,10 @@ from pytest_upskill.session.preflight import (
     start_fetching,
     stop_fetching,
 )
-from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.prices import Prices
 
 if TYPE_CHECKING:
@@ -62,14 +62,14 @@ def start(config: pytest.Config) -> None:
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
-        activity=Activity(),
+        activity=InFlight(),
         bill=Bill(),
         redactor=Redactor(secrets(settings.asked, os.environ)),
     )
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     _redact_output(config)
-    plugins.register(Caseless(config), "upskill-caseless")
+    plugins.register(Hints(config), "upskill-caseless")
     if settings.changed_since is not None:
         from pytest_upskill.session.changed_since import ChangedSince
 
@@ -85,10 +85,10 @@ def start(config: pytest.Config) -> None:
         answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
         plugins.register(answers, "upskill-answers")
         return
-    ledger = Ledger(config, settings)
+    ledger = Results(config, settings)
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")
-    plugins.register(Repeats(config), "upskill-repeats")
+    plugins.register(RepeatedErrors(config), "upskill-repeats")
     if config.getoption("tbstyle") == "line":
         from pytest_upskill.session.output.tb_line import OneLineFailures
 
@@ -144,7 +144,7 @@ class OwnAnswers:
         self._config = config
         self._spending = spending
         self._prepared: Prepared | None = None
-        self._fetcher: Fetcher[Key, Answer] | None = None
+        self._fetcher: Prefetcher[Key, Answer] | None = None
         self._progress: Progress | None = None
 
     # First: pytest's reporter prints the forecast in the same hook.

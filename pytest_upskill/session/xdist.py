@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.prefetch import Prefetcher
 from pytest_upskill.completions.trial_runner import Key
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.grading.grade import Answer
@@ -41,7 +41,7 @@ class Controller:
         self._handover = Handover(self._folder)
         self._handover.start()
         self._trials: dict[str, Trial] = {}
-        self._fetcher: Fetcher[Key, Answer] | None = None
+        self._fetcher: Prefetcher[Key, Answer] | None = None
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
         config.add_cleanup(self._close)

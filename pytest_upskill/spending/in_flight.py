@@ -21,7 +21,7 @@ class Pause:
     """How long it will go on."""
 
 
-class Activity:
+class InFlight:
     """What was begun and has not ended.
 
     A change is one operation on a dict or one assignment, so reading needs no lock.

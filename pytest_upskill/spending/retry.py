@@ -16,7 +16,7 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.providers import Client
 from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.in_flight import Activity
+from pytest_upskill.spending.in_flight import InFlight
 
 _TOO_MANY = frozenset({429, 529})
 _CUT = 0.8
@@ -25,7 +25,7 @@ _GROWTH = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Patience:
+class RetryPolicy:
     """How long to go on asking; times in seconds."""
 
     deadline: float = 300.0
@@ -42,7 +42,7 @@ class Patience:
     """Attempts that end in a broken reply with status 200: each may have to be paid for."""
 
 
-class Slots:
+class ConcurrencyLimiter:
     """Bound the requests in flight at one host: cut when it has too many, grow while it has not.
 
     A cut takes a fifth off, once per 15 s, for the requests that were in flight together are
@@ -136,10 +136,10 @@ class RetryingClient:
         self,
         client: Client,
         *,
-        slots: Slots,
+        slots: ConcurrencyLimiter,
         host: str,
-        activity: Activity,
-        patience: Patience = Patience(),
+        activity: InFlight,
+        patience: RetryPolicy = RetryPolicy(),
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

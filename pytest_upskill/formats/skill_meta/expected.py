@@ -12,7 +12,6 @@ from pytest_upskill.checks import (
     Contains,
     ContainsAny,
     Custom,
-    Holds,
     Instruction,
     JsonSchema,
     Judge,
@@ -20,6 +19,7 @@ from pytest_upskill.checks import (
     NotRegex,
     Regex,
     Run,
+    ValueAtPath,
 )
 from pytest_upskill.formats.skill_meta.schema import CompileEntry, Expected, RunEntry
 
@@ -80,9 +80,9 @@ _MAKERS: Mapping[str, Callable[[Expected], Iterable[AnyCheck]]] = {
     "regex": lambda x: [Regex(pattern=pattern) for pattern in x.regex],
     "not_regex": lambda x: [NotRegex(pattern=pattern) for pattern in x.not_regex],
     "json_schema": lambda x: [JsonSchema(schema=x.json_schema)],
-    "toml": lambda x: [Holds(name="toml", path=path, value=v) for path, v in x.toml.items()],
-    "yaml": lambda x: [Holds(name="yaml", path=path, value=v) for path, v in x.yaml.items()],
-    "json": lambda x: [Holds(name="json", path=path, value=v) for path, v in x.json_.items()],
+    "toml": lambda x: [ValueAtPath(name="toml", path=path, value=v) for path, v in x.toml.items()],
+    "yaml": lambda x: [ValueAtPath(name="yaml", path=path, value=v) for path, v in x.yaml.items()],
+    "json": lambda x: [ValueAtPath(name="json", path=path, value=v) for path, v in x.json_.items()],
     "compile": lambda x: _compile(x.compile),
     "run": lambda x: _run(x.run),
     "judge": lambda x: [Judge(statement=statement) for statement in x.judge],

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from pytest_upskill.report.names import Mirror
+from pytest_upskill.report.names import Dashboard
 
 _OWN = "upskill."
 
 
 def mirrored(
-    properties: Iterable[tuple[str, object]], mirrors: Iterable[Mirror]
+    properties: Iterable[tuple[str, object]], mirrors: Iterable[Dashboard]
 ) -> Iterator[tuple[str, str]]:
     """Yield this plugin's properties of a test again, under each dashboard's names.
 

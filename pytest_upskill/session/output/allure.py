@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.session.items import CaseFailed, SkillFile
-from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.results import Results
 
 _LISTENER = "allure_listener"
 """Name under which allure-pytest registers its listener."""
@@ -30,7 +30,7 @@ class GateItem(pytest.Item):
 class AllureGates:
     """Plugin that calls the item hooks of Allure's listener, and of no other, for each gate."""
 
-    def __init__(self, config: pytest.Config, ledger: Ledger) -> None:
+    def __init__(self, config: pytest.Config, ledger: Results) -> None:
         self._plugins = config.pluginmanager
         self._ledger = ledger
         self._root = config.rootpath

@@ -12,9 +12,9 @@ from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
 from pytest_upskill.report.junit.dashboards import mirrored
 from pytest_upskill.report.junit.properties import cell_figures
-from pytest_upskill.report.names import Mirror
+from pytest_upskill.report.names import Dashboard
 from pytest_upskill.result import TrialRecord
-from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.results import Results
 
 _LONGEST_MESSAGE = 1000
 """Characters of an attribute that every known reader accepts."""
@@ -23,7 +23,9 @@ _LONGEST_MESSAGE = 1000
 class JUnit:
     """Plugin that adds data to JUnit XML in the process that writes it; inactive without it."""
 
-    def __init__(self, config: pytest.Config, mirrors: tuple[Mirror, ...], ledger: Ledger) -> None:
+    def __init__(
+        self, config: pytest.Config, mirrors: tuple[Dashboard, ...], ledger: Results
+    ) -> None:
         self._config = config
         self._ledger = ledger
         self._mirrors = mirrors

@@ -13,12 +13,12 @@ import pytest
 
 from pytest_upskill.cells.wording import money
 from pytest_upskill.checks import Compile, Run
-from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.prefetch import Prefetcher
 from pytest_upskill.completions.trial_runner import Key
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.output.live_line import line_of
 from pytest_upskill.session.preflight import RESOURCES
-from pytest_upskill.spending.in_flight import ASKING, Activity
+from pytest_upskill.spending.in_flight import ASKING, InFlight
 from pytest_upskill.trial import Trial
 
 LOOK_S = 0.5
@@ -33,12 +33,12 @@ class Progress:
 
     Args:
         config: Config of this process.
-        fetcher: Fetcher of the answers.
+        fetcher: Prefetcher of the answers.
         trials: All trials that are fetched, by node id.
     """
 
     def __init__(
-        self, config: pytest.Config, fetcher: Fetcher[Key, Answer], trials: Mapping[str, Trial]
+        self, config: pytest.Config, fetcher: Prefetcher[Key, Answer], trials: Mapping[str, Trial]
     ) -> None:
         self._line = line_of(config)
         self._fetcher = fetcher
@@ -166,7 +166,7 @@ class Tally:
         self.recorded += answer.completion is not None and answer.completion.replayed
 
 
-def parts(tally: Tally, activity: Activity) -> Iterator[str]:
+def parts(tally: Tally, activity: InFlight) -> Iterator[str]:
     """Yield the parts of the progress line, most important part first."""
     yield f"upskill: {tally.done}/{tally.total} answers"
     for pause in activity.pauses():

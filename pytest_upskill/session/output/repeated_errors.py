@@ -17,7 +17,7 @@ _LINES = 20
 """Lines of an answer that are printed."""
 
 
-class Repeats:
+class RepeatedErrors:
     """Plugin that shortens failures and errors on the terminal, unless ``-v`` is given.
 
     The exit code, ``--lf``, JUnit and other reports still see every complete failure and error.

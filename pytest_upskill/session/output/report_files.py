@@ -14,7 +14,7 @@ from pytest_upskill.report.files.write import write
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.output.session_report import report_of
 from pytest_upskill.session.preflight import RESOURCES, asks
-from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -25,7 +25,7 @@ _SHOWN_RECORDINGS = 11
 class Files:
     """Plugin that writes the report files and prints their names."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, ledger: Results) -> None:
         self._config = config
         self._settings = settings
         self._ledger = ledger

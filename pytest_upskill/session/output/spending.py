@@ -9,19 +9,19 @@ import pytest
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.wording import money
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.estimate import Forecast, Share
+from pytest_upskill.completions.estimate import Estimate, Share
 from pytest_upskill.report.terminal.notes import agent_statements
 from pytest_upskill.session.output.terminal import lines_of, write
 from pytest_upskill.session.preflight import RESOURCES
-from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
 
 class Spending:
     """Plugin that prints forecast and cost in the process that sends the requests."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, ledger: Ledger) -> None:
-        self.forecast: Forecast | None = None
+    def __init__(self, config: pytest.Config, settings: Settings, ledger: Results) -> None:
+        self.forecast: Estimate | None = None
         self._config = config
         self._settings = settings
         self._ledger = ledger
@@ -93,7 +93,7 @@ class Spending:
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
-def _plan(ahead: Forecast, *, replay: bool, by_model: bool) -> list[str]:
+def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
     """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
     line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
     if replay:

@@ -16,14 +16,14 @@ from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.items import wanted
 from pytest_upskill.session.preflight import asks
-from pytest_upskill.session.results import Ledger
+from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
 
 class Terminal:
     """Plugin that prints through pytest's reporter and respects -q, -v and --color."""
 
-    def __init__(self, settings: Settings, ledger: Ledger) -> None:
+    def __init__(self, settings: Settings, ledger: Results) -> None:
         self._settings = settings
         self._ledger = ledger
 

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from pytest_upskill.spending.in_flight import Activity, Pause
+from pytest_upskill.spending.in_flight import InFlight, Pause
 
 
 class Clock:
@@ -12,7 +12,7 @@ class Clock:
 
 def test_what_goes_on_is_counted_by_what_it_is_with_its_age() -> None:
     clock = Clock()
-    activity = Activity(clock=clock)
+    activity = InFlight(clock=clock)
 
     with activity.doing("asking"), activity.doing("compile"):
         clock.now = 3.0
@@ -27,7 +27,7 @@ def test_what_goes_on_is_counted_by_what_it_is_with_its_age() -> None:
 
 def test_of_the_waits_for_a_host_the_one_that_ends_first_is_told() -> None:
     clock = Clock()
-    activity = Activity(clock=clock)
+    activity = InFlight(clock=clock)
     activity.pause("a.example", "rate limit", 30.0)
     activity.pause("a.example", "rate limit", 12.0)
     activity.pause("a.example", "HTTP 503", 20.0)
@@ -42,7 +42,7 @@ def test_of_the_waits_for_a_host_the_one_that_ends_first_is_told() -> None:
 
 def test_a_wait_is_over_when_its_time_is() -> None:
     clock = Clock()
-    activity = Activity(clock=clock)
+    activity = InFlight(clock=clock)
     activity.pause("a.example", "rate limit", 12.0)
 
     clock.now = 12.0

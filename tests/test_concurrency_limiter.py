@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.spending.retry import Slots
+from pytest_upskill.spending.retry import ConcurrencyLimiter
 from tests.retrying import Clock, Host, client_of, later, outcomes, request
 
 
@@ -15,7 +15,7 @@ def too_many() -> ProviderError:
 
 def test_no_more_requests_than_slots_are_in_flight() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=Slots(3))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(3))
 
     outcomes(*(client.complete(request(run)) for run in range(20)))
 
@@ -24,7 +24,7 @@ def test_no_more_requests_than_slots_are_in_flight() -> None:
 
 def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
     host, clock = Host(script=[later()]), Clock()
-    client = client_of(host, clock, slots=Slots(1))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
 
     outcomes(client.complete(request(run=0)), client.complete(request(run=1)))
 
@@ -33,7 +33,7 @@ def test_a_slot_is_free_while_its_request_waits_to_be_sent_again() -> None:
 
 def test_cancelling_gives_the_slot_back() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=Slots(1))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
 
     async def cancel_one_and_ask() -> Completion:
         task = asyncio.ensure_future(client.complete(request()))
@@ -48,7 +48,7 @@ def test_cancelling_gives_the_slot_back() -> None:
 
 def test_requests_refused_together_cut_the_slots_once() -> None:
     host, clock = Host(script=[too_many() for _ in range(10)]), Clock()
-    slots = Slots(10, clock=clock)
+    slots = ConcurrencyLimiter(10, clock=clock)
     client = client_of(host, clock, slots=slots)
     outcomes(*(client.complete(request(run)) for run in range(10)))
     cut, before, host.peak = slots.limit, host.peak, 0
@@ -60,7 +60,7 @@ def test_requests_refused_together_cut_the_slots_once() -> None:
 
 def test_refusals_that_go_on_cut_down_to_one() -> None:
     clock = Clock()
-    slots = Slots(10, clock=clock)
+    slots = ConcurrencyLimiter(10, clock=clock)
 
     for _ in range(30):
         slots.refused()
@@ -71,7 +71,7 @@ def test_refusals_that_go_on_cut_down_to_one() -> None:
 
 def test_clean_rounds_grow_the_slots_back_and_not_beyond() -> None:
     clock = Clock()
-    slots = Slots(10, clock=clock)
+    slots = ConcurrencyLimiter(10, clock=clock)
     slots.refused()
 
     grown = []
@@ -86,7 +86,7 @@ def test_clean_rounds_grow_the_slots_back_and_not_beyond() -> None:
 
 def test_trouble_between_answers_holds_the_growth_back() -> None:
     clock = Clock()
-    slots = Slots(10, clock=clock)
+    slots = ConcurrencyLimiter(10, clock=clock)
     slots.refused()
 
     for _ in range(50):

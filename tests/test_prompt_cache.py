@@ -6,7 +6,7 @@ import threading
 import pytest
 
 from pytest_upskill.completion import Request
-from pytest_upskill.completions.prompt_cache import FirstCalls
+from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
 from pytest_upskill.model import parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply
@@ -102,7 +102,7 @@ def test_after_the_first_request_the_others_go_together() -> None:
     asked = Request(model=haiku, frame="", skill=LONG, user="?", max_tokens=1, run=0)
 
     async def go() -> str:
-        calls = FirstCalls()
+        calls = PromptCacheWarmup()
         async with calls.turn(asked):
             pass
         async with asyncio.timeout(1), calls.turn(asked), calls.turn(asked):

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future
 
 import pytest
 
-from pytest_upskill.completions.prefetch import Fetcher
+from pytest_upskill.completions.prefetch import Prefetcher
 
 PATIENCE_S = 10.0
 KEYS = range(10)
@@ -61,7 +61,7 @@ class Source:
             return list(self.started)
 
 
-def value(fetcher: Fetcher[int, int], key: int) -> int:
+def value(fetcher: Prefetcher[int, int], key: int) -> int:
     """Wait for the value of a key."""
     fetcher.want(key)
     future = fetcher.future(key)
@@ -75,18 +75,18 @@ def source() -> Source:
 
 
 @pytest.fixture
-def fetchers() -> Iterator[list[Fetcher[int, int]]]:
+def fetchers() -> Iterator[list[Prefetcher[int, int]]]:
     """Fetchers to stop after the test."""
-    made: list[Fetcher[int, int]] = []
+    made: list[Prefetcher[int, int]] = []
     yield made
     for fetcher in made:
         fetcher.stop()
 
 
 def test_keys_start_in_order_as_many_at_a_time_as_the_width(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
-    fetchers.append(Fetcher([KEYS], source.fetch, width=3))
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=3))
 
     first = source.wait_for(3)
     source.let_go(1)
@@ -97,10 +97,10 @@ def test_keys_start_in_order_as_many_at_a_time_as_the_width(
 
 
 def test_every_key_is_fetched_once_however_often_it_is_waited_for(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     source.let_go()
-    fetchers.append(Fetcher([KEYS], source.fetch, width=4))
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=4))
 
     values = [value(fetchers[0], key) for key in [*KEYS, *KEYS]]
 
@@ -108,8 +108,8 @@ def test_every_key_is_fetched_once_however_often_it_is_waited_for(
     assert sorted(source.started) == list(KEYS)
 
 
-def test_what_is_known_is_not_fetched(source: Source, fetchers: list[Fetcher[int, int]]) -> None:
-    fetchers.append(Fetcher([[0, 1]], source.fetch, width=1, known={7: -7}))
+def test_what_is_known_is_not_fetched(source: Source, fetchers: list[Prefetcher[int, int]]) -> None:
+    fetchers.append(Prefetcher([[0, 1]], source.fetch, width=1, known={7: -7}))
     source.wait_for(1)
 
     known = value(fetchers[0], 7)
@@ -119,16 +119,18 @@ def test_what_is_known_is_not_fetched(source: Source, fetchers: list[Fetcher[int
 
 
 def test_what_is_known_takes_nothing_from_the_lookahead(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     known = dict.fromkeys(range(50, 60), 0)
-    fetchers.append(Fetcher([KEYS], source.fetch, width=4, lookahead=2, known=known))
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=4, lookahead=2, known=known))
 
     assert source.wait_for(2) == [0, 1]
 
 
-def test_a_key_that_is_wanted_comes_next(source: Source, fetchers: list[Fetcher[int, int]]) -> None:
-    fetchers.append(Fetcher([KEYS], source.fetch, width=1))
+def test_a_key_that_is_wanted_comes_next(
+    source: Source, fetchers: list[Prefetcher[int, int]]
+) -> None:
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=1))
     source.wait_for(1)
 
     fetchers[0].want(7)
@@ -138,9 +140,9 @@ def test_a_key_that_is_wanted_comes_next(source: Source, fetchers: list[Fetcher[
 
 
 def test_a_slow_lane_does_not_hold_up_another(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
-    fetchers.append(Fetcher([[0, 1], [10, 11]], source.fetch, width=1))
+    fetchers.append(Prefetcher([[0, 1], [10, 11]], source.fetch, width=1))
     source.wait_for(2)
 
     source.let_go(10, 11)
@@ -150,10 +152,10 @@ def test_a_slow_lane_does_not_hold_up_another(
 
 
 def test_no_more_start_than_the_lookahead_beyond_what_is_waited_for(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     source.let_go()
-    fetchers.append(Fetcher([KEYS], source.fetch, width=10, lookahead=2))
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=10, lookahead=2))
 
     ahead = source.wait_for(2)
     found = value(fetchers[0], 5)
@@ -165,10 +167,10 @@ def test_no_more_start_than_the_lookahead_beyond_what_is_waited_for(
 
 
 def test_with_a_lookahead_everything_that_is_waited_for_comes(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     source.let_go()
-    fetchers.append(Fetcher([KEYS], source.fetch, width=2, lookahead=1))
+    fetchers.append(Prefetcher([KEYS], source.fetch, width=2, lookahead=1))
 
     values = [value(fetchers[0], key) for key in reversed(KEYS)]
 
@@ -176,10 +178,10 @@ def test_with_a_lookahead_everything_that_is_waited_for_comes(
 
 
 def test_an_error_is_raised_to_whoever_waits_and_to_nobody_else(
-    source: Source, fetchers: list[Fetcher[int, int]]
+    source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     source.let_go()
-    fetchers.append(Fetcher([[1, -1, 2]], source.fetch, width=1))
+    fetchers.append(Prefetcher([[1, -1, 2]], source.fetch, width=1))
 
     with pytest.raises(LookupError):
         value(fetchers[0], -1)
@@ -188,7 +190,7 @@ def test_an_error_is_raised_to_whoever_waits_and_to_nobody_else(
 
 
 def test_stopping_cancels_what_is_in_flight_drops_the_rest_and_closes(source: Source) -> None:
-    fetcher = Fetcher([KEYS], source.fetch, width=2, close=source.close)
+    fetcher = Prefetcher([KEYS], source.fetch, width=2, close=source.close)
     source.wait_for(2)
 
     fetcher.stop(PATIENCE_S)
@@ -201,7 +203,7 @@ def test_stopping_cancels_what_is_in_flight_drops_the_rest_and_closes(source: So
 
 
 def test_stopping_twice_does_no_harm(source: Source) -> None:
-    fetcher = Fetcher([KEYS], source.fetch, width=2)
+    fetcher = Prefetcher([KEYS], source.fetch, width=2)
 
     fetcher.stop(PATIENCE_S)
     fetcher.stop(PATIENCE_S)
@@ -211,7 +213,7 @@ def test_stopping_twice_does_no_harm(source: Source) -> None:
 
 def test_what_came_before_the_stop_stays(source: Source) -> None:
     source.let_go()
-    fetcher = Fetcher([KEYS], source.fetch, width=2)
+    fetcher = Prefetcher([KEYS], source.fetch, width=2)
     found = value(fetcher, 3)
 
     fetcher.stop(PATIENCE_S)
@@ -223,7 +225,7 @@ def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:
     async def cling() -> None:
         raise LookupError("it stays")
 
-    fetcher = Fetcher([KEYS], source.fetch, width=2, close=cling)
+    fetcher = Prefetcher([KEYS], source.fetch, width=2, close=cling)
 
     with pytest.raises(LookupError, match="it stays"):
         fetcher.stop(PATIENCE_S)
@@ -232,7 +234,7 @@ def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:
 
 
 def test_nothing_to_fetch_is_no_trouble(source: Source) -> None:
-    fetcher: Fetcher[int, int] = Fetcher([], source.fetch, width=2, close=source.close)
+    fetcher: Prefetcher[int, int] = Prefetcher([], source.fetch, width=2, close=source.close)
 
     fetcher.stop(PATIENCE_S)
 

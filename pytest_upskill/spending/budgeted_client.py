@@ -7,11 +7,11 @@ from dataclasses import replace
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.providers import Client
 from pytest_upskill.spending.budget import Budget, BudgetError
-from pytest_upskill.spending.in_flight import ASKING, Activity
+from pytest_upskill.spending.in_flight import ASKING, InFlight
 from pytest_upskill.spending.prices import Prices
 
 
-class PayingClient:
+class BudgetedClient:
     """A client that sends a request only within the budget, and prices the answer.
 
     Args:
@@ -21,7 +21,7 @@ class PayingClient:
         activity: Where to note that a request is at its host.
     """
 
-    def __init__(self, client: Client, budget: Budget, prices: Prices, activity: Activity) -> None:
+    def __init__(self, client: Client, budget: Budget, prices: Prices, activity: InFlight) -> None:
         self._client = client
         self._budget = budget
         self._prices = prices
