@@ -64,9 +64,7 @@ class Source:
 def value(fetcher: Prefetcher[int, int], key: int) -> int:
     """Wait for the value of a key."""
     fetcher.want(key)
-    future = fetcher.future(key)
-    assert fetcher.wait([future], PATIENCE_S)
-    return future.result()
+    return fetcher.future(key).result(PATIENCE_S)
 
 
 @pytest.fixture

@@ -1,12 +1,12 @@
-"""Fetch ahead of the items that wait: in order, concurrently, on one background loop."""
+"""Fetch values ahead of whoever waits for them: in order, concurrently, on one background loop."""
 
 from __future__ import annotations
 
 import asyncio
 import threading
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from concurrent.futures import Future, wait
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import suppress
 from types import MappingProxyType
 from typing import Generic, TypeVar
@@ -65,19 +65,15 @@ class Prefetcher(Generic[K, T]):
         self._thread.start()
 
     def want(self, key: K) -> None:
-        """Say that ``key`` is needed now."""
+        """Move a key to the front, as somebody waits for it now."""
         # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
         queue = self._queue_of.get(key)
         if queue is not None and (self._lookahead is not None or key in queue):
             self._post(self._move_up, key)
 
     def future(self, key: K) -> Future[T]:
-        """Return the future of ``key``, for :meth:`wait`; the key is to be wanted before."""
+        """Return the future of ``key``; want it before waiting for it."""
         return self._futures[key]
-
-    def wait(self, futures: Sequence[Future[T]], timeout: float) -> bool:
-        """Wait ``timeout`` seconds for all of the futures; tell whether they are settled."""
-        return not wait(futures, timeout).not_done
 
     def stop(self, timeout: float = 2.0) -> None:
         """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""

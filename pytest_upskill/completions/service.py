@@ -1,241 +1,165 @@
-"""What a model answers to a request: recorded before, asked for meanwhile, or paid for now."""
+"""Run trials: the service that every front end uses. It knows no pytest and grades nothing."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
-from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
+import os
+import traceback
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass
+from functools import partial
+from threading import Lock
+from typing import TypeVar
 
-from pytest_upskill.checks.extensions import raised
-from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.completions.cache import Cache, identity
-from pytest_upskill.completions.daemon_thread import in_daemon_thread
-from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
+from pytest_upskill.completions.early_stop import Clear, Rounds
+from pytest_upskill.completions.prefetch import Prefetcher
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.completions.source import CompletionSource
+from pytest_upskill.completions.trial_runner import Key, TrialRunner
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.providers import Client
-from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.spending.budget import Budget, BudgetError
-from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.prices import Prices
-from pytest_upskill.wire.reasoning import without_reasoning
+from pytest_upskill.model import Model
+from pytest_upskill.trial import Trial
 
-if TYPE_CHECKING:
-    from pytest_upskill.compile import Compilers, Language
-
-_CHANGED = MappingProxyType(
-    {
-        "model": "the model",
-        "url": "its address",
-        "frame": "this plugin",
-        "skill": "SKILL.md",
-        "user": "the case",
-        "max_tokens": "--upskill-max-tokens",
-    }
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Host:
-    """An endpoint; the models behind it share its connections and its limit."""
-
-    name: str
-    url: str
-    """Its address without credentials, empty where there is none."""
-    open: Callable[[], Client]
-    """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
-    recorded: bool
-    """Whether its answers are kept: those of no real model are not."""
-    caches_prompts: bool = False
-    """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
-    given: bool = False
-    """Whether a plugin's hook made its client."""
-    served: Callable[[Iterable[str]], Mapping[str, str]] | None = None
-    """Request which models it serves under some names; None for a host where that is settled."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bill:
-    """What was paid for, whether or not a result came of it."""
+class Policy:
+    """How trials are run."""
 
-    answers: list[Completion] = field(default_factory=list)
-    judgements: list[Completion] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CompletionRequest:
-    """What to ask, whom, and what for."""
-
-    request: Request
-    host: Host
-    subject: str
-    """Whose answer it is, in the words of the node id."""
-    bill: list[Completion]
-    """Where to note what was paid for."""
-    usable: Callable[[Completion], bool] = lambda _: True
-    """Whether an answer is worth recording."""
+    concurrency: int
+    """Requests in flight at one host."""
+    lookahead: int | None = None
+    """Runs that may start beyond those that somebody wants; None for no limit."""
+    judge: Model | None = None
+    """Who decides statements about answers; None for nobody."""
+    record_command: str = ""
+    """The command that records what a replay lacks."""
+    clear: Clear | None = None
+    """When a cell needs no further round; None to run every trial whole."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Resources:
-    """What answering uses beside the models, one of each in a session."""
+class Service:
+    """Runs trials ahead of whoever wants their answers, on one background loop.
 
-    cache: Cache
-    languages: tuple[Language, ...]
-    """What plugins add to those that are built in."""
-    compilers: Callable[[], Compilers]
-    """Give what builds and runs code. Slow to import: called only where a case needs it."""
-    prices: Prices
-    budget: Budget
-    activity: InFlight
-    bill: Bill
-    redactor: Redactor
-
-
-class CompletionSource:
-    """Asks the models, each thing once; holds the open clients and lives on the fetcher's loop.
+    A completion comes from its recording, from an equal request in flight, or from the model.
 
     Args:
-        resources: Where answers are recorded, and what asking takes.
-        concurrency: Requests in flight at one host.
-        recording: The command that records what a replay lacks.
+        trials: By name, in the order in which their answers will be wanted.
+        hosts: Where each model is served.
+        resources: What a session has one of each of.
+        policy: How to run them.
     """
 
-    def __init__(self, resources: Resources, *, concurrency: int, recording: str) -> None:
-        self._cache = resources.cache
-        self._resources = resources
-        self._concurrency = concurrency
-        self._recording = recording
-        self._clients: dict[Host, asyncio.Task[Client]] = {}
-        self._asked: dict[str, asyncio.Task[Answer]] = {}
-        self._answers: dict[str, Answer] = {}
-        self._warmup = PromptCacheWarmup()
+    def __init__(
+        self,
+        trials: Mapping[str, Trial],
+        hosts: Mapping[Model, Host],
+        resources: Resources,
+        policy: Policy,
+    ) -> None:
+        self._trials = trials
+        source = CompletionSource(
+            resources, concurrency=policy.concurrency, recording=policy.record_command
+        )
+        self._runner = TrialRunner(trials, hosts, resources, source, judge=policy.judge)
+        self._rounds = Rounds(trials.values(), policy.clear) if policy.clear is not None else None
+        recorded: dict[Key, Answer] = {}
+        lanes: dict[Host, list[Key]] = {}
+        for key in _in_turn(trials, by_round=self._rounds is not None):
+            if self._rounds is None and (answer := self._runner.recorded(key)):
+                recorded[key] = answer
+            else:
+                lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
+        self._prefetcher = Prefetcher(
+            lanes.values(),
+            self._answer,
+            # A round waits for the one before it, which must therefore be under way.
+            in_order=self._rounds is not None,
+            # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
+            width=2 * policy.concurrency,
+            lookahead=policy.lookahead,
+            known=recorded,
+            close=self._close,
+        )
+        self._results = {name: whole(self.runs(name)) for name in trials}
 
-    async def answer(self, inquiry: CompletionRequest) -> Answer:
-        """Get what was or will be answered, whoever else asks the same."""
-        if not inquiry.host.recorded or self._cache.mode == "off":
-            return await self._pay(inquiry)
-        # Two labels of one model, or two skills without their blocks, ask the same.
-        same = identity(inquiry.request, inquiry.host.url)
-        if same in self._answers:
-            return _paid_already(self._answers[same])
-        first = same not in self._asked
-        if first:
-            completion = self._cache.load(inquiry.request, inquiry.host.url)
-            if completion is not None:
-                return Answer(completion=completion)
-            if self._cache.mode == "replay":
-                return Answer(completion=None, error=self._unrecorded(inquiry))
-            self._asked[same] = asyncio.create_task(self._pay(inquiry))
-        answer = self._answers[same] = await self._asked[same]
-        # A task takes ten times the memory of what it leaves.
-        self._asked.pop(same, None)
-        return answer if first else _paid_already(answer)
+    def want(self, name: str) -> None:
+        """Move a trial to the front, as somebody waits for it now."""
+        for run in range(self._trials[name].runs):
+            self._prefetcher.want((name, run))
 
-    async def aclose(self) -> None:
-        """Close the connections.
+    def result(self, name: str) -> Future[list[Answer]]:
+        """Return the future of a trial's answers, one of each run; want it before waiting."""
+        return self._results[name]
+
+    def runs(self, name: str) -> list[Future[Answer]]:
+        """Return the future of each run of a trial."""
+        return [self._prefetcher.future((name, run)) for run in range(self._trials[name].runs)]
+
+    def stop(self) -> None:
+        """Cancel what is in flight, drop what is queued, and close the clients.
 
         Raises:
             ExceptionGroup: What clients raised that would not close.
         """
-        errors = []
-        for task in self._clients.values():
-            if task.done() and not task.cancelled():
-                try:
-                    await task.result().aclose()
-                except Exception as error:  # noqa: BLE001  the others are to be closed too
-                    errors.append(error)
-        if errors:
-            raise ExceptionGroup("clients that would not close", errors)
+        self._prefetcher.stop()
 
-    async def _pay(self, inquiry: CompletionRequest) -> Answer:
-        """Ask the model, within the budget, and keep what it answers."""
+    # What follows runs on the background loop.
+
+    async def _answer(self, key: Key) -> Answer:
+        name, run = key
         try:
-            completion = without_reasoning(await self._ask(inquiry.request, inquiry.host))
-        except BudgetError as error:
-            return Answer(completion=None, unasked=str(error))
-        except ProviderError as error:
-            return Answer(completion=None, error=str(error))
-        if inquiry.request.model.provider != "offline":
-            inquiry.bill.append(completion)
-        if inquiry.host.recorded and inquiry.usable(completion):
-            self._cache.store(inquiry.request, inquiry.host.url, completion, inquiry.subject)
-        return Answer(completion=completion)
+            if self._rounds is None:
+                return await self._runner.answer(key)
+            return await self._rounds.play(
+                self._trials[name], run, partial(self._runner.answer, key)
+            )
+        except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
+            return Answer(completion=None, error=_unexpected(error))
 
-    async def _ask(self, asked: Request, host: Host) -> Completion:
-        client = await self._client(host)
-        if not host.caches_prompts:
-            return await client.complete(asked)
-        async with self._warmup.turn(asked):
-            return await client.complete(asked)
-
-    def _unrecorded(self, inquiry: CompletionRequest) -> str:
-        """Say what a replay lacks and how to record it."""
-        subject, asked, url = inquiry.subject, inquiry.request, inquiry.host.url
-        changed = ", ".join(
-            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, url)
-        )
-        problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
-
-    async def _client(self, host: Host) -> Client:
-        task = self._clients.get(host)
-        if task is None:
-            task = self._clients[host] = asyncio.create_task(self._open_once(host))
-        return await task
-
-    async def _open_once(self, host: Host) -> Client:
+    async def _close(self) -> None:
         try:
-            return await self._open(host)
-        except ProviderError as error:
-            return Unopened(str(error))
-        except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it
-            return Unopened(f"no client for {host.name}: {raised(error)}")
-
-    async def _open(self, host: Host) -> Client:
-        # Only here: a run that asks no model needs neither SDK nor retries.
-        from pytest_upskill.spending.budgeted_client import BudgetedClient
-        from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient
-
-        client, shared = await in_daemon_thread(host.open), self._resources
-        return RetryingClient(
-            BudgetedClient(client, shared.budget, shared.prices, shared.activity),
-            slots=ConcurrencyLimiter(self._concurrency),
-            host=urlsplit(host.url).netloc or host.name,
-            activity=shared.activity,
-        )
+            await self._runner.aclose()
+        finally:
+            if self._rounds is not None:
+                self._rounds.close()
 
 
-class Unopened:
-    """The client of a host that has none: every request fails with the same line.
+def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
+    """Return the future of all results together; it fails, or is cancelled, if one of them is."""
+    together: Future[list[T]] = Future()
+    missing, lock = len(futures), Lock()
 
-    Each with an exception of its own: every ``raise`` lengthens an exception's traceback, so that
-    the printed tracebacks of a shared one grow with the square of the requests.
+    def count(_: Future[T]) -> None:
+        nonlocal missing
+        with lock:
+            missing -= 1
+            last = missing == 0
+        if not last:
+            return
+        if any(future.cancelled() for future in futures):
+            together.cancel()
+            return
+        try:
+            together.set_result([future.result() for future in futures])
+        except Exception as error:  # noqa: BLE001  belongs to whoever waits
+            together.set_exception(error)
 
-    Args:
-        message: Why there is no client.
-    """
-
-    def __init__(self, message: str) -> None:
-        self._message = message
-
-    async def complete(self, request: Request) -> Completion:
-        """Send nothing.
-
-        Raises:
-            ProviderError: Always.
-        """
-        del request
-        raise ProviderError(self._message, fatal=True, billable=False)
-
-    async def aclose(self) -> None:
-        """Close nothing."""
+    for future in futures:
+        future.add_done_callback(count)
+    return together
 
 
-def _paid_already(answer: Answer) -> Answer:
-    """Make the answer of one run that of another, which costs nothing more."""
-    if answer.completion is None:
-        return answer
-    return replace(answer, completion=replace(answer.completion, replayed=True))
+def _unexpected(error: Exception) -> str:
+    """Describe in one line an error that this package should not have raised."""
+    said = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
+    where = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{os.path.relpath(where.filename)}:{where.lineno}"
+    return f"pytest-upskill failed, please report it: {' '.join(said.split())} ({place})"
+
+
+def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
+    """Order the runs: those of a trial together, or a round of all trials together."""
+    keys = ((nodeid, run) for nodeid, trial in trials.items() for run in range(trial.runs))
+    yield from sorted(keys, key=lambda key: key[1]) if by_round else keys

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.checks import CheckError
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.service import CompletionRequest, CompletionSource, Host, Resources
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.completions.source import CompletionRequest, CompletionSource
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.trial import Trial, request

@@ -15,11 +15,9 @@ import pytest
 from pytest_upskill.checks.extensions import raised
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.completions.estimate import Estimate, forecast
-from pytest_upskill.completions.prefetch import Prefetcher
-from pytest_upskill.completions.service import Host, Resources
-from pytest_upskill.completions.start import fetch_answers
-from pytest_upskill.completions.trial_runner import Key
-from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.completions.service import Policy, Service
+from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.providers import Client, make_client, missing_sdk
 from pytest_upskill.providers.keys import (
@@ -89,28 +87,22 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     return Prepared(trials=trials, hosts=served, forecast=ahead)
 
 
-def start_fetching(config: pytest.Config, prepared: Prepared) -> Prefetcher[Key, Answer]:
-    """Start to fetch the answers, in the order of the items."""
-    settings = config.stash[SETTINGS]
-    concurrency = settings.concurrency
-    resources = config.stash[RESOURCES]
+def start_service(config: pytest.Config, prepared: Prepared) -> Service:
+    """Start to run the trials, in the order of the items."""
+    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     if resources.cache.mode in {"auto", "refresh"}:
         resources.cache.served.update(_served(prepared.hosts))
     stops = config.getoption("maxfail") or config.getoption("stepwise", False)
     early = bool(stops) and not settings.early_stop
-    return fetch_answers(
-        prepared.trials,
-        hosts=prepared.hosts,
-        resources=resources,
-        concurrency=concurrency,
+    policy = Policy(
+        concurrency=settings.concurrency,
         # A session that may stop early must not pay for many answers that it will not use.
-        lookahead=2 * concurrency if early else None,
-        recording=config.stash[RESOURCES].redactor.redact(
-            _recording(config.invocation_params.args)
-        ),
-        judge=config.stash[SETTINGS].judge,
+        lookahead=2 * settings.concurrency if early else None,
+        judge=settings.judge,
+        record_command=resources.redactor.redact(_recording(config.invocation_params.args)),
         clear=_is_clear if settings.early_stop else None,
     )
+    return Service(prepared.trials, prepared.hosts, resources, policy)
 
 
 def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
@@ -130,11 +122,11 @@ def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
     }
 
 
-def stop_fetching(config: pytest.Config, fetcher: Prefetcher[Key, Answer]) -> None:
-    """Stop fetching; errors from closing a client are only printed, at the end of the session."""
+def stop_service(config: pytest.Config, service: Service) -> None:
+    """Stop the service; errors from closing clients are printed at the end of the session."""
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     try:
-        fetcher.stop()
+        service.stop()
     except* Exception as unclosed:  # noqa: BLE001  an SDK's or a plugin's
         for error in unclosed.exceptions:
             if reporter is not None:

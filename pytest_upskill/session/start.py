@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.completions.cache import Cache
-from pytest_upskill.completions.prefetch import Prefetcher
-from pytest_upskill.completions.service import Bill, Resources
-from pytest_upskill.completions.trial_runner import Key
+from pytest_upskill.completions.resources import Bill, Resources
+from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.sandbox.levels import Level
@@ -35,8 +34,8 @@ from pytest_upskill.session.preflight import (
     Prepared,
     asks,
     prepare,
-    start_fetching,
-    stop_fetching,
+    start_service,
+    stop_service,
 )
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import SETTINGS, Settings
@@ -144,7 +143,7 @@ class OwnAnswers:
         self._config = config
         self._spending = spending
         self._prepared: Prepared | None = None
-        self._fetcher: Prefetcher[Key, Answer] | None = None
+        self._service: Service | None = None
         self._progress: Progress | None = None
 
     # First: pytest's reporter prints the forecast in the same hook.
@@ -162,16 +161,15 @@ class OwnAnswers:
         try:
             return (yield)
         finally:
-            if self._fetcher is not None:
-                stop_fetching(self._config, self._fetcher)
+            if self._service is not None:
+                stop_service(self._config, self._service)
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
-        if self._fetcher is None or self._progress is None:
+        if self._service is None or self._progress is None:
             assert self._prepared is not None
             # Not before the first trial: a session that stops earlier must cost nothing.
-            self._fetcher = start_fetching(self._config, self._prepared)
-            self._progress = Progress(self._config, self._fetcher, self._prepared.trials)
-        for run in range(item.trial.runs):
-            self._fetcher.want((item.nodeid, run))
+            self._service = start_service(self._config, self._prepared)
+            self._progress = Progress(self._config, self._service, self._prepared.trials)
+        self._service.want(item.nodeid)
         return self._progress.wait(item.nodeid)

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-import threading
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from pytest_upskill.completions.prefetch import Prefetcher
-from pytest_upskill.completions.trial_runner import Key
+from pytest_upskill.completions.service import Service
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.handover import Handover, StoppedError
@@ -22,7 +21,7 @@ from pytest_upskill.session.items import TrialItem, trials_by_name, wanted
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.plugin_hooks import claimed_elsewhere
-from pytest_upskill.session.preflight import RESOURCES, asks, prepare, start_fetching, stop_fetching
+from pytest_upskill.session.preflight import RESOURCES, asks, prepare, start_service, stop_service
 from pytest_upskill.session.settings import SETTINGS, places_of
 from pytest_upskill.trial import Trial
 
@@ -41,7 +40,7 @@ class Controller:
         self._handover = Handover(self._folder)
         self._handover.start()
         self._trials: dict[str, Trial] = {}
-        self._fetcher: Prefetcher[Key, Answer] | None = None
+        self._service: Service | None = None
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
         config.add_cleanup(self._close)
@@ -58,16 +57,16 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """Start fetching when the first worker has collected; all workers collect the same."""
-        if self._fetcher is not None or not asks(self._config):
+        if self._service is not None or not asks(self._config):
             return
         self._trials = _trials(self._config, self._handover.wanted())
         prepared = prepare(self._config, self._trials)
         self._spending.forecast = prepared.forecast
         self._spending.announce()
-        self._fetcher = start_fetching(self._config, prepared)
-        self._heartbeat.watch(Progress(self._config, self._fetcher, self._trials))
-        for nodeid, trial in self._trials.items():
-            self._hand_over(nodeid, [self._fetcher.future((nodeid, r)) for r in range(trial.runs)])
+        self._service = start_service(self._config, prepared)
+        self._heartbeat.watch(Progress(self._config, self._service, self._trials))
+        for nodeid in self._trials:
+            self._service.result(nodeid).add_done_callback(partial(self._hand_over, nodeid))
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -77,41 +76,29 @@ class Controller:
             return (yield)
         finally:
             self._handover.stop()
-            if self._fetcher is not None:
-                stop_fetching(self._config, self._fetcher)
+            if self._service is not None:
+                stop_service(self._config, self._service)
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Move the requests of a trial that starts to the front of the queue."""
-        if self._fetcher is not None and nodeid in self._trials:
-            for run in range(self._trials[nodeid].runs):
-                self._fetcher.want((nodeid, run))
+        if self._service is not None and nodeid in self._trials:
+            self._service.want(nodeid)
 
     def pytest_runtest_logreport(self) -> None:
         """Stop the workers' waiting once -x or --maxfail ends the run."""
         if self._session is not None and self._session.shouldfail:
             self._handover.stop()
 
-    def _hand_over(self, nodeid: str, futures: list[Future[Answer]]) -> None:
-        """Write a trial's answers for the workers when the last of its runs is done."""
-        # Callbacks run in another thread, possibly while this one still adds some.
-        still_out, lock = len(futures), threading.Lock()
-
-        def done(_: Future[Answer]) -> None:
-            nonlocal still_out
-            with lock:
-                still_out -= 1
-                last = still_out == 0
-            if not last or any(future.cancelled() for future in futures):
-                return
-            try:
-                self._handover.give(nodeid, [future.result() for future in futures])
-            # A full disk, or text that JSON cannot represent (pydantic's error is a ValueError):
-            # workers must not wait for answers that will not come.
-            except (OSError, ValueError):
-                self._handover.stop()
-
-        for future in futures:
-            future.add_done_callback(done)
+    def _hand_over(self, nodeid: str, answers: Future[list[Answer]]) -> None:
+        """Give a trial's answers to the worker that waits for them."""
+        if answers.cancelled():
+            return
+        try:
+            self._handover.give(nodeid, answers.result())
+        # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
+        # workers must not wait for what cannot reach them.
+        except (OSError, ValueError):
+            self._handover.stop()
 
     def _close(self) -> None:
         self._handover.stop()

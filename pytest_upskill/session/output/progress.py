@@ -5,21 +5,19 @@ from __future__ import annotations
 import math
 import threading
 from collections import deque
-from collections.abc import Generator, Iterable, Iterator, Mapping
-from concurrent.futures import Future
+from collections.abc import Generator, Iterable, Iterator
+from concurrent.futures import Future, wait
 from contextlib import contextmanager
 
 import pytest
 
 from pytest_upskill.cells.wording import money
 from pytest_upskill.checks import Compile, Run
-from pytest_upskill.completions.prefetch import Prefetcher
-from pytest_upskill.completions.trial_runner import Key
+from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.output.live_line import line_of
 from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.spending.in_flight import ASKING, InFlight
-from pytest_upskill.trial import Trial
 
 LOOK_S = 0.5
 """Seconds between two updates."""
@@ -32,32 +30,26 @@ class Progress:
     """Waiting for answers, with progress output.
 
     Args:
-        config: Config of this process.
-        fetcher: Prefetcher of the answers.
-        trials: All trials that are fetched, by node id.
+        config: Whose terminal to write to.
+        service: What runs the trials.
+        trials: Node ids of all of them.
     """
 
-    def __init__(
-        self, config: pytest.Config, fetcher: Prefetcher[Key, Answer], trials: Mapping[str, Trial]
-    ) -> None:
+    def __init__(self, config: pytest.Config, service: Service, trials: Iterable[str]) -> None:
         self._line = line_of(config)
-        self._fetcher = fetcher
+        self._service = service
         self._activity = config.stash[RESOURCES].activity
-        self._answers = {
-            nodeid: [fetcher.future((nodeid, run)) for run in range(trial.runs)]
-            for nodeid, trial in trials.items()
-        }
-        self._tally = Tally(future for runs in self._answers.values() for future in runs)
+        self._tally = Tally(run for trial in trials for run in service.runs(trial))
 
     def wait(self, nodeid: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""
-        futures = self._answers[nodeid]
+        answers = self._service.result(nodeid)
         try:
-            while not self._fetcher.wait(futures, LOOK_S):
+            while wait([answers], LOOK_S).not_done:
                 self.look()
         finally:
             self.hush()
-        return [future.result() for future in futures]
+        return answers.result()
 
     def look(self) -> None:
         """Print the progress if answers are still missing."""

@@ -1,0 +1,61 @@
+"""What completions are made with: hosts, and what a session has one of each of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from pytest_upskill.completion import Completion
+from pytest_upskill.completions.cache import Cache
+from pytest_upskill.providers import Client
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.prices import Prices
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers, Language
+
+
+@dataclass(frozen=True, slots=True)
+class Host:
+    """An endpoint; the models behind it share its connections and its limit."""
+
+    name: str
+    url: str
+    """Its address without credentials, empty where there is none."""
+    open: Callable[[], Client]
+    """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
+    recorded: bool
+    """Whether its answers are kept: those of no real model are not."""
+    caches_prompts: bool = False
+    """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
+    given: bool = False
+    """Whether a plugin's hook made its client."""
+    served: Callable[[Iterable[str]], Mapping[str, str]] | None = None
+    """Request which models it serves under some names; None for a host where that is settled."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bill:
+    """What was paid for, whether or not a result came of it."""
+
+    answers: list[Completion] = field(default_factory=list)
+    judgements: list[Completion] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resources:
+    """What answering uses beside the models, one of each in a session."""
+
+    cache: Cache
+    languages: tuple[Language, ...]
+    """What plugins add to those that are built in."""
+    compilers: Callable[[], Compilers]
+    """Give what builds and runs code. Slow to import: called only where a case needs it."""
+    prices: Prices
+    budget: Budget
+    activity: InFlight
+    bill: Bill
+    redactor: Redactor
