@@ -176,6 +176,7 @@ def _targets() -> Iterator[dict[str, object]]:
         server = stack.enter_context(socket.create_server(("127.0.0.1", 0)))
         memory = libc.shmget(0, 4096, 0o1666)
         stack.callback(libc.shmctl, memory, 0, None)
+        priority = os.getpriority(os.PRIO_PROCESS, process.pid)
         yield {
             "folder": str(folder),
             "victim": str(victim),
@@ -188,7 +189,7 @@ def _targets() -> Iterator[dict[str, object]]:
         after = victim.stat()
         if (after.st_mode & 0o777, after.st_mtime, after.st_size) != (0o644, 2, 9):
             print("the victim has changed")
-        if process.poll() is not None or os.getpriority(os.PRIO_PROCESS, process.pid):
+        if process.poll() is not None or os.getpriority(os.PRIO_PROCESS, process.pid) != priority:
             print("the process has changed")
 
 

@@ -67,7 +67,8 @@ def test_the_supervisor_cannot_be_opened(level: Level, target: str) -> None:
     [
         (
             "import glob, os\nfound = ''.join("
-            "open(file).read() for file in glob.glob('../*/*') if os.path.isfile(file))"
+            "open(file, errors='replace').read() "
+            "for file in glob.glob('../*/*') if os.path.isfile(file))"
         ),
         (
             "import os\nfound = open(f'/proc/{os.getppid()}/cmdline').read()"

@@ -6,7 +6,7 @@ import math
 import threading
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator
-from concurrent.futures import Future, wait
+from concurrent.futures import Future
 from contextlib import contextmanager
 
 import pytest
@@ -30,8 +30,8 @@ class Progress:
     """Waiting for answers, with progress output.
 
     Args:
-        config: Whose terminal to write to.
-        service: What runs the trials.
+        config: Config of this process.
+        service: Service that runs the trials.
         trials: Node ids of all of them.
     """
 
@@ -45,11 +45,13 @@ class Progress:
         """Wait for the answers to all runs of a trial and return them."""
         answers = self._service.result(nodeid)
         try:
-            while wait([answers], LOOK_S).not_done:
-                self.look()
+            while True:
+                try:
+                    return answers.result(LOOK_S)
+                except TimeoutError:
+                    self.look()
         finally:
             self.hush()
-        return answers.result()
 
     def look(self) -> None:
         """Print the progress if answers are still missing."""
