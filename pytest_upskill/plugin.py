@@ -98,7 +98,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
         from pytest_upskill.session.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file_path)
-    from pytest_upskill.session.items import SkillFile
+    from pytest_upskill.session.collectors import SkillFile
 
     return SkillFile.from_parent(parent, path=file_path)
 
@@ -120,7 +120,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
     if safe_line(path.name) == path.name and "::" not in path.name:
         return None
-    from pytest_upskill.session.items import UnsafeFolder
+    from pytest_upskill.session.collectors import UnsafeFolder
 
     return UnsafeFolder.of(parent, path)
 
@@ -140,14 +140,14 @@ class NamedFiles:
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
         if file_path.name == "SKILL.md":
-            from pytest_upskill.session.items import NamedSkill
+            from pytest_upskill.session.collectors import NamedSkill
 
             return [NamedSkill.from_parent(parent, path=file_path)]
         if parent.config.getoption("upskill_lint"):
             from pytest_upskill.session.lint_items import LintFile
 
             return [LintFile.from_parent(parent, path=file_path)]
-        from pytest_upskill.session.items import SkillFile
+        from pytest_upskill.session.collectors import SkillFile
 
         return [SkillFile.from_parent(parent, path=file_path)]
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import cached_property
-from statistics import fmean
 from typing import Literal
 
 from pytest_upskill import stats
-from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.cells.arm import ArmFigures, figures
+from pytest_upskill.result import TrialResult
 from pytest_upskill.skill import GateRule
 from pytest_upskill.trial import Arm
 
@@ -21,29 +21,6 @@ Pair = tuple[TrialResult, TrialResult]
 """Trials of one case with and without the skill."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ArmFigures:
-    """Figures of one arm of a cell; each case has the same weight, whatever its number of runs."""
-
-    runs: int
-    """Valid runs."""
-    passes: int
-    """Valid runs in which every check passed."""
-    pass_rate: float
-    """Mean pass rate of the cases, a fraction."""
-    checks_passed: float
-    """Mean number of passed checks in a run."""
-    checks: float
-    """Mean number of checks in a run."""
-    tokens: float | None
-    """Mean tokens of a run, prompt and answer; None if a server did not count them."""
-    cost_usd: float | None
-    """Mean cost of a run in dollars; None if a price is unknown."""
-    latency_s: float
-    """Mean latency of a run in seconds."""
-
-
-# No slots: cached_property stores its values in the instance's dict.
 @dataclass(frozen=True, kw_only=True)
 class Cell:
     """The trials of one skill on one model."""
@@ -289,33 +266,6 @@ def _place(path: str, paths: Collection[str]) -> str:
     folder = posixpath.dirname(path)
     alone = sum(posixpath.dirname(other) == folder for other in paths) == 1
     return (folder or ".") if alone else path
-
-
-def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
-    """Return means over the valid runs of each case, averaged over the cases.
-
-    Args:
-        valid: Valid runs of each case, at least one each.
-    """
-
-    def average(of: Callable[[RunResult], float]) -> float:
-        return fmean(fmean(of(run) for run in runs) for runs in valid)
-
-    rates = [Fraction(sum(run.passed for run in runs), len(runs)) for runs in valid]
-    completions = [run.completion for runs in valid for run in runs]
-    counted = all(completion.tokens is not None for completion in completions)
-    priced = all(completion.cost_usd is not None for completion in completions)
-    return ArmFigures(
-        runs=sum(map(len, valid)),
-        passes=sum(run.passed for runs in valid for run in runs),
-        # Exact: rounding must not put a rate of 0.7 below a threshold of 0.7.
-        pass_rate=float(sum(rates) / len(rates)),
-        checks_passed=average(lambda run: sum(check.passed for check in run.checks)),
-        checks=average(lambda run: len(run.checks)),
-        tokens=average(lambda run: run.completion.tokens or 0) if counted else None,
-        cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,
-        latency_s=average(lambda run: run.completion.latency_s),
-    )
 
 
 def _tokens(trial: TrialResult) -> list[float]:

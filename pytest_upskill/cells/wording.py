@@ -6,7 +6,8 @@ import math
 import textwrap
 import unicodedata
 
-from pytest_upskill.cells.cell import ArmFigures, Cell
+from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe
 

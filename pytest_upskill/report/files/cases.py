@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
+from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.baseline import Tally
-from pytest_upskill.cells.cell import ArmFigures, figures
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.result import TrialResult
 from pytest_upskill.stats import CaseCounts, Interval, lift_interval

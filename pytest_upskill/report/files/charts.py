@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import floor, hypot, log10
 
-from pytest_upskill.cells.cell import ArmFigures, Cell
+from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.wording import percent
 from pytest_upskill.stats import Interval, pass_rate_interval
 

@@ -9,7 +9,8 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from pytest_upskill.cells.cell import ArmFigures, Cell, CellVerdict
+from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.report.files.document import Report, Session

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
-from pytest_upskill.cells.cell import ArmFigures, Cell
+from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.wording import points
 from pytest_upskill.report.files.cases import CaseLine, arm_figures, case_lines

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.cells.cell import ArmFigures, Pair, figures
+from pytest_upskill.cells.arm import ArmFigures, figures
+from pytest_upskill.cells.cell import Pair
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.wording import columns, percent, points, times
 from pytest_upskill.result import TrialResult

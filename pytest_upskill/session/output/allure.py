@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.session.items import CaseFailed, SkillFile
+from pytest_upskill.session.collectors import SkillFile
+from pytest_upskill.session.items import CaseFailed
 from pytest_upskill.session.results import Results
 
 _LISTENER = "allure_listener"
