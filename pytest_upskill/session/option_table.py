@@ -68,7 +68,7 @@ OPTIONS = (
     Option(
         "shard",
         "run",
-        "Run only the K-th of N shares of the trials; then merge the reports.",
+        "Run only the K-th of N shards of the trials; then merge the reports.",
         "K/N",
     ),
     Option("concurrency", "run", "Requests in flight at one host.", "N", "int", 20),
