@@ -1,9 +1,9 @@
 """Statistics of one cell: lift, its interval, the verdict, the gate's test and the token ratio.
 
-Every function is pure and takes counts of *valid* runs, one ``CaseCounts`` per case. All statements
-but ``population_interval`` are about these cases: would the same suite, run again, say the same?
-Cases without a valid run in one of the arms tell nothing and are left out. A figure that the data
-cannot give is ``None``; a test without data has ``p = 1``.
+Every function is pure and takes counts of *valid* runs, one ``CaseCounts`` per case. All inferences
+except ``population_interval`` are about a repetition of the same cases, not about new ones. Cases
+without a valid run in one of the arms are left out. An estimate that the data do not determine is
+``None``; a test without data has ``p = 1``.
 """
 
 from __future__ import annotations

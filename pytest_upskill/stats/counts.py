@@ -1,4 +1,4 @@
-"""The counts that every statistic starts from, and the lift."""
+"""The counts of runs on which all statistics are based, and the lift."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 @dataclass(frozen=True, slots=True)
 class CaseCounts:
-    """Valid runs of one case in two arms, and how many of them passed.
+    """The valid runs of one case in two arms, and how many of them passed.
 
     Raises:
-        ValueError: A count is not a whole number, or passes are not within 0..runs.
+        ValueError: A count is not an integer, or passes are not from 0 to runs.
     """
 
     passes_with: int
@@ -27,12 +27,12 @@ class CaseCounts:
 
     @property
     def usable(self) -> bool:
-        """Whether both arms have a valid run."""
+        """Whether both arms have at least one valid run."""
         return self.runs_with > 0 and self.runs_without > 0
 
     @property
     def difference(self) -> Fraction:
-        """Pass rate with minus pass rate without; exact, so that equal differences are equal."""
+        """The pass rate with minus the pass rate without, exact for comparisons."""
         return Fraction(self.passes_with, self.runs_with) - Fraction(
             self.passes_without, self.runs_without
         )
@@ -40,7 +40,13 @@ class CaseCounts:
     def with_missing(
         self, missing_with: int, missing_without: int, *, skill_is_lucky: bool
     ) -> CaseCounts:
-        """Count missing runs as passes in the arm that is lucky, as fails in the other."""
+        """Return counts in which missing runs count as passes in one arm and as fails in the other.
+
+        Args:
+            missing_with: Number of missing runs with the skill.
+            missing_without: Number of missing runs without it.
+            skill_is_lucky: Whether the runs with the skill count as passes.
+        """
         return CaseCounts(
             self.passes_with + missing_with * skill_is_lucky,
             self.runs_with + missing_with,
@@ -50,28 +56,28 @@ class CaseCounts:
 
 
 class Interval(NamedTuple):
-    """Both limits of an interval, each part of it."""
+    """A closed interval."""
 
     low: float
     high: float
 
 
 def usable(cases: Sequence[CaseCounts]) -> list[CaseCounts]:
-    """Select the cases that have a valid run in both arms."""
+    """Return the cases with a valid run in both arms."""
     return [case for case in cases if case.usable]
 
 
 def lift(cases: Sequence[CaseCounts]) -> float | None:
-    """Estimate the lift: the mean over cases of the differences in pass rate.
+    """Estimate the lift, which is the mean difference in pass rate over cases.
 
-    ``(1/C) Σ (passes_with/runs_with - passes_without/runs_without)``: every case weighs the same,
-    however many runs it has.
+    ``(1/C) Σ (passes_with/runs_with - passes_without/runs_without)``: every case has the same
+    weight, regardless of its number of runs.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
 
     Returns:
-        A figure from -1 to 1, or None where no case has runs in both arms.
+        The lift from -1 to 1, or None if no case has runs in both arms.
     """
     differences = [case.difference for case in usable(cases)]
     return float(sum(differences) / len(differences)) if differences else None

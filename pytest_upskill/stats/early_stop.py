@@ -1,8 +1,9 @@
-"""When a cell may stop before all its rounds are done: Haybittle-Peto.
+"""Early stopping of a cell by the Haybittle-Peto rule.
 
-A round is one run of every case in both arms. The looks after rounds 1..K-1 may stop at a very
-small p only, and the last look pays for them (Haybittle 1971, Br J Radiol 44:793-797; Peto et al.
-1976, Br J Cancer 34:585-612). Splitting alpha over the looks (Bonferroni) keeps the total strict.
+A round is one run of every case in both arms. The interim looks, after rounds 1 to K-1, stop only
+at a very small p, and the level of the last look is reduced accordingly (Haybittle 1971, Br J
+Radiol 44:793-797; Peto et al. 1976, Br J Cancer 34:585-612). By Bonferroni's inequality, the total
+error rate is at most alpha.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ _INTERIM_ALPHA = 0.001
 def early_verdict(
     cases: Sequence[CaseCounts], done: int, planned: int, alpha: float = 0.05
 ) -> Literal["helps", "hurts"] | None:
-    """Tell the verdict that is already clear after a whole round, if any.
+    """Return the verdict at an interim look, or None to continue.
 
-    Stops where ``lift_test`` is at most 0.001. Nothing stops for lack of an effect: that takes all
-    the runs.
+    It stops if the p-value of ``lift_test`` is at most 0.001. There is no early stop for lack of an
+    effect, which takes all runs to show.
 
     Args:
-        cases: Counts so far; cases that lack a run of these rounds in an arm are left out.
-        done: Whole rounds done.
-        planned: Rounds planned; the last one is judged by ``verdict`` at ``last_look_alpha``.
-        alpha: Error rate of all looks together.
+        cases: Counts so far; cases with a missing run in these rounds are left out.
+        done: Number of complete rounds.
+        planned: Number of planned rounds; ``verdict`` at ``last_look_alpha`` follows the last.
+        alpha: Error rate of all looks together, from 0 to 1.
     """
     complete = [case for case in cases if case.runs_with == case.runs_without == done]
     estimate = lift(complete)
@@ -40,13 +41,13 @@ def early_verdict(
 
 
 def last_look_alpha(planned: int, alpha: float = 0.05) -> float:
-    """Give the level that is left for the last look: ``alpha - 0.001 (planned - 1)``.
+    """Return the significance level of the last look, ``alpha - 0.001 (planned - 1)``.
 
-    With so many rounds that the interim looks would take more than half of alpha, they share half.
+    The interim looks take at most half of alpha, which they share if there are many rounds.
 
     Args:
-        planned: Rounds planned, at least 1.
-        alpha: Error rate of all looks together.
+        planned: Number of planned rounds, at least 1.
+        alpha: Error rate of all looks together, from 0 to 1.
     """
     return alpha - (planned - 1) * _interim_alpha(planned, alpha) if planned > 1 else alpha
 

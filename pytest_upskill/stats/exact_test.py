@@ -1,4 +1,4 @@
-"""Exact tests of whether two arms differ, stratified by case, and their correction for many."""
+"""Exact tests for a difference between two arms, stratified by case, and Holm's correction."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ _ROUNDING = 1e-12
 
 
 def lift_test(cases: Sequence[CaseCounts]) -> float:
-    """Test whether the arms differ: two-sided p, twice the smaller mid-p tail.
+    """Return the two-sided p-value for a difference between the arms.
 
-    If no case's pass rate depends on the arm then, given every case's total of passes,
-    ``passes_with`` is hypergeometric, independently over cases. The tails are those of the sum of
-    ``passes_with`` over cases, with half the probability of the observed sum. One case: Fisher's
-    test; one run per case and arm: McNemar's; in general the exact conditional test of
-    Mantel-Haenszel (R ``mantelhaen.test(exact=TRUE)``; mid-p: Fagerland, Lydersen & Laake 2013,
-    BMC Med Res Methodol 13:91).
+    It is twice the smaller mid-p tail of the exact conditional Mantel-Haenszel test (R
+    ``mantelhaen.test(exact=TRUE)``; mid-p: Fagerland, Lydersen & Laake 2013, BMC Med Res Methodol
+    13:91). Under the null hypothesis that no pass rate depends on the arm, and given the total of
+    passes of each case, the ``passes_with`` are independent hypergeometric variables. The tails are
+    those of their sum, with half the probability of the observed sum. For one case it is Fisher's
+    test, for one run per case and arm it is McNemar's test.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
 
     Returns:
-        p from 0 to 1, right to about 12 digits; 1 without usable cases. Below 1e-50 it may be 0.
+        p from 0 to 1, accurate to about 12 digits; 1 without usable cases. p below 1e-50 may be 0.
     """
     return min(1.0, 2 * min(mid_p_tails(cases)))
 
 
 def regression_test(cases: Sequence[CaseCounts]) -> float:
-    """Test whether the *with* arm passes less often: one-sided mid-p.
+    """Return the one-sided mid-p that the *with* arm passes less often.
 
-    For a gate, *with* is the skill as the pull request has it and *without* is the baseline. The
+    For a gate, *with* is the skill in the pull request and *without* is the baseline. The test
     statistic is that of ``lift_test``.
 
     Args:
@@ -46,20 +46,20 @@ def regression_test(cases: Sequence[CaseCounts]) -> float:
 
 
 def significant(p: float, alpha: float = 0.05) -> bool:
-    """Tell whether ``p`` is at most ``alpha``; a tie, which counts, survives rounding."""
+    """Return whether ``p`` is at most ``alpha``, with a tolerance for rounding errors."""
     return p <= alpha + _ROUNDING
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Adjust p-values so that rejecting those up to alpha keeps the family-wise error at alpha.
+    """Return p-values adjusted by Holm's method, which controls the family-wise error rate.
 
     ``max over j <= i of min(1, (m - j + 1) p_(j))`` (Holm 1979, Scand J Statist 6:65-70).
 
     Args:
-        ps: One p-value per cell.
+        ps: The p-values of a family of tests.
 
     Returns:
-        The adjusted p-values, in the order given.
+        The adjusted p-values, in the same order.
     """
     adjusted = [0.0] * len(ps)
     running = 0.0
@@ -70,13 +70,13 @@ def holm(ps: Sequence[float]) -> list[float]:
 
 
 def mid_p_tails(cases: Sequence[CaseCounts]) -> tuple[float, float]:
-    """Give the mid-p that the *with* arm passes less often, and that it passes more often."""
+    """Return the mid-p that the *with* arm passes less often, and that it passes more often."""
     cases = usable(cases)
     if not cases:
         return 1.0, 1.0
     lowest, probabilities = _passes_if_equal(cases)
     index = sum(case.passes_with for case in cases) - lowest
-    # Beyond the ends kept, an observation has no probability worth counting.
+    # An observation in a trimmed tail has a negligible probability.
     split = min(max(index, 0), len(probabilities))
     here = probabilities[index] if 0 <= index < len(probabilities) else 0.0
     below, above = fsum(probabilities[:split]), fsum(probabilities[split + 1 :])
@@ -84,10 +84,11 @@ def mid_p_tails(cases: Sequence[CaseCounts]) -> tuple[float, float]:
 
 
 def _passes_if_equal(cases: Sequence[CaseCounts]) -> tuple[int, list[float]]:
-    """Give the smallest sum of ``passes_with`` and the probabilities of it and those above.
+    """Return the smallest sum of ``passes_with``, and the probabilities of all sums from it on.
 
-    Floats do: only positive numbers are multiplied and added, so errors stay relative. Ends below
-    ``_NEGLIGIBLE`` are cut, which bounds the cost of hundreds of cases.
+    The null hypothesis is that the arms are equal. Floats are accurate enough, because only
+    positive numbers are multiplied and added. Tails below ``_NEGLIGIBLE`` are trimmed, which bounds
+    the cost for hundreds of cases.
     """
     lowest, probabilities = 0, [1.0]
     for case in cases:

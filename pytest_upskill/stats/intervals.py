@@ -1,4 +1,4 @@
-"""Intervals around a pass rate and around the lift."""
+"""Confidence intervals of a pass rate and of the lift."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ _MIN_CASES_OF_POPULATION = 5
 
 
 def pass_rate_interval(passes: int, runs: int, level: float = 0.95) -> Interval | None:
-    """Give Wilson's score interval of one arm's pass rate (Wilson 1927, JASA 22:209-212).
+    """Return Wilson's score interval of an arm's pass rate (Wilson 1927, JASA 22:209-212).
 
     ``(p + z²/2n ± z √(p(1-p)/n + z²/4n²)) / (1 + z²/n)``
 
     Args:
-        passes: Valid runs that passed.
-        runs: Valid runs.
-        level: Share of suites whose interval covers the true rate.
+        passes: Number of valid runs that passed.
+        runs: Number of valid runs.
+        level: Confidence level, from 0 to 1.
 
     Returns:
         The interval, or None without runs.
@@ -33,27 +33,27 @@ def pass_rate_interval(passes: int, runs: int, level: float = 0.95) -> Interval 
     scale = 1 + z * z / runs
     centre = rate + z * z / (2 * runs)
     reach = z * sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs))
-    # Rounding must not push a limit past the rate itself at 0 and 1.
+    # Rounding errors must not exclude the rate itself if it is 0 or 1.
     return Interval(
         max(0.0, min(rate, (centre - reach) / scale)), min(1.0, max(rate, (centre + reach) / scale))
     )
 
 
 def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval | None:
-    """Give the stratified Miettinen-Nurminen score interval of the lift on these cases.
+    """Return the stratified Miettinen-Nurminen score interval of the lift on these cases.
 
-    All δ with ``|lift - δ| <= z √V(δ)``, where V is ``score_variance``; the stratum is the case and
-    every case weighs the same (Miettinen & Nurminen 1985, Stat Med 4:213-226; R
-    ``ratesci::scoreci(contrast="RD", stratified=TRUE, wt=1, skew=FALSE, bcf=TRUE)``). It has a
-    width even where every run passes. Where cases have very unequal runs, as 1 and 4, the set can
-    have a gap at 0; the interval is then the part around the estimate.
+    It contains all δ with ``|lift - δ| <= z √V(δ)``, where V is ``score_variance``. Each case is a
+    stratum, and all have the same weight (Miettinen & Nurminen 1985, Stat Med 4:213-226; R
+    ``ratesci::scoreci(contrast="RD", stratified=TRUE, wt=1, skew=FALSE, bcf=TRUE)``). Its width is
+    positive even if every run passes. If the arms of cases have very unequal numbers of runs, such
+    as 1 and 4, the set may have a gap at 0; the interval is then the part around the estimate.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
-        level: Share of suites whose interval covers the true lift.
+        level: Confidence level, from 0 to 1.
 
     Returns:
-        The interval within -1..1, or None where no case has runs in both arms.
+        The interval within -1..1, or None if no case has runs in both arms.
     """
     cases = usable(cases)
     estimate = lift(cases)
@@ -69,18 +69,18 @@ def lift_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval 
 
 
 def population_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Interval | None:
-    """Give the interval of the lift on *new* prompts, of which these cases are a random sample.
+    """Return the interval of the lift on *new* prompts, of which these cases are a random sample.
 
-    Student's t over the per-case differences, ``mean ± t(C-1) s/√C``. It is a secondary figure:
-    more runs of the same cases hardly narrow it (Miller 2024, arXiv 2411.00640).
+    It is Student's t interval of the differences per case, ``mean ± t(C-1) s/√C``. It is a
+    secondary figure: more runs of the same cases hardly narrow it (Miller 2024, arXiv 2411.00640).
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
-        level: Share of suites whose interval covers the mean lift over all prompts.
+        level: Confidence level, from 0 to 1.
 
     Returns:
-        The interval within -1..1, or None with fewer than five cases or where all cases have the
-        same difference, which tells nothing of how cases vary.
+        The interval within -1..1, or None with fewer than five cases, or if all cases have the same
+        difference, so that their variance is unknown.
     """
     differences = [case.difference for case in usable(cases)]
     if len(differences) < _MIN_CASES_OF_POPULATION or len(set(differences)) == 1:
@@ -95,25 +95,25 @@ def population_interval(cases: Sequence[CaseCounts], level: float = 0.95) -> Int
 
 
 def two_sided_z(level: float) -> float:
-    """Give z such that a standard normal lies within ±z with probability ``level``."""
+    """Return z such that a standard normal variable lies within ±z with probability ``level``."""
     return NormalDist().inv_cdf((1 + level) / 2)
 
 
 def score_variance(cases: Sequence[CaseCounts], difference: float) -> float:
-    """Give the variance of the estimated lift if in every case the true one is ``difference``.
+    """Return the variance of the estimated lift if the true difference is the same in every case.
 
-    ``(1/C²) Σ [p1(1-p1)/n1 + p0(1-p0)/n0] N/(N-1)``, N = n1+n0, with the most likely p0 and
-    p1 = p0 + difference of every case.
+    ``(1/C²) Σ [p1(1-p1)/n1 + p0(1-p0)/n0] N/(N-1)``, with N = n1+n0, the maximum likelihood
+    estimate of p0, and p1 = p0 + difference.
 
     Args:
         cases: Counts per case, all usable.
-        difference: The assumed lift, -1 to 1.
+        difference: The assumed difference, from -1 to 1.
     """
     return _variance(Counter(cases), difference)
 
 
 def _variance(alike: Mapping[CaseCounts, int], difference: float) -> float:
-    """Sum up each kind of case once: few runs leave few different counts."""
+    """Return the score variance of cases, given as distinct counts with their multiplicities."""
     total = 0.0
     for case, times in alike.items():
         without = _likeliest_rate_without(case, difference)
@@ -127,7 +127,7 @@ def _variance(alike: Mapping[CaseCounts, int], difference: float) -> float:
 
 
 def _likeliest_rate_without(case: CaseCounts, difference: float) -> float:
-    """Solve Miettinen & Nurminen's cubic for the pass rate without, given the difference."""
+    """Return the maximum likelihood pass rate without, by Miettinen & Nurminen's cubic equation."""
     runs = case.runs_with + case.runs_without
     passes = case.passes_with + case.passes_without
     square = ((runs + case.runs_without) * difference - runs - passes) / (3 * runs)
@@ -135,6 +135,6 @@ def _likeliest_rate_without(case: CaseCounts, difference: float) -> float:
     constant = case.passes_without * difference * (1 - difference)
     q = square**3 - square * linear / (2 * runs) + constant / (2 * runs)
     p = copysign(sqrt(max(0.0, square**2 - linear / (3 * runs))), q)
-    # A triple root leaves p = q = 0, and any angle will do.
+    # At a triple root p = q = 0, and the angle does not matter.
     angle = (pi + acos(min(1.0, max(-1.0, q / p**3)))) / 3 if p**3 else 0.0
     return min(max(2 * p * cos(angle) - square, -difference, 0.0), 1 - difference, 1.0)

@@ -1,4 +1,4 @@
-"""Two numerical tools that the standard library lacks."""
+"""Numerical functions that the standard library lacks."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _FRACTION_TERMS = 60
 
 
 def boundary(holds: Callable[[float], bool], start: float, end: float) -> float:
-    """Find by bisection where ``holds`` turns false on the way from ``start`` to ``end``.
+    """Return by bisection the point between ``start`` and ``end`` from which a condition is false.
 
     Args:
-        holds: A condition that is true at ``start`` and, once false, stays so.
-        start: Where the condition holds.
-        end: Where to look at most.
+        holds: The condition, which is true at ``start`` and changes at most once.
+        start: A point at which the condition is true.
+        end: The other end of the search, which may be smaller.
     """
     for _ in range(_HALVINGS):
         middle = (start + end) / 2
@@ -27,16 +27,16 @@ def boundary(holds: Callable[[float], bool], start: float, end: float) -> float:
     return start
 
 
-@cache  # The cells of a session mostly have as many cases as each other.
+@cache  # most cells of a session have the same number of cases
 def student_t_quantile(probability: float, df: float) -> float:
-    """Give the value that Student's t stays below with ``probability``.
+    """Return the quantile of Student's t distribution.
 
-    Inverts ``P(T > t) = I_x(df/2, 1/2) / 2`` with ``x = df / (df + t²)`` (DLMF 8.17, Abramowitz &
-    Stegun 26.7.1).
+    It inverts ``P(T > t) = I_x(df/2, 1/2) / 2`` with ``x = df / (df + t²)`` (DLMF 8.17, Abramowitz
+    & Stegun 26.7.1).
 
     Args:
-        probability: At least one half, below 1.
-        df: Degrees of freedom, not necessarily whole, at least 1.
+        probability: At least 0.5, below 1.
+        df: Degrees of freedom, at least 1, not necessarily an integer.
     """
 
     def within(t: float) -> bool:
@@ -49,10 +49,10 @@ def student_t_quantile(probability: float, df: float) -> float:
 
 
 def _regularized_beta(x: float, a: float, b: float) -> float:
-    """Evaluate I_x(a, b) by its continued fraction (DLMF 8.17.22), from the innermost term out."""
+    """Return I_x(a, b) by its continued fraction (DLMF 8.17.22), from the innermost term out."""
     if x in {0.0, 1.0}:
         return x
-    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below
+    if x > (a + 1) / (a + b + 2):  # the fraction converges fast only below this
         return 1 - _regularized_beta(1 - x, b, a)
     fraction = 1.0
     for m in range(_FRACTION_TERMS, 0, -1):

@@ -1,4 +1,4 @@
-"""What a skill costs in tokens. Any other price of a run, such as dollars, works the same way."""
+"""The cost of a skill in tokens. Other costs of a run, such as dollars, work the same way."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from pytest_upskill.stats.numerics import student_t_quantile
 _LARGEST_EXPONENT = 700
 
 ArmTokens = tuple[Sequence[float], Sequence[float]]
-"""Tokens of each valid run of one case: with the skill, without it."""
+"""Tokens of each valid run of a case, with the skill and without it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TokenRatio:
-    """How many times the tokens a run takes with the skill; limits where there is an interval."""
+    """The tokens with the skill divided by those without, and its interval if there is one."""
 
     ratio: float
     low: float | None
@@ -25,20 +25,20 @@ class TokenRatio:
 
 
 def token_ratio(pairs: Sequence[ArmTokens], level: float = 0.95) -> TokenRatio | None:
-    """Estimate the ratio of tokens with and without the skill: a geometric mean over cases.
+    """Estimate the ratio of tokens with and without the skill, as a geometric mean over cases.
 
-    ``exp(mean d)``, d a case's difference of mean log tokens. With two runs or more everywhere the
-    interval is about these cases, by Welch and Satterthwaite (Welch 1947, Biometrika 34:28-35);
-    else Student's t over the cases' differences.
+    It is ``exp(mean d)``, where d is a case's difference of mean log tokens. If every arm of every
+    case has two runs or more, the interval is about these cases, by Welch and Satterthwaite (Welch
+    1947, Biometrika 34:28-35); otherwise it is Student's t interval over the cases' differences.
 
     Args:
-        pairs: Tokens of each valid run, per case and arm. Runs of 0 tokens, which are runs whose
-            provider did not count, and cases with an empty arm are left out.
-        level: Share of suites whose interval covers the true ratio.
+        pairs: Tokens of each valid run, per case and arm. Runs with 0 tokens, which the provider
+            did not count, and cases with an empty arm are left out.
+        level: Confidence level, from 0 to 1.
 
     Returns:
-        The ratio; its limits are None with a single run of a single case, and where nothing
-        varies. None where no case has tokens in both arms.
+        The ratio, or None if no case has tokens in both arms. Its limits are None for a single run
+        of a single case, or without any variance.
     """
     logs = [(_logs(with_), _logs(without)) for with_, without in pairs]
     logs = [(with_, without) for with_, without in logs if with_ and without]
@@ -59,16 +59,16 @@ def token_ratio(pairs: Sequence[ArmTokens], level: float = 0.95) -> TokenRatio |
 
 
 def total_token_ratio(pairs: Sequence[ArmTokens]) -> float | None:
-    """Give the ratio of mean tokens per run, with over without: what the bill sees.
+    """Return the mean tokens per run with the skill, divided by those without.
 
-    The skill pays for itself if the pass rate grows by more than this ratio. One minus it is
-    the ``token_savings`` of huggingface/upskill.
+    It is the ratio of the total bills. The skill pays for itself if the ratio of pass rates is
+    larger. One minus it is the ``token_savings`` of huggingface/upskill.
 
     Args:
         pairs: Tokens of each valid run, per case and arm.
 
     Returns:
-        The ratio, or None where an arm has no runs or the one without took no tokens.
+        The ratio, or None if an arm has no runs, or the one without the skill has no tokens.
     """
     with_ = [tokens for arm, _ in pairs for tokens in arm]
     without = [tokens for _, arm in pairs for tokens in arm]
@@ -76,11 +76,11 @@ def total_token_ratio(pairs: Sequence[ArmTokens]) -> float | None:
 
 
 def tokens_per_pass(tokens: float, passes: int) -> float | None:
-    """Give what a pass costs in one arm: all its tokens over its passes, None without passes.
+    """Return the tokens per passed run in one arm, None without passes.
 
     Args:
-        tokens: Tokens of all valid runs, also of those that failed.
-        passes: Valid runs that passed.
+        tokens: Tokens of all valid runs, including failed ones.
+        passes: Number of valid runs that passed.
     """
     return tokens / passes if passes else None
 
@@ -88,13 +88,13 @@ def tokens_per_pass(tokens: float, passes: int) -> float | None:
 def pays_for_itself(
     *, tokens_with: float, passes_with: int, tokens_without: float, passes_without: int
 ) -> bool:
-    """Tell whether a pass costs less with the skill than without.
+    """Return whether a passed run costs fewer tokens with the skill than without.
 
     Args:
         tokens_with: Tokens of all valid runs with the skill.
-        passes_with: How many of them passed.
+        passes_with: Number of these runs that passed.
         tokens_without: Tokens of all valid runs without it.
-        passes_without: How many of them passed.
+        passes_without: Number of these runs that passed.
     """
     return tokens_with * passes_without < tokens_without * passes_with
 
@@ -104,7 +104,7 @@ def _logs(tokens: Sequence[float]) -> list[float]:
 
 
 def _reach_of_runs(arms: Sequence[Sequence[float]], level: float) -> float | None:
-    """Half the interval, from how runs of the same case and arm vary."""
+    """Return half the width of the interval, by the variance of runs within cases and arms."""
     variances = [variance(arm) / len(arm) for arm in arms]
     total = sum(variances)
     if not total:
@@ -114,7 +114,7 @@ def _reach_of_runs(arms: Sequence[Sequence[float]], level: float) -> float | Non
 
 
 def _reach_of_cases(differences: Sequence[float], level: float) -> float | None:
-    """Half the interval, from how the cases' differences vary."""
+    """Return half the width of the interval, by the variance of the cases' differences."""
     cases = len(differences)
     if cases == 1:
         return None

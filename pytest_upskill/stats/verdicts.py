@@ -1,4 +1,4 @@
-"""What a cell's counts say: helps, no effect, hurts, or too few runs to tell."""
+"""The verdict of a cell: helps, no effect, hurts, or too few runs."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from pytest_upskill.stats.intervals import lift_interval, two_sided_z
 Verdict = Literal["helps", "no effect", "hurts", "too few runs"]
 
 MIN_RUNS = 5
-"""Fewest valid runs of an arm, over all cases, that a verdict may rest on."""
+"""Minimum number of valid runs per arm, over all cases, for a verdict."""
 
 _MAX_MISSING_SHARE = 0.2
 
 
 def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.15) -> Verdict:
-    """Judge whether the skill helps on these cases.
+    """Return the verdict on whether the skill helps on these cases.
 
-    ``helps`` and ``hurts`` where ``lift_test`` is significant and the lift has that sign; else
-    ``no effect`` where the ``1 - 2 alpha`` interval lies within ±margin, which is two one-sided
-    tests at alpha (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680); else ``too few runs``,
-    as with fewer than ``MIN_RUNS`` runs in an arm.
+    It is ``helps`` or ``hurts`` if ``lift_test`` is significant and the lift has that sign. Else it
+    is ``no effect`` if the ``1 - 2 alpha`` interval lies within ±margin, that is, by two one-sided
+    tests at alpha (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680). Else, and with fewer than
+    ``MIN_RUNS`` runs in an arm, it is ``too few runs``.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
-        alpha: Error rate of each statement, 0 to 1.
-        margin: Lift, as a fraction, that is too small to matter.
+        alpha: Error rate of each verdict, from 0 to 1.
+        margin: The largest lift that is too small to matter, as a fraction.
     """
     cases = usable(cases)
     estimate = lift(cases)
@@ -49,19 +49,20 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
 
 
 def runs_needed(cases: Sequence[CaseCounts], alpha: float = 0.05, power: float = 0.8) -> int | None:
-    """Estimate how many runs per case and arm would show the lift seen, if it is the true one.
+    """Estimate how many runs per case and arm would show the observed lift, if it is the true one.
 
-    ``K (z_(1-alpha/2) + z_power)² / χ²``, K the mean runs per case and arm and χ² the statistic of
-    Cochran-Mantel-Haenszel without continuity correction, which grows in proportion to the runs.
+    ``K (z_(1-alpha/2) + z_power)² / χ²``, where K is the mean number of runs per case and arm, and
+    χ² is the Cochran-Mantel-Haenszel statistic without continuity correction, which is proportional
+    to the number of runs.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
-        alpha: Error rate of the two-sided test, 0 to 1.
-        power: Chance to find the lift, 0.5 to 1.
+        alpha: Error rate of the two-sided test, from 0 to 1.
+        power: Probability of detecting the lift, from 0.5 to 1.
 
     Returns:
-        Runs, at least what ``MIN_RUNS`` asks for; None where the lift is 0 or unknown, or where
-        unequal runs make the test point the other way.
+        Runs per case and arm, enough for ``MIN_RUNS`` too; None if the lift is 0 or unknown, or if
+        unequal numbers of runs give the test statistic the opposite sign.
     """
     cases = usable(cases)
     estimate = lift(cases)
@@ -76,14 +77,14 @@ def runs_needed(cases: Sequence[CaseCounts], alpha: float = 0.05, power: float =
 
 
 def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
-    """Tell whether the skill clearly helps in some case and clearly hurts in another.
+    """Return whether the skill significantly helps in one case and hurts in another.
 
-    Fisher's test with mid-p inside each case and direction, Holm over the cases of a direction. A
-    note beside the verdict, which is about the mean.
+    It uses Fisher's test with mid-p for each case and direction, adjusted by Holm's method over the
+    cases of a direction. It complements the verdict, which is about the mean over cases.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
-        alpha: Error rate of each direction, 0 to 1.
+        alpha: Error rate of each direction, from 0 to 1.
     """
     tails = [mid_p_tails([case]) for case in usable(cases)]
     return all(
@@ -95,19 +96,19 @@ def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
 def too_many_missing(
     cases: Sequence[CaseCounts], planned: int, alpha: float = 0.05, margin: float = 0.15
 ) -> str | None:
-    """Tell why missing runs forbid a verdict.
+    """Return why missing runs rule out a verdict, None if they do not.
 
-    They do where more than a fifth of an arm is missing, or where the verdict would not stand if
-    every missing run counted against the skill (with: fail, without: pass) or all for it.
+    They do if more than a fifth of an arm is missing, or if the verdict would change if all missing
+    runs counted against the skill (with: fail, without: pass), or all in favor of it.
 
     Args:
-        cases: Valid runs of all planned cases, also of those with an empty arm.
-        planned: Runs of each case in each arm that were to be done.
-        alpha: Error rate of the verdict, 0 to 1.
+        cases: Counts of all planned cases, including those with an empty arm.
+        planned: Number of planned runs of each case in each arm.
+        alpha: Error rate of the verdict, from 0 to 1.
         margin: Margin of the verdict, as a fraction.
 
     Returns:
-        One line that stands alone, or None where the verdict stands.
+        The reason in one line, or None.
     """
     total = planned * len(cases)
     for arm, valid in (
@@ -134,15 +135,15 @@ def too_many_missing(
 
 
 def too_many_missing_of_arm(arm: str, missing: int, planned: int) -> str | None:
-    """Tell why the missing runs of one arm forbid a verdict: they are more than a fifth of it.
+    """Return why the missing runs of an arm rule out a verdict, None if at most a fifth is missing.
 
     Args:
-        arm: How its runs were made, such as ``with the skill``.
-        missing: Runs without a usable reply.
-        planned: Runs that were to be done.
+        arm: Description of the arm, such as ``with the skill``.
+        missing: Number of runs without a usable reply.
+        planned: Number of planned runs.
 
     Returns:
-        One line that stands alone, or None where they do not.
+        The reason in one line, or None.
     """
     if missing <= _MAX_MISSING_SHARE * planned:
         return None
@@ -150,7 +151,7 @@ def too_many_missing_of_arm(arm: str, missing: int, planned: int) -> str | None:
 
 
 def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:
-    """Standardize the sum of ``passes_with`` by its mean and variance if the arms are equal."""
+    """Return the sum of ``passes_with``, standardized under the hypothesis of equal arms."""
     excess = variance = Fraction(0)
     for case in cases:
         runs = case.runs_with + case.runs_without
