@@ -14,10 +14,10 @@ _SDKS = frozenset({"anthropic", "openai"})
 
 
 class Client(Protocol):
-    """Sends requests to one endpoint; made once per session, used on one event loop only."""
+    """A client of one endpoint; there is one per session, used on one event loop."""
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, without retrying.
+        """Send a request once, without retries, and return the completion.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -30,7 +30,7 @@ class Client(Protocol):
 
 
 def missing_sdk(model: Model) -> str | None:
-    """Say how to install the SDK that ``model`` needs; None where it is there or none is needed."""
+    """Return how to install the SDK that a model needs, None if nothing is missing."""
     name = model.provider
     if name not in _SDKS or find_spec(name) is not None:
         return None
@@ -38,17 +38,17 @@ def missing_sdk(model: Model) -> str | None:
 
 
 def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
-    """Make the client of every model at ``endpoint``.
+    """Make the client for all models at an endpoint.
 
-    Imports the provider's SDK, which can take seconds: keep it off the event loop.
+    It imports the provider's SDK, which can take seconds, so do not call it on the event loop.
 
     Args:
         endpoint: Host and key.
-        timeout: Seconds one request may take.
+        timeout: Timeout of a request in seconds.
 
     Raises:
-        LookupError: No such provider here; a plugin's hook has it.
-        ProviderError: There can be none with what the environment says.
+        LookupError: The provider is not built in; a plugin may serve it.
+        ProviderError: The environment variables prevent the creation of a client.
     """
     if endpoint.provider == "offline":
         from pytest_upskill.providers.offline import OfflineClient

@@ -1,4 +1,4 @@
-"""Anthropic's messages, on the official SDK."""
+"""Client for Anthropic's Messages API, based on the official SDK."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ _STOP: Mapping[str | None, StopReason] = MappingProxyType(
 
 
 class AnthropicClient:
-    """Asks the models of one endpoint.
+    """A client for the models at one endpoint.
 
     Args:
         endpoint: Host and key.
-        timeout: Seconds one request may take.
+        timeout: Timeout of a request in seconds.
     """
 
     def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
@@ -48,14 +48,14 @@ class AnthropicClient:
         )
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, without retrying.
+        """Send a request once, without retries, and return the completion.
 
         Raises:
             ProviderError: There is no usable reply.
         """
         call = Call(model=request.model, endpoint=self._endpoint, timeout=self._timeout)
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
-        # into a failure, and warnings cannot be caught on one of several running tasks.
+        # into a failure, and warnings cannot be caught for a single task of an event loop.
         with self._connections.one() as sdk:
             sent = sdk.post("/v1/messages", body=_body(request), cast_to=httpx2.Response)
             return await call.complete(sent, anthropic, _completion)
@@ -75,8 +75,8 @@ def _body(request: Request) -> dict[str, Any]:
     if request.frame:
         system.append({"type": "text", "text": clean(request.frame)})
     if request.skill:
-        # Its own block, so that the one before it is the same in every arm; the skill is the
-        # last thing all cases share, so the cache breakpoint belongs on it.
+        # A separate block, so that the one before it is the same in every arm. The skill is the
+        # last part that all cases share, so it gets the cache breakpoint.
         cache = {"type": "ephemeral"}
         system.append({"type": "text", "text": clean(request.skill), "cache_control": cache})
     return body | {"system": system} if system else body

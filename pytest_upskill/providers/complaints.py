@@ -1,4 +1,4 @@
-"""What hosts say when they refuse a request, and what it means."""
+"""Classification of the error messages of hosts that refuse a request."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ _CURES = (
         "set --upskill-max-tokens to what the model allows",
     ),
 )
-"""What hosts say of a request that they refuse, and the option that changes it."""
+"""Patterns of error messages, each with the option that fixes the request."""
 
 FILTERED = re.compile(
     r"content[_ ](filter|management policy|policy[_ ]violation)|responsible ?ai", re.IGNORECASE
 )
-"""A content filter refused the question or the answer."""
+"""Messages of a content filter that refused the question or the answer."""
 
 LOADING = re.compile(r"loading|starting up|warming up", re.IGNORECASE)
-"""The model is not in memory yet."""
+"""Messages of a host that is still loading the model."""
 
 
 def cure(said: str) -> str:
-    """Return what changes a request that a host calls bad; nothing where that is not known."""
+    """Return how to fix a request that a host refuses with the message ``said``, "" if unknown."""
     return next((cure for words, cure in _CURES if words.search(said)), "")

@@ -1,4 +1,4 @@
-"""Connections to one endpoint, each in the hands of an SDK's client."""
+"""Connections to one endpoint, each with an SDK client of its own."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pytest_upskill.providers.keys import NO_KEY, Endpoint
 Sdk = TypeVar("Sdk", bound="_Closing")
 
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
-"""What goes wrong before a host has anything of a request."""
+"""Errors that occur before any part of a request is sent."""
 
 _CONNECT_S = 10.0
 _KEEPALIVE_S = 120.0
@@ -34,17 +34,17 @@ _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 
 
 MOST_BYTES = 1 << 24
-"""Of a reply, decompressed: a hundred times what the longest answers take."""
+"""Maximum size of a decompressed reply, about a hundred times that of the longest answers."""
 
 _ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
-class ReplyTooLong(Exception):  # noqa: N818  what a reply is, not what failed here
-    """A reply has more than ``MOST_BYTES``; the rest was not read."""
+class ReplyTooLong(Exception):  # noqa: N818  describes a reply, not a failure here
+    """A reply of more than ``MOST_BYTES``, of which the rest was not read."""
 
 
 class _Bounded(httpx2.AsyncClient):
-    """A client that stops reading a reply that no answer can be as long as."""
+    """An HTTP client that limits the size of replies."""
 
     async def send(
         self, request: httpx2.Request, *, stream: bool = False, **options: Any
@@ -52,7 +52,7 @@ class _Bounded(httpx2.AsyncClient):
         """Send a request and read the reply.
 
         Raises:
-            ReplyTooLong: There is too much of it.
+            ReplyTooLong: The reply has more than ``MOST_BYTES``.
         """
         assert not stream
         response = await super().send(request, stream=True, **options)
@@ -79,16 +79,16 @@ class _Closing(Protocol):
 
 
 class Connections(Generic[Sdk]):
-    """SDK clients of one endpoint, as many as requests are in flight, with a connection each.
+    """A pool of SDK clients for one endpoint, one per request in flight, with a connection each.
 
-    One client's pool would look at all of its connections for every request: with a hundred of
-    them that is a fifth of what a request takes. What makes a client slow to build, the TLS
-    context, they share.
+    A single client would scan all connections of its pool for every request, which takes a fifth of
+    a request's CPU time at a hundred connections. The clients share the TLS context, because it is
+    slow to build.
 
     Args:
-        endpoint: The only host they are for.
-        timeout: Seconds one request may take.
-        sdk: The SDK's client, which lacks what both SDKs are told alike.
+        endpoint: The endpoint of all requests.
+        timeout: Timeout of a request in seconds.
+        sdk: Makes an SDK client from the arguments that both SDKs share.
         http: The SDK's ``DefaultAsyncHttpxClient``.
     """
 
@@ -100,7 +100,7 @@ class Connections(Generic[Sdk]):
         sdk: Callable[..., Sdk],
         http: type[httpx2.AsyncClient],
     ) -> None:
-        # All that follows connecting has one limit in common, the caller's.
+        # Only connecting has a timeout here; the caller limits the time of the whole request.
         limit = httpx2.Timeout(None, connect=min(timeout, _CONNECT_S))
         self._sdk = partial(
             sdk, api_key=endpoint.key if endpoint.own else NO_KEY, max_retries=0, timeout=limit
@@ -110,11 +110,11 @@ class Connections(Generic[Sdk]):
             verify=httpx2.create_ssl_context(),
             timeout=limit,
             limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
-            # A prompt and a key are for the host that was named, not for where it points.
+            # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
             event_hooks={"request": [_learner(endpoint)] if endpoint.own else [_keeper(endpoint)]},
         )
-        # The first at once: what the environment says may be nothing to make a client with.
+        # The first client is made now, to report errors in environment variables early.
         self._idle = [self._new()]
 
     def _new(self) -> Sdk:
@@ -122,7 +122,7 @@ class Connections(Generic[Sdk]):
 
     @contextmanager
     def one(self) -> Iterator[Sdk]:
-        """Lend a client, the one that was given back last."""
+        """Yield an idle client, the most recently used one, or a new one."""
         client = self._idle.pop() if self._idle else self._new()
         try:
             yield client
@@ -130,27 +130,27 @@ class Connections(Generic[Sdk]):
             self._idle.append(client)
 
     async def aclose(self) -> None:
-        """Close all that have been given back."""
+        """Close all idle clients."""
         for client in self._idle:
             await client.close()
 
 
 def _learner(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Make what notes the keys that only the SDK knows of: from profiles, files, other services."""
+    """Make a hook that redacts keys found by the SDK itself, in profiles, files or services."""
 
     async def learn(request: httpx2.Request) -> None:
         sent = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
-        # A scheme, such as Bearer, goes before the key.
+        # A scheme, such as Bearer, may precede the key.
         endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in sent))
 
     return learn
 
 
 def _keeper(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Make what takes out of a request all that is meant for others."""
+    """Make a hook that removes headers that are not meant for this host."""
 
     async def keep_to_the_host(request: httpx2.Request) -> None:
-        # The SDKs add what the environment says (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, ...).
+        # The SDKs add headers from environment variables (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, …).
         kept = {name: text for name, text in request.headers.items() if name in _WIRE_HEADERS}
         own = {"user-agent": "pytest-upskill", "authorization": f"{endpoint.scheme} {endpoint.key}"}
         request.headers = httpx2.Headers(kept | own)

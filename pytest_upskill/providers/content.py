@@ -1,7 +1,7 @@
-"""What a reply's message holds: the answer, reasoning before it, calls of tools, a refusal.
+"""Parsing of the message in a reply: answer, reasoning, tool calls and refusal.
 
-The parts of both wire formats, and of servers that mix them: Mistral's chat completions have
-Anthropic's ``thinking`` blocks, with text blocks inside.
+It supports both wire formats and servers that mix them: Mistral's chat completions have Anthropic's
+``thinking`` blocks, with text blocks inside.
 """
 
 from __future__ import annotations
@@ -15,25 +15,25 @@ from pytest_upskill.providers.wire import part
 _TEXT = frozenset({"text", "output_text"})
 _CALLS = frozenset({"tool_use", "tool_call", "server_tool_use", "function"})
 _REASONING = ("thinking", "reasoning", "text")
-"""Where a block of reasoning has its text."""
+"""Fields of a reasoning block that may hold its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A message's parts, each kind joined."""
+    """The parts of a message, joined by kind."""
 
     text: str = ""
     reasoning: str = ""
     tool_calls: tuple[str, ...] = ()
-    """Names of the tools that were to be called."""
+    """Names of the tools that the model tried to call."""
     refusal: str = ""
 
 
 def of_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
-    """Read a list of content blocks; those of an unknown kind are no part of an answer.
+    """Read a list of content blocks; blocks of an unknown kind are ignored.
 
     Raises:
-        AttributeError, LookupError, TypeError: It is no such list.
+        AttributeError, LookupError, TypeError: The list is malformed.
     """
     texts, reasoning, calls, refusals = [], [], [], []
     for block in blocks:
@@ -58,13 +58,13 @@ def of_message(message: Mapping[str, Any]) -> Content:
     """Read the message of a chat completion.
 
     Raises:
-        AttributeError, LookupError, TypeError: It is none.
+        AttributeError, LookupError, TypeError: The message is malformed.
     """
     content = message.get("content")
     if not isinstance(content, list):
         content = [{"type": "text", "text": content}] if content else []
     blocks = of_blocks(content)
-    # llama.cpp, DeepSeek and vLLM call the field one thing, Ollama and OpenRouter the other.
+    # llama.cpp, DeepSeek and vLLM use the first name, Ollama and OpenRouter the second.
     fields = (message.get("reasoning_content"), message.get("reasoning"))
     aside = next((text for text in fields if isinstance(text, str) and text), "")
     calls = [*(message.get("tool_calls") or ()), *filter(None, [message.get("function_call")])]

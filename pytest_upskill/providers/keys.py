@@ -1,4 +1,4 @@
-"""Which key goes to which host: every key to its own, none to another."""
+"""Selection of the key for each host, so that no key is sent to another host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from pytest_upskill.model import Model, server
 from pytest_upskill.sanitize.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
-"""What a server without a key gets: the SDKs refuse to send no key at all."""
+"""The key for a server that needs none, because the SDKs require one."""
 
 _ANY_HOST = "UPSKILL_API_KEY"
 _OWN_URL: Mapping[str, str] = MappingProxyType(
@@ -31,26 +31,26 @@ _KEYS_OF_HOST: Mapping[str, tuple[str, ...]] = MappingProxyType(
 _KEY_VARIABLES = frozenset(chain.from_iterable(_KEYS_OF_HOST.values()))
 
 
-class KeyProblem(ValueError):  # noqa: N818  a cure to print, not a failure of this program
-    """The keys cannot be told apart or cannot be sent; the message says what to set."""
+class KeyProblem(ValueError):  # noqa: N818  a mistake in the environment, not a failure of this program
+    """A key that is ambiguous or invalid; the message says which variable to set."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """One host, and the credential that is for this host alone."""
+    """A host with its credential."""
 
     provider: str
     url: str
-    """Base URL without credentials; empty where the provider has no host."""
+    """Base URL without credentials; "" if the provider has no host."""
     own: bool = False
-    """Whether the SDK's own environment (headers, organization, profiles) is meant for it."""
+    """Whether the SDK's environment variables (headers, organization, profiles) apply to it."""
     key_variable: str = ""
-    """What to check when the host refuses the key."""
+    """The source of the key, for messages if the host refuses it."""
     scheme: Literal["Bearer", "Basic"] = "Bearer"
     key: str | None = field(default=None, repr=False)
-    """What follows the scheme; None leaves it to the SDK's own discovery."""
+    """The credential after the scheme; None if the SDK finds it by itself."""
     redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
-    """Knows the keys of all endpoints; learns what else is sent."""
+    """The redactor of all keys, including those that the SDK finds."""
 
     @property
     def host(self) -> str:
@@ -58,22 +58,22 @@ class Endpoint:
         return urlsplit(self.url).netloc
 
     def redact(self, text: str) -> str:
-        """Blank every known key out of ``text``, which the host may have echoed."""
+        """Return a text without any known key."""
         return self.redactor.redact(text)
 
 
 def endpoints(
     models: Iterable[Model], environ: Mapping[str, str], redactor: Redactor | None = None
 ) -> dict[Model, Endpoint]:
-    """Pair every model with its host and key; equal endpoints can share one client.
+    """Return the host and the key of every model; equal endpoints can share a client.
 
     Args:
-        models: Those of a run.
-        environ: Where keys are looked for.
-        redactor: What blanks keys out of replies; one that knows their keys if None.
+        models: All models of a run.
+        environ: The environment variables.
+        redactor: The redactor for replies; None for a new one with the keys of the models.
 
     Raises:
-        KeyProblem: A key would be ambiguous or cannot be sent.
+        KeyProblem: A key is ambiguous or invalid.
     """
     chosen = tuple(models)
     takers: dict[str, set[str]] = defaultdict(set)
@@ -88,7 +88,7 @@ def endpoints(
 
 
 def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str]:
-    """List the keys that requests may carry, and the credentials of the URLs they go to."""
+    """Yield all keys in the environment, and the credentials in URLs of models and proxies."""
     for model in models:
         yield from secrets_of_userinfo(model.userinfo)
     for name, value in environ.items():
@@ -99,12 +99,12 @@ def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str
 
 
 def is_custom(model: Model) -> bool:
-    """Return whether a URL of the user's says where ``model`` is, and no vendor is there."""
+    """Return whether a model has a base URL that is not the host of a known vendor."""
     return model.base_url is not None and model.provider in _OWN_URL and _vendor(model) is None
 
 
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
-    """Say which variable to set before ``model`` can be asked; None where nothing is missing."""
+    """Return a message with the missing key variable of a model, None if nothing is missing."""
     names = _KEYS_OF_HOST.get(_vendor(model) or "")
     if names is None or any(environ.get(name, "").strip() for name in names):
         return None
@@ -131,7 +131,7 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
 
 
 def _own_url(provider: str, environ: Mapping[str, str]) -> str:
-    """Read where the SDK's own environment sends a provider's models."""
+    """Return the base URL of a provider, which an environment variable of its SDK may change."""
     variable = f"{provider.upper()}_BASE_URL"
     url = environ.get(variable, "").strip()
     try:
@@ -143,7 +143,7 @@ def _own_url(provider: str, environ: Mapping[str, str]) -> str:
 def _custom_endpoint(
     model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]
 ) -> Endpoint:
-    """Give a custom host the credentials in its URL, else the key that was set for it."""
+    """Return the endpoint of a custom host, with the credentials in its URL or a key for it."""
     assert model.base_url is not None
     if model.userinfo.strip(":"):
         return Endpoint(
@@ -174,7 +174,11 @@ def _variable_of(label: str) -> str:
 
 
 def _usable(variable: str, environ: Mapping[str, str]) -> str:
-    """Read a key, without the line break that a file or a CI secret often ends with."""
+    """Return a key without surrounding whitespace, such as the line break at the end of a secret.
+
+    Raises:
+        KeyProblem: The key contains a space or an invalid character.
+    """
     key = environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise KeyProblem(
@@ -185,16 +189,16 @@ def _usable(variable: str, environ: Mapping[str, str]) -> str:
 
 
 def _vendor(model: Model) -> str | None:
-    """Tell the vendor's host that ``model`` is at, None for any other host."""
+    """Return the host of a model if it is a known vendor's, None for any other host."""
     url = urlsplit(model.base_url or _OWN_URL.get(model.provider, ""))
     host = url.netloc.lower()
-    # Plain HTTP, userinfo or another port: not how the vendor is reached, so not its key.
+    # With plain HTTP, userinfo or another port, it may not be the vendor: do not send its key.
     plain = url.scheme == "https" and not model.userinfo
     return host if plain and host in _KEYS_OF_HOST else None
 
 
 def _finds_credentials(environ: Mapping[str, str]) -> bool:
-    """Tell whether Anthropic's SDK would find a profile or a workload identity."""
+    """Return whether Anthropic's SDK would find a profile or a workload identity."""
     if environ.get("ANTHROPIC_PROFILE"):
         return True
     identity = "ANTHROPIC_IDENTITY_TOKEN", "ANTHROPIC_IDENTITY_TOKEN_FILE"

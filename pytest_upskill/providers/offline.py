@@ -1,7 +1,7 @@
-"""The embedded model ``offline``: it quotes its context, and so needs no key and no network.
+"""The embedded model ``offline``, which quotes its context and needs no key and no network.
 
-It is not a language model. It shows whether the facts that a case asks for are in the skill at
-all, and lets every other part of a run, real compilers included, be tried at no cost.
+It is not a language model. It shows whether the skill contains the facts that a case asks for, and
+makes it possible to try all other parts of a run, including compilers, at no cost.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ _CHARS_PER_TOKEN = 4
 _PASSAGE_CHARS = 800
 _ANSWER_CHARS = 2400
 _RUNNER_UP = 0.5
-"""Share of the best passage's score that another one needs to be quoted with it."""
+"""Minimum score of a further passage, as a share of the best score."""
 _MIN_SHARED = 2
-"""Words a passage must share with the question: one alone is chance."""
+"""Minimum number of words that a passage shares with the question; one may be chance."""
 
 _SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
 _FILE = re.compile(r'\n\n<file name="([^"\n]*)">\n(.*?)\n</file>', re.DOTALL)
 _WORD = re.compile(r"[^\W_]{2,40}|\bc\b(?:\+\+)?")
-"""Single letters are noise, but for the languages C and C++."""
+"""Words of two letters or more, and the languages C and C++."""
 _INFLECTED = re.compile(r"(.{3,}?)(?:(?<=([bdgmnprt]))\2)?(?:ing|ies|ed|er|ly|s|e|y)+")
 _STOPWORDS = frozenset(
     _WORD.findall(
@@ -55,21 +55,21 @@ _MARKDOWN = MarkdownIt("commonmark").enable("table").disable(["inline", "html_bl
 
 
 class OfflineClient:
-    """Answers with the passages of the skill and the attached files that match the question.
+    """A client that answers with passages of the skill and the files that match the question.
 
-    A passage is what stands together under one heading, up to and including its code block. Its
-    score is the sum, over the question's words, of ``log(1 + passages / passages with the word)``,
-    doubled where a heading above has the word. Words are compared without their inflection.
+    A passage is a part of the text under one heading, up to and including a code block. Its score
+    is the sum, over the question's words in it, of ``log(1 + passages / passages with the word)``,
+    doubled for words in its headings. Words are compared without inflection.
 
-    Nothing of the question itself is repeated, so a check cannot pass on it. Tokens are counted
-    as a quarter of the characters, rounded up.
+    The question is not repeated, so that no check can pass because of it. The number of tokens is
+    a quarter of the number of characters, rounded up.
     """
 
     def __init__(self) -> None:
         self._passages = lru_cache(maxsize=256)(_passages)
 
     async def complete(self, request: Request) -> Completion:
-        """Quote what matches the request's question best."""
+        """Return the passages that match the question best."""
         started = time.perf_counter()
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
@@ -95,17 +95,17 @@ class OfflineClient:
 class _Block:
     text: str
     kind: str
-    """The Markdown parser's name for it."""
+    """Type of its token in the Markdown parser."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Passage:
     text: str
-    """Markdown, the headings above it included."""
+    """Markdown with the headings above the passage."""
     stems: frozenset[str]
-    """What its words and those of the headings above come down to."""
+    """Stems of its words, including those of its headings."""
     topic: frozenset[str]
-    """The headings' share of ``stems``."""
+    """Stems of the words in its headings."""
 
 
 def _tokens(text: str) -> int:
@@ -113,13 +113,13 @@ def _tokens(text: str) -> int:
 
 
 def _skill_markdown(block: str) -> str:
-    """Take the body of ``SKILL.md`` out of the skill block."""
+    """Return the body of ``SKILL.md`` from the skill block."""
     match = _SKILL.fullmatch(block)
     return match[1] if match else block
 
 
 def _file_markdown(name: str, text: str) -> str:
-    """Turn an attached file into Markdown: anything but Markdown itself is one code block."""
+    """Return an attached file as Markdown; a file in another format becomes a code block."""
     _, _, suffix = name.rpartition(".")
     if suffix.lower() in {"md", "markdown"}:
         return f"# {name}\n\n{text}"
@@ -145,7 +145,7 @@ def _passage(headings: Sequence[str], text: str) -> _Passage:
 
 
 def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
-    """Tell what stands directly under each heading, with that one and those above it."""
+    """Yield the blocks directly under each heading, with that heading and those above it."""
     lines = re.sub(r"\r\n?", "\n", markdown).split("\n")
     tokens = _MARKDOWN.parse(markdown)
     headings: dict[int, str] = {}
@@ -164,7 +164,7 @@ def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
 
 
 def _joined(blocks: Iterable[_Block]) -> Iterator[str]:
-    """Join the blocks of a section into passages that end at a code block or at a fair length."""
+    """Join the blocks of a section to passages, which end at a code block or a maximum length."""
     passage = ""
     for block in blocks:
         if passage and block.kind != "fence" and len(passage) + len(block.text) > _PASSAGE_CHARS:
@@ -185,7 +185,7 @@ def _stems(text: str) -> frozenset[str]:
 
 
 def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
-    """Rank the passages that match the question, and drop those far behind the first."""
+    """Return the passages that match the question, best first, without those far behind."""
     needed = min(_MIN_SHARED, len(question)) or 1
     weights = {
         stem: math.log1p(len(passages) / spread)
@@ -193,7 +193,7 @@ def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passa
         if (spread := sum(stem in passage.stems for passage in passages))
     }
     scores = {
-        # The exact sum: sets have no order, and the last bit must not decide between equals.
+        # An exact sum: the order of a set is random and must not influence the ranking.
         passage: math.fsum(weights[stem] * (1 + (stem in passage.topic)) for stem in shared)
         for passage in passages
         if len(shared := question & passage.stems) >= needed
@@ -203,7 +203,7 @@ def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passa
 
 
 def _answer(passages: Sequence[_Passage]) -> str:
-    """Quote the passages in order, as many as fit, the first one always."""
+    """Return an answer of the first passage and as many others as fit."""
     if not passages:
         return NO_REFERENCE
     parts = [EXCERPT, passages[0].text]

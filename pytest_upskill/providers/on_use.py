@@ -1,4 +1,4 @@
-"""Import an SDK without the packages of it that nobody here uses."""
+"""Lazy import of the packages of an SDK that are not needed here."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from types import ModuleType
 
 @contextmanager
 def on_use(*packages: str) -> Iterator[None]:
-    """Let packages that are imported meanwhile run once a name is looked up in them.
+    """Defer the execution of packages that are imported in the block until their first use.
 
-    :class:`importlib.util.LazyLoader` would run them for their modules too, as it takes looking up
-    ``__path__`` for a use.
+    The first use is the look-up of a name in the package. :class:`importlib.util.LazyLoader` would
+    execute them for the import of a submodule too, which looks up ``__path__``.
 
     Args:
-        packages: Full names. Their modules are found as ever; what uses a name of such a package
-            sees no difference, at whatever time.
+        packages: Full names of the packages. Their submodules are imported as usual.
     """
     finder = _Finder(packages)
     sys.meta_path.insert(0, finder)
@@ -46,7 +45,7 @@ class _Finder(MetaPathFinder):
 
 
 class _OnUse(Loader):
-    """Leaves a module without names until it is used."""
+    """A loader that executes a module on its first use."""
 
     def __init__(self, loader: Loader) -> None:
         self._loader = loader
@@ -57,10 +56,10 @@ class _OnUse(Loader):
         module.__class__ = _Unused
 
     def run(self, module: ModuleType) -> None:
-        """Run the module, once; whoever else uses it meanwhile waits."""
+        """Execute the module once; other threads that use it wait."""
         with self._lock:
-            # Being run by this very thread, it has no further names to give, as in any import
-            # that runs in a circle.
+            # If this thread is executing it already, this is a circular import, in which further
+            # names are not available.
             if self._running or self._ran:
                 return
             self._running = True

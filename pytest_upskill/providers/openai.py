@@ -1,4 +1,4 @@
-"""Chat completions, of OpenAI and every server that speaks them, on the official SDK."""
+"""Client for OpenAI's Chat Completions API and compatible servers, based on the official SDK."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.providers.on_use import on_use
 from pytest_upskill.providers.wire import Call, InsteadOfAnswer, Reply, count, part
 
-# The classes of replies, which are half of what importing the SDK takes: see Call.complete().
+# The classes of replies take half of the SDK's import time and are not used: see Call.complete().
 with on_use("openai.types", "openai.types.responses"):
     import openai
 
@@ -33,15 +33,15 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
-"""Never the key of an organization's administrator, which the SDK would fall back on."""
+"""Prevents that the SDK falls back to the organization's admin key."""
 
 
 class OpenAIClient:
-    """Asks the models of one endpoint.
+    """A client for the models at one endpoint.
 
     Args:
         endpoint: Host and key.
-        timeout: Seconds one request may take.
+        timeout: Timeout of a request in seconds.
     """
 
     def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
@@ -59,7 +59,9 @@ class OpenAIClient:
         self._limit = "max_completion_tokens" if official else "max_tokens"
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once, without retrying.
+        """Send a request once, and return the completion.
+
+        If the model has no system role, the request is repeated without one.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -69,7 +71,7 @@ class OpenAIClient:
         except ProviderError as error:
             if request.model in self._without_system or not _refuses_system(error):
                 raise
-        # Some chat templates have no system role (Gemma's, older Mistral's). All arms alike.
+        # Some chat templates have no system role (Gemma's, older Mistral's). All arms do the same.
         self._without_system.add(request.model)
         return await self._send(request)
 
@@ -81,8 +83,8 @@ class OpenAIClient:
             "messages": _messages(request) if apart else _one_message(request),
             self._limit: request.max_tokens,
         }
-        # Not chat.completions.create(), which spends a quarter of a request's CPU time on looking
-        # for aliases of keys in a body that has none.
+        # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
+        # aliases of keys, of which this body has none.
         with self._connections.one() as sdk:
             sent = sdk.post(
                 "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY
@@ -112,7 +114,7 @@ def _refuses_system(error: ProviderError) -> bool:
 
 def _completion(reply: Reply, endpoint: Endpoint) -> Completion:
     choice, usage = reply.body["choices"][0], reply.body.get("usage")
-    # OpenRouter's, where the model behind it broke off; what there is of an answer is no answer.
+    # OpenRouter reports here that the model failed; a partial answer is not used.
     if choice.get("error"):
         raise InsteadOfAnswer(choice)
     content = of_message(choice["message"])

@@ -1,4 +1,4 @@
-"""A client that a plugin made: what is wrong with it is told in one line."""
+"""Wrapper of a client from a plugin, which reports its defects as provider errors."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from pytest_upskill.sanitize.redaction import Redactor
 
 
 class PluginClient:
-    """Passes on what a plugin's client answers, and its mistakes as errors of the provider.
+    """A client that validates the completions of a plugin's client.
 
     Args:
-        client: The plugin's.
-        name: What to call it.
-        timeout: Seconds one request may take.
-        redactor: Blanks known keys out of what it says.
+        client: The plugin's client.
+        name: Its name in messages.
+        timeout: Timeout of a request in seconds.
+        redactor: The redactor of known keys.
     """
 
     def __init__(self, client: Client, name: str, *, timeout: float, redactor: Redactor) -> None:
@@ -31,10 +31,10 @@ class PluginClient:
         self._valid = TypeAdapter(Completion)
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once.
+        """Send a request once, and return the redacted completion.
 
         Raises:
-            ProviderError: There is no usable reply, or the client is broken.
+            ProviderError: There is no usable reply, or the client has a defect.
         """
         limit = asyncio.timeout(self._timeout)
         try:
@@ -77,7 +77,7 @@ class PluginClient:
         """Close the connections.
 
         Raises:
-            ProviderError: They would not close.
+            ProviderError: The plugin's client raised an exception.
         """
         try:
             await self._client.aclose()

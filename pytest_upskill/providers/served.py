@@ -1,4 +1,4 @@
-"""Which model a custom host serves: the same URL and name may stand for another one tomorrow."""
+"""The identity of a model on a custom host, which may change under the same URL and name."""
 
 from __future__ import annotations
 
@@ -13,16 +13,20 @@ _TIMEOUT_S = 2.0
 _MOST_BYTES = 1 << 22
 _MOST_CHARS = 200
 _LASTING = ("id", "root")
-"""What tells models apart. Not ``created``, which is the time of the request at llama-server."""
+"""Fields that identify a model. ``created`` does not: llama-server sets it to the current time."""
 
 _FIGURES = ("n_params", "size", "n_vocab", "n_embd", "n_ctx_train", "ftype")
-"""What llama-server says of its model's file."""
+"""Fields in which llama-server describes its model file."""
 
 
 def served_models(endpoint: Endpoint, names: Iterable[str]) -> dict[str, str]:
-    """Request a host's list of models; return what it serves under each name, as far as it says.
+    """Return descriptions of the models that a host serves, by name, from its list of models.
 
-    A host without that list, or that does not reply within two seconds, says nothing.
+    It is empty if the request fails or takes over two seconds.
+
+    Args:
+        endpoint: Host and key.
+        names: Names of the models to describe.
     """
     try:
         listed = _listed(endpoint)
@@ -35,7 +39,7 @@ def served_models(endpoint: Endpoint, names: Iterable[str]) -> dict[str, str]:
 
 
 def _listed(endpoint: Endpoint) -> list[Mapping[str, Any]]:
-    # Not at the top: without the SDKs there is no HTTP client, and recordings replay all the same.
+    # Imported late: without the SDKs there is no HTTP client, but recordings can still be replayed.
     import httpx2
 
     root = endpoint.url.rstrip("/")
@@ -57,7 +61,10 @@ def _listed(endpoint: Endpoint) -> list[Mapping[str, Any]]:
 
 
 def _described(listed: list[Mapping[str, Any]], name: str) -> str:
-    """Describe the model of a name, or the only one there is: llama-server takes any name."""
+    """Return a description of the model with a name, "" if it is unknown.
+
+    If the host has only one model, it is that one: llama-server accepts any name.
+    """
     named = [entry for entry in listed if entry.get("id") == name]
     entries = named or (listed if len(listed) == 1 else [])
     if not entries:

@@ -1,4 +1,4 @@
-"""What both SDKs are asked alike, and what comes of it: one kind of error, clean text."""
+"""Requests through either SDK, with a common class for replies and one for errors."""
 
 from __future__ import annotations
 
@@ -27,23 +27,23 @@ _PASSING = frozenset({408, 409, 429})
 
 
 def part(body: object, name: str) -> object:
-    """Read a part of a reply that a server may leave out, as it may what it is a part of."""
+    """Return an optional field of an optional object, None if either is missing."""
     return body.get(name) if isinstance(body, Mapping) else None
 
 
 def count(usage: object, name: str) -> int | None:
-    """Read a token count, None where there is none or it cannot be one."""
+    """Return a token count, None if it is missing or invalid."""
     value = part(usage, name)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= MAX_TOKENS_COUNTED else None
 
 
-class InsteadOfAnswer(LookupError):  # noqa: N818  what a reply is, not what failed here
-    """A part of a reply that is an error in the place of an answer.
+class InsteadOfAnswer(LookupError):  # noqa: N818  describes a reply, not a failure here
+    """An error that a reply contains in place of an answer.
 
     Attributes:
-        body: What the host says of it.
+        body: The part of the reply with the error.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
@@ -51,34 +51,36 @@ class InsteadOfAnswer(LookupError):  # noqa: N818  what a reply is, not what fai
         self.body = body
 
 
-class _Filtered(Exception):  # noqa: N818  what a reply is, not what failed here
-    """A status that says what others say with 200: a content filter refused. In its words."""
+class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
+    """A refusal by a content filter, reported with an error status; the message is the host's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What came back with status 200: a JSON object, of which nothing more is known."""
+    """A reply with status 200, which is a JSON object of unknown structure."""
 
     body: Mapping[str, Any]
-    """Without keys."""
+    """The redacted object."""
     headers: Mapping[str, str]
-    """Without keys; names in lower case."""
+    """Redacted headers, with names in lower case."""
     latency_s: float
+    """Seconds from the request to the whole reply."""
 
     @property
     def served_model(self) -> str | None:
-        """The model that it says it is from."""
+        """The name of the model according to the reply, None if it is missing."""
         name = self.body.get("model")
         return clean(name) if isinstance(name, str) else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """One attempt: who is asked, where, and for how many seconds at most."""
+    """One attempt to send a request."""
 
     model: Model
     endpoint: Endpoint
     timeout: float
+    """Timeout in seconds."""
 
     async def complete(
         self,
@@ -86,14 +88,14 @@ class Call:
         sdk: Any,
         read: Callable[[Reply, Endpoint], Completion],
     ) -> Completion:
-        """Await an SDK's call and read the answer; turn all else into one kind of error.
+        """Await an SDK's call and read the answer; convert all failures to ProviderError.
 
         Args:
-            sent: The SDK's call. Its own classes of replies would take a tenth of a request's CPU
-                time, and validate nothing.
-            sdk: The module with the SDK's exceptions, named alike in both.
-            read: Finds the answer in a reply; where it stumbles over what is there, there is none.
-                It raises InsteadOfAnswer where the host says so.
+            sent: The SDK's call, which returns the HTTP response: the SDK's classes of replies
+                would take a tenth of a request's CPU time and validate nothing.
+            sdk: The SDK's module, whose exceptions have the same names in both SDKs.
+            read: Reads the completion from a reply. AttributeError, LookupError and TypeError mean
+                that the reply is malformed, InsteadOfAnswer that it is an error.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -115,8 +117,8 @@ class Call:
 
     async def _reply(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Reply:
         started = time.perf_counter()
-        # Redacted before anything is read, as a key that is cut in two is none that is found.
-        # `from None`: what an SDK says is not redacted.
+        # Redact before anything is read: a key cannot be found in a shortened text. Use `from
+        # None`, because the messages of SDKs are not redacted.
         redactor = self.endpoint.redactor
         try:
             async with asyncio.timeout(self.timeout):
@@ -131,7 +133,7 @@ class Call:
             raise self._unreachable(error) from None
         except TimeoutError:
             raise self._silent() from None
-        except ReplyTooLong:  # as one SDK raises it; the other wraps it
+        except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
             raise self._too_long() from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
             why = f"{self.endpoint.host} sent broken JSON ({error})"
@@ -149,10 +151,10 @@ class Call:
         return {name.lower(): redact(value) for name, value in response.headers.items()}
 
     def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
-        """Make the error of an HTTP status.
+        """Make the error for an HTTP status.
 
-        Which statuses pass is what both SDKs retry: 408, 409, 429 and 5xx, unless the
-        ``x-should-retry`` header says otherwise.
+        As in both SDKs, statuses 408, 409, 429 and 5xx are retryable, unless the header
+        ``x-should-retry`` says otherwise.
         """
         broke = status == HTTPStatus.TOO_MANY_REQUESTS and _code(body) == "insufficient_quota"
         passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
@@ -171,10 +173,10 @@ class Call:
         )
 
     def _unusable(self, reply: object) -> ProviderError:
-        """Make the error of a reply with status 200 that is no answer.
+        """Make the error for a reply with status 200 that is not an answer.
 
-        Some hosts send their errors so; they count as the status they name, but may come of an
-        answer that had begun and is billed.
+        Some hosts send errors with status 200. They are treated like the status that they contain,
+        but as billable, because the answer may have begun.
         """
         status = _status(_code(reply))
         if status is not None:
@@ -235,12 +237,16 @@ class Call:
 
 
 def _place(location: str) -> str:
-    """Name where a redirect leads, without what a server may have put a key into."""
+    """Return the target of a redirect, without parts that may contain a key."""
     return re.split(r"[?#]", without_userinfo(location), maxsplit=1)[0] or "nowhere"
 
 
 def _read(response: httpx2.Response) -> object:
-    """Parse a reply's JSON; the text of what does not call itself JSON is taken as it is."""
+    """Return the JSON of a reply, or its text if its content type is not JSON.
+
+    Raises:
+        ValueError: The JSON is invalid.
+    """
     try:
         return response.json()
     except ValueError:
@@ -250,7 +256,7 @@ def _read(response: httpx2.Response) -> object:
 
 
 def _detail(body: object) -> str:
-    """Find the server's own words in an error body, whatever its shape."""
+    """Return the message in an error body of any known shape, on one line, shortened."""
     while isinstance(body, Mapping):
         body = body.get("error") or body.get("message") or body.get("detail")
     text = _one_line(str(body or ""))
@@ -258,18 +264,21 @@ def _detail(body: object) -> str:
 
 
 def _code(body: object) -> object:
-    """Find OpenAI's error code, in the body or, as its SDK gives it, already unwrapped."""
+    """Return OpenAI's error code from a body, or from its ``error`` object as the SDK returns it.
+
+    It is None if there is none.
+    """
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     return inner.get("code") if isinstance(inner, Mapping) else None
 
 
 def _is_filtered(body: object) -> bool:
-    """Return whether a content filter refused a request, by its code or its words."""
+    """Return whether an error code or message is that of a content filter."""
     return bool(FILTERED.search(f"{_code(body)} {_detail(body)}"))
 
 
 def _status(code: object) -> int | None:
-    """Read an error code as an HTTP status, None where it is none."""
+    """Return an error code as an HTTP status, None if it is not one."""
     if isinstance(code, bool) or not re.fullmatch("[45][0-9]{2}", str(code)):
         return None
     return int(str(code))
@@ -280,7 +289,7 @@ def _one_line(text: str) -> str:
 
 
 def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Read how many seconds to wait: ``retry-after-ms``, else RFC 9110's ``Retry-After``."""
+    """Return the seconds to wait, from ``retry-after-ms`` or RFC 9110's ``Retry-After``."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         try:
             seconds = float(headers.get(name, "")) / unit
