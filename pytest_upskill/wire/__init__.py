@@ -1,1 +1,1 @@
-"""The formats of providers' APIs."""
+"""Formats of the providers' APIs."""

@@ -1,8 +1,8 @@
-"""Reasoning that a model writes before its answer: kept and counted, never graded.
+"""Separation of reasoning, which is recorded and counted but not graded, from the answer.
 
-Models and servers mark it in three ways: content blocks or fields of their own, which the clients
-read; a pair of tags around it at the start of the text; or the closing tag alone, where the chat
-template has written the opening one (DeepSeek-R1, QwQ).
+Models and servers mark reasoning in three ways: with separate content blocks or fields, which the
+clients read; with a pair of tags at the start of the text; or with the closing tag alone, if the
+chat template writes the opening one (DeepSeek-R1, QwQ).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _QUOTES = frozenset("`'\"")
 
 
 def without_reasoning(completion: Completion) -> Completion:
-    """Return a completion whose text is the answer alone, what was before it in ``reasoning``."""
+    """Return a completion with the reasoning in its text moved to ``reasoning``."""
     reasoning, text = split_reasoning(completion.text)
     if text == completion.text:
         return completion
@@ -29,10 +29,9 @@ def without_reasoning(completion: Completion) -> Completion:
 
 
 def split_reasoning(text: str) -> tuple[str, str]:
-    """Split a text into the reasoning that it begins with and the answer.
+    """Split a text into the reasoning at its start and the answer.
 
-    Reasoning that never ends is all there is: the answer is empty. Of an answer that has been
-    split before nothing more is taken.
+    Without a closing tag, the answer is empty. Splitting an answer again does not change it.
     """
     thoughts: list[str] = []
     while (found := _first_thought(text)) is not None:
@@ -42,7 +41,7 @@ def split_reasoning(text: str) -> tuple[str, str]:
 
 
 def _first_thought(text: str) -> tuple[str, str] | None:
-    """Find the thought that a text begins with, and what follows it; None where it has none."""
+    """Return the thought at the start of a text and the rest, None if there is no thought."""
     opening = _OPENING.match(text)
     if opening is None:
         tags = _TEMPLATE_OPENED.finditer(text)
@@ -55,21 +54,21 @@ def _first_thought(text: str) -> tuple[str, str] | None:
 
 
 def _is_quoted(text: str, tag: re.Match[str]) -> bool:
-    """Return whether a text speaks of a tag, as in a line of code."""
+    """Return whether a tag is in quotes, that is, the text mentions it."""
     before, after = text[: tag.start()][-1:], text[tag.end() :][:1]
     return before in _QUOTES and after in _QUOTES | {"\\"}
 
 
 def _opened_before(text: str, closing: re.Match[str]) -> bool:
-    """Return whether an answer opens the tag itself, somewhere after its beginning."""
+    """Return whether the text before a closing tag contains its opening tag."""
     return closing[0].replace("/", "") in text[: closing.start()]
 
 
 def _closing(text: str, opening: re.Match[str]) -> tuple[int, int]:
-    """Return where the tag that closes a thought starts and ends; the end of the text without one.
+    """Return start and end of the tag that closes a thought, or the end of the text without one.
 
-    Thoughts may be nested. Where they are not balanced, because a thought mentions its own tag,
-    the last closing tag counts.
+    Thoughts may be nested. If tags are not balanced, because a thought mentions its own tag, the
+    last closing tag counts.
     """
     name = opening[1] or opening[2]
     tags = rf"\[(/?){name}\]" if opening[2] else rf"<(/?){name}>"
