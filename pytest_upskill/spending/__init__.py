@@ -1,1 +1,1 @@
-"""What requests cost and how they are sent: budget, prices, retries, limits."""
+"""Budget, prices, retries and concurrency limits of requests."""

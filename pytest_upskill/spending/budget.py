@@ -1,4 +1,4 @@
-"""A sum of dollars that must not be passed."""
+"""The budget of a session."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ import asyncio
 
 
 class BudgetError(Exception):
-    """One more request could pass the limit, so it stays."""
+    """A request that was not sent because it could exceed the budget."""
 
 
 class Budget:
-    """Lets a request go only if the limit holds even where all in flight cost their most.
+    """A limit of cost that holds even if all requests in flight reach their maximum cost.
 
-    A request that would not fit waits for others to settle. Once one had to stay all stay: what
-    cannot be measured whole is not to be paid for any further. Used on one event loop.
+    A request that does not fit waits for others to settle. After the first rejected request, all
+    others are rejected too: there is no point in paying for an incomplete measurement. Used on one
+    event loop.
 
     Args:
         limit: Dollars; None for no limit.
@@ -22,15 +23,22 @@ class Budget:
     def __init__(self, limit: float | None) -> None:
         self.limit = limit
         self.stopped = False
-        """Whether a request had to stay."""
+        """Whether a request was rejected."""
         self.assumed = 0.0
-        """Dollars counted for requests that nobody knows the cost of."""
+        """Dollars counted for requests with unknown cost."""
         self._spent = 0.0
         self._in_flight: list[float] = []
         self._settled = asyncio.Condition()
 
     async def reserve(self, most: float | None) -> bool:
-        """Set ``most`` dollars aside for a request; None, an unknown price, fits no limit."""
+        """Reserve the maximum cost of a request.
+
+        Args:
+            most: Dollars; None for an unknown price, which exceeds any limit.
+
+        Returns:
+            Whether the request may be sent.
+        """
         if self.limit is None:
             return True
         async with self._settled:
@@ -45,7 +53,12 @@ class Budget:
             return True
 
     async def settle(self, most: float | None, cost: float | None) -> None:
-        """Count what a request came to: ``cost`` dollars, or its ``most`` where nobody knows."""
+        """Replace the reservation of a request by its cost.
+
+        Args:
+            most: The reserved dollars.
+            cost: The actual dollars; None if unknown, which counts as ``most``.
+        """
         if self.limit is None or most is None:
             return
         async with self._settled:

@@ -1,4 +1,4 @@
-"""Ask once, where the money for it is left, and count what it may have cost."""
+"""A client that checks the budget before each request and records the cost."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pytest_upskill.spending.prices import Prices
 
 
 class BudgetedClient:
-    """A client that sends a request only within the budget, and prices the answer.
+    """A client that sends requests only within the budget, and adds costs to completions.
 
     Args:
-        client: Asks once.
-        budget: What may be spent, in all.
-        prices: What answers cost.
-        activity: Where to note that a request is at its host.
+        client: Sends each request once.
+        budget: The budget of the session.
+        prices: The prices of the models.
+        activity: The record of requests in flight.
     """
 
     def __init__(self, client: Client, budget: Budget, prices: Prices, activity: InFlight) -> None:
@@ -28,17 +28,17 @@ class BudgetedClient:
         self._activity = activity
 
     async def complete(self, request: Request) -> Completion:
-        """Ask once; each attempt is paid for by itself.
+        """Send a request once, and return the completion with its cost; each retry costs again.
 
         Raises:
-            BudgetError: The limit could be passed; nothing was sent.
+            BudgetError: The request could exceed the budget and was not sent.
             ProviderError: There is no usable reply.
         """
         most = self._prices.most(request) if self._budget.limit is not None else None
         if not await self._budget.reserve(most):
             limit = f"${self._budget.limit:g}"
             raise BudgetError(f"--upskill-max-cost: {limit} could be passed by asking this")
-        # What breaks in a way of its own may have been answered, and paid for, before.
+        # After any other exception the cost is unknown: the host may have answered and billed it.
         cost: float | None = None
         try:
             with self._activity.doing(ASKING):

@@ -1,4 +1,4 @@
-"""What goes on while answers are fetched, noted on one thread and told on another."""
+"""Requests and waits in progress, recorded on one thread and displayed on another."""
 
 from __future__ import annotations
 
@@ -8,26 +8,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 ASKING = "asking"
-"""What is done while a request is at its host."""
+"""The activity of waiting for the reply to a request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pause:
-    """A wait before a request is sent again."""
+    """A wait before a retry."""
 
     host: str
     why: str
+    """The reason in a word or two."""
     seconds: float
-    """How long it will go on."""
+    """Remaining seconds."""
 
 
 class InFlight:
-    """What was begun and has not ended.
+    """A record of activities in progress.
 
-    A change is one operation on a dict or one assignment, so reading needs no lock.
+    Every change is a single operation on a dict or a single assignment, so reads need no lock.
 
     Args:
-        clock: Seconds, monotonic.
+        clock: A monotonic clock in seconds.
     """
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -37,7 +38,7 @@ class InFlight:
 
     @contextmanager
     def doing(self, what: str) -> Iterator[None]:
-        """Note something for as long as it goes on; from any thread."""
+        """Record an activity for the duration of the block; from any thread."""
         token = object()
         self._begun[token] = what, self._clock()
         try:
@@ -46,18 +47,18 @@ class InFlight:
             del self._begun[token]
 
     def pause(self, host: str, why: str, seconds: float) -> None:
-        """Note a wait; from one thread only."""
+        """Record a wait in seconds; from one thread only."""
         now = self._clock()
         going_on = (each for each in self._pauses if each[0] > now)
         self._pauses = (*going_on, (now + seconds, host, why))
 
     def ages(self, what: str) -> list[float]:
-        """Tell for how many seconds each that goes on has done so."""
+        """Return the seconds since the start of each activity of a kind that is in progress."""
         now = self._clock()
         return [now - since for word, since in tuple(self._begun.values()) if word == what]
 
     def pauses(self) -> list[Pause]:
-        """List what is waited for: at each host, for each reason, the wait that ends first."""
+        """Return the waits in progress; for each host and reason, the one that ends first."""
         now = self._clock()
         soonest: dict[tuple[str, str], float] = {}
         for end, host, why in sorted(self._pauses):

@@ -1,4 +1,4 @@
-"""What completions cost, by genai-prices or by prices of the user's own."""
+"""Prices of completions, from genai-prices or from the user's settings."""
 
 from __future__ import annotations
 
@@ -11,41 +11,47 @@ from pytest_upskill.completion import Completion, Request
 from pytest_upskill.model import Model
 
 _TEMPLATE_TOKENS = 64
-"""What an API may wrap around a prompt: roles, separators."""
+"""Maximum number of tokens that an API adds to a prompt, for roles and separators."""
 
 _STEP = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPrice:
-    """A price the user set, in dollars for a million tokens."""
+    """A price from the user's settings, in dollars per million tokens."""
 
     input: float
     output: float
     cached: float | None = None
-    """Of input that the server had kept, at most that of other input; None where it is the same."""
+    """Price of cached input, at most that of other input; None if it is the same."""
 
     def of(self, input_tokens: int, output_tokens: int, *, cache_read: int) -> float:
-        """Price tokens in dollars."""
+        """Return the price of a completion in dollars.
+
+        Args:
+            input_tokens: All prompt tokens, including cached ones.
+            output_tokens: All generated tokens.
+            cache_read: The prompt tokens that were read from a cache.
+        """
         cached = self.input if self.cached is None else self.cached
         new = self.input * (input_tokens - cache_read)
         return (new + cached * cache_read + self.output * output_tokens) / 1e6
 
 
 class Prices:
-    """Prices of the chosen models; None, never 0, where a price is not known.
+    """The prices of the selected models; an unknown price is None, not 0.
 
     Args:
-        own: Prices by label; they come before what genai-prices says.
+        own: Prices from the user's settings by label, which override genai-prices.
     """
 
     def __init__(self, own: Mapping[str, OwnPrice]) -> None:
         self._own = own
-        # Slow to import, so only where something is to be priced.
+        # Slow to import, so it is imported with the first price.
         self._listed = find_spec("genai_prices") is not None
 
     def cost(self, model: Model, completion: Completion) -> float | None:
-        """Price a completion in dollars, cached and tiered tokens at their own rate."""
+        """Return the price of a completion in dollars, with cached and tiered rates, or None."""
         if completion.input_tokens is None or completion.output_tokens is None:
             return None
         if completion.cache_read_tokens > completion.input_tokens:
@@ -59,14 +65,14 @@ class Prices:
         )
 
     def most(self, request: Request) -> float | None:
-        """Bound the price of asking once, in dollars."""
-        # Rounded up, so that requests of about a length are priced once.
+        """Return an upper bound on the price of a single attempt in dollars, None if unknown."""
+        # Rounded up, so that requests of similar length share a cached price.
         sent = -(-most_input_tokens(request) // _STEP) * _STEP
-        # Writing a prompt to the vendor's cache is what costs more than sending it.
+        # Writing to the vendor's prompt cache is more expensive than plain input.
         return self._price(request.model, sent, request.max_tokens, cache_write=sent)
 
     def unknown(self, model: Model) -> str:
-        """Say that a model has no price, and how to give it one."""
+        """Return the message for a model without a price, which says how to set one."""
         listed = "" if self._listed or model.base_url else "pip install genai-prices, or "
         return (
             f"no price is known for {model.resolved!r}: {listed}set upskill_prices = "
@@ -86,15 +92,15 @@ class Prices:
             return 0.0
         if model.label in self._own:
             return self._own[model.label].of(input_tokens, output_tokens, cache_read=cache_read)
-        # A server of one's own may serve a model of a vendor's name at any price. The list tells
-        # vendors by their URLs, all https; what is not need not wait for its import.
+        # A user's own server may have any price, even for a model with a vendor's name. The list
+        # identifies vendors by their URLs, all https, so it need not be imported for other URLs.
         own_server = model.base_url is not None and not model.base_url.startswith("https:")
         if own_server or not self._listed:
             return None
         return _list_price(model, input_tokens, output_tokens, cache_read, cache_write)
 
 
-@lru_cache(maxsize=4096)  # Each takes 0.2 ms, and answers of a model are often of one length.
+@lru_cache(maxsize=4096)  # a price takes 0.2 ms, and answers of a model are often equally long
 def _list_price(
     model: Model, input_tokens: int, output_tokens: int, cache_read: int, cache_write: int
 ) -> float | None:
@@ -118,6 +124,6 @@ def _list_price(
 
 
 def most_input_tokens(request: Request) -> int:
-    """Bound the tokens of a prompt: no tokenizer makes more of a text than it has bytes."""
+    """Return an upper bound on the tokens of a prompt, as a text has no more tokens than bytes."""
     sent = request.system + request.user
     return len(sent.encode("utf-8", "replace")) + _TEMPLATE_TOKENS

@@ -1,4 +1,4 @@
-"""Ask until there is an answer: one retry policy, and as many requests as the host can bear."""
+"""Retries of failed requests, and adaptive limits of concurrent requests."""
 
 from __future__ import annotations
 
@@ -26,32 +26,32 @@ _GROWTH = 0.1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
-    """How long to go on asking; times in seconds."""
+    """The limits of retries; times in seconds."""
 
     deadline: float = 300.0
-    """From asking for a completion until no new attempt starts, not counting the wait for slots."""
+    """Time from the first attempt until no new attempt starts, without the wait for slots."""
     unavailable: float = 60.0
-    """As ``deadline``, at a host that has only 503 for everyone and is not loading a model."""
+    """Replaces ``deadline`` if the host returns only status 503 and is not loading a model."""
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     longest_retry_after: float = 60.0
-    """What a server's ``Retry-After`` counts at most."""
+    """Maximum wait for a server's ``Retry-After``."""
     attempts_at_silence: int = 3
-    """Attempts at a host that never answered anyone: likely not there, or not that URL."""
+    """Maximum attempts at a host that has never replied, which probably does not exist."""
     attempts_at_broken: int = 5
-    """Attempts that end in a broken reply with status 200: each may have to be paid for."""
+    """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
 
 
 class ConcurrencyLimiter:
-    """Bound the requests in flight at one host: cut when it has too many, grow while it has not.
+    """An adaptive limit of the requests in flight at one host.
 
-    A cut takes a fifth off, once per 15 s, for the requests that were in flight together are
-    refused together. Each round of as many clean answers in a row as there are slots gives a
-    tenth back, up to where it began.
+    When the host has too many requests, the limit is cut by a fifth, at most once per 15 s, because
+    requests that are in flight together are refused together. After as many successful replies in a
+    row as there are slots, the limit grows by a tenth, up to its initial value.
 
     Args:
-        most: Requests in flight at first and at most.
-        clock: Seconds, monotonic.
+        most: Initial and maximum number of requests in flight.
+        clock: A monotonic clock in seconds.
     """
 
     def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -65,7 +65,7 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def slot(self) -> AsyncIterator[None]:
-        """Hold one slot, waiting in line for it."""
+        """Wait for a slot, and occupy it for the duration of the block."""
         await self._free.acquire()
         try:
             yield
@@ -73,7 +73,7 @@ class ConcurrencyLimiter:
             self._give_back()
 
     def answered(self) -> None:
-        """Note a clean answer."""
+        """Record a successful reply, which may raise the limit."""
         self._clean += 1
         if self._clean >= self.limit < self._most:
             self._clean = 0
@@ -83,18 +83,18 @@ class ConcurrencyLimiter:
             self.limit = grown
 
     def refused(self) -> None:
-        """Note that the host has too many requests."""
+        """Record that the host has too many requests, which may cut the limit."""
         self._clean = 0
         if self._clock() - self._cut_at < _COOLDOWN_S:
             return
         self._cut_at = self._clock()
         cut = max(1, math.floor(self.limit * _CUT))
-        # Requests in flight are not called back: their slots go as they end.
+        # Requests in flight are not cancelled: their slots are removed when they end.
         self._owed += self.limit - cut
         self.limit = cut
 
     def failed(self) -> None:
-        """Note trouble that fewer requests would not have spared: no reason to grow either."""
+        """Record another failure, which does not change the limit but delays its growth."""
         self._clean = 0
 
     def _give_back(self) -> None:
@@ -106,30 +106,31 @@ class ConcurrencyLimiter:
 
 @dataclass(slots=True)
 class _Course:
-    """How the asking for one completion has gone so far."""
+    """The progress of the attempts at one completion."""
 
     started: float
     in_line: float = 0.0
-    """Seconds without a slot: a long line is no reason to give up."""
+    """Seconds of waiting for slots, which do not count towards the deadline."""
     failed: list[ProviderError] = field(default_factory=list)
+    """The errors of the failed attempts."""
 
 
 class RetryingClient:
-    """A client that asks again where that may help, for all requests to one endpoint.
+    """A client that retries failed requests to one endpoint.
 
-    A slot is held while a request is in flight, never while waiting to ask again. What would
-    fail every request of a model alike (a bad key, an unknown name, a host that is not there)
-    stops the model, and so does a host that has no answer for anyone while one completion is asked
-    for until its deadline: what comes later fails at once, with the same words, unsent.
+    A request occupies a slot while it is in flight, but not while it waits for a retry. A model is
+    stopped by an error that every request would get (bad key, unknown name, unreachable host), or
+    if the host answers no request at all until the deadline of one completion. Later requests to a
+    stopped model fail immediately with the same message.
 
     Args:
-        client: Asks once.
-        slots: Requests in flight at the host.
-        host: What to call it.
-        activity: Where to note what is waited for.
-        patience: How long to go on.
-        sleep: Waits some seconds.
-        clock: Seconds, monotonic.
+        client: Sends each request once.
+        slots: The limit of requests in flight at the host.
+        host: Name of the host in messages.
+        activity: The record of waits.
+        patience: The limits of retries.
+        sleep: Waits for a number of seconds.
+        clock: A monotonic clock in seconds.
     """
 
     def __init__(
@@ -160,11 +161,11 @@ class RetryingClient:
         self._answered_at = -math.inf
 
     async def complete(self, request: Request) -> Completion:
-        """Ask until there is an answer, or no use in asking.
+        """Send a request, with retries, and return the completion.
 
         Raises:
-            ProviderError: There is no answer; the message says after how many attempts.
-            BudgetError: There is no money for the first attempt.
+            ProviderError: All attempts failed; the message contains their number.
+            BudgetError: The first attempt could exceed the budget.
         """
         course = _Course(self._clock())
         retrying = AsyncRetrying(
@@ -215,7 +216,7 @@ class RetryingClient:
             self._slots.failed()
 
     def _pause(self, state: RetryCallState) -> float:
-        """Tell the seconds until the next attempt: what the server asks for, or more."""
+        """Return the seconds until the next attempt, at least what the server asks for."""
         asked = _error(state).retry_after or 0.0
         return max(self._backoff(state), min(asked, self._patience.longest_retry_after))
 
@@ -223,7 +224,7 @@ class RetryingClient:
         self._activity.pause(self._host, _reason(_error(state)), state.upcoming_sleep)
 
     def _asking_for(self, course: _Course) -> float:
-        """Tell the seconds since a completion was asked for, without those in line."""
+        """Return the seconds since the request for a completion, without the wait for slots."""
         return self._clock() - course.started - course.in_line
 
     def _out_of_patience(self, state: RetryCallState, course: _Course) -> bool:
@@ -241,7 +242,7 @@ class RetryingClient:
         return self._asking_for(course) + state.upcoming_sleep > limit
 
     def _is_unavailable(self, course: _Course) -> bool:
-        """Return whether a host has had only 503 for anyone since a completion was asked for."""
+        """Return whether the host has returned only status 503 since the request."""
         only_503 = all(
             error.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.loading
             for error in course.failed
@@ -251,11 +252,11 @@ class RetryingClient:
     def _give_up(
         self, model: Model, error: ProviderError, attempts: int, course: _Course
     ) -> ProviderError:
-        """Make the last error of a completion; stop the model where the next would end alike."""
+        """Make the final error of a completion; stop the model if other requests would fail too."""
         message = str(error)
         if attempts > 1:
             message += f" (after {attempts} attempts in {self._asking_for(course):.0f} s)"
-        # A broken reply may be this request's own fault; the others are of the host.
+        # A malformed reply may be caused by this request; other retryable errors are the host's.
         ails = error.retryable and error.status != HTTPStatus.OK
         hopeless = error.fatal or (ails and self._answered_at < course.started)
         if hopeless:
@@ -269,14 +270,14 @@ class RetryingClient:
 
 
 def _error(state: RetryCallState) -> ProviderError:
-    """Return why an attempt is not the last one."""
+    """Return the error of the last attempt."""
     error = state.outcome.exception() if state.outcome else None
     assert isinstance(error, ProviderError)
     return error
 
 
 def _reason(error: ProviderError) -> str:
-    """Say in a word or two why to wait."""
+    """Return the reason for a wait in a word or two."""
     if error.status is None:
         return "no reply"
     return {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
