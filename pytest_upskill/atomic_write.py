@@ -1,4 +1,4 @@
-"""Files that others may read while they are written."""
+"""Atomic writing of files that other processes may read at the same time."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from pathlib import Path
 
 
 def write_whole(file: Path, data: bytes, *, mode: int = 0o600) -> None:
-    """Write a file at once or not at all, and make its folder if there is none.
+    """Write a file atomically, and create its folder if it does not exist.
 
     Args:
-        file: What to write or to replace.
-        data: All of it.
-        mode: Who may read it, less what the umask takes away.
+        file: The file to create or replace.
+        data: Its whole content.
+        mode: Its permissions, before the umask is applied.
 
     Raises:
-        OSError: Nothing was written.
+        OSError: The file could not be written and is unchanged.
     """
     temporary = file.parent / f"{os.urandom(8).hex()}.tmp"
     try:

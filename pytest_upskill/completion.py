@@ -1,4 +1,4 @@
-"""What a model is sent for one run, and what it answers."""
+"""The request and the completion of one run."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from pytest_upskill.model import Model
 StopReason = Literal["end", "max_tokens", "refusal", "other"]
 
 MAX_TOKENS_COUNTED = 10**9
-"""More tokens than any request has: a larger count is a mistake of whoever counted."""
+"""Maximum of a plausible token count; a larger one is an error of the server."""
 
-# Where a completion is read from JSON, or from a plugin, these bounds are checked.
+# These bounds are validated in completions from JSON and from plugins.
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS_COUNTED)]
 Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 Attempts = Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)]
@@ -23,21 +23,23 @@ Attempts = Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Everything one run of a trial sends, and nothing else.
+    """Everything that is sent in one run.
 
-    The arms of a case differ in ``skill`` alone: ``frame``, ``user`` and the parameters are
-    the same bytes in all of them.
+    The arms of a case differ only in ``skill``: ``frame``, ``user`` and the parameters are
+    identical in all arms.
     """
 
     model: Model
     frame: str
-    """System text every arm gets."""
+    """System text of every arm."""
     skill: str
-    """Skill block, appended to ``frame``; empty in the ``without_skill`` arm."""
+    """Skill block after ``frame``; "" in the ``without_skill`` arm."""
     user: str
+    """The user's message."""
     max_tokens: int
+    """Maximum number of tokens to generate."""
     run: int
-    """Index of the repeat, from 0; part of the identity, so that five runs are five answers."""
+    """Index of the run, from 0; part of the identity, so that each run has its own answer."""
 
     @property
     def system(self) -> str:
@@ -47,56 +49,57 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Completion:
-    """One answer of one run."""
+    """The answer of a model in one run."""
 
     text: str
-    """The answer alone: what is graded."""
+    """The answer without reasoning, which is graded."""
     input_tokens: Tokens | None
-    """All prompt tokens, cached ones included; None where the server does not count."""
+    """All prompt tokens, including cached ones; None if the server does not count them."""
     output_tokens: Tokens | None
-    """All generated tokens, hidden reasoning included."""
+    """All generated tokens, including reasoning; None if the server does not count them."""
     cache_read_tokens: Tokens = 0
     cache_write_tokens: Tokens = 0
     stop_reason: StopReason = "end"
     reasoning: str = ""
-    """What the model wrote before its answer, as far as it shows that."""
+    """The visible reasoning before the answer."""
     tool_calls: tuple[str, ...] = ()
-    """Names of the tools that it tried to call, though it was given none."""
+    """Names of the tools that the model tried to call, although it has none."""
     served_model: str | None = None
-    """The model id the API says it used."""
+    """The model id in the reply."""
     request_id: str | None = None
     latency_s: Amount = 0.0
-    """Seconds from sending the successful attempt to its whole reply."""
+    """Seconds from sending the successful attempt to the end of its reply."""
     attempts: Attempts = 1
+    """Number of attempts, including the successful one."""
     cost_usd: Amount | None = None
-    """Dollars; None where the price is not known."""
+    """Cost of the successful attempt in dollars; None if the price is unknown."""
     replayed: bool = False
-    """Whether the answer is a recording; tokens, cost and seconds are those of the record."""
+    """Whether the answer is a cache hit, with the tokens, cost and seconds of the recording."""
 
     @property
     def tokens(self) -> int | None:
-        """Prompt and answer together, None where the server did not count both."""
+        """Tokens of prompt and answer together, None if either count is missing."""
         if self.input_tokens is None or self.output_tokens is None:
             return None
         return self.input_tokens + self.output_tokens
 
 
 def clean(text: str) -> str:
-    """Replace lone surrogates, which no UTF-8 file and no other process can take."""
+    """Return a text without lone surrogates, which cannot be encoded as UTF-8."""
     return text.encode("utf-8", "replace").decode()
 
 
 class ProviderError(Exception):
-    """No usable reply: the run is missing data, never a failed check.
+    """A request without a usable reply; its run counts as missing, not as failed.
 
     Attributes:
-        status: HTTP status, None where no reply came.
-        retryable: Whether asking again may help.
-        retry_after: Seconds the server asked to wait, None where it did not say.
-        fatal: Whether every further request to this model would fail alike (bad key, no model).
-        loading: Whether the host is about to answer, once it has loaded the model.
-        billable: Whether the host may bill the request all the same; where nothing says so, unless
-            it replied with an HTTP error.
+        status: HTTP status, None without a reply.
+        retryable: Whether a retry may succeed.
+        retry_after: Seconds to wait before a retry, as the server requests; None if it does not.
+        fatal: Whether every further request to this model would fail too (bad key, no model).
+        loading: Whether the host is still loading the model.
+        billable: Whether the host may bill the request; by default, unless it replied with an HTTP
+            error.
     """
 
     def __init__(

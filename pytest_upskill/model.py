@@ -24,14 +24,14 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "generic": "openai"}
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _OPEN_USERINFO = re.compile(r"://[^/@]*$")
-"""The end of a URL that has no path, or that a comma in its user name or password has cut."""
+"""The end of a URL without a path, or of one that was split at a comma in its credentials."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-|chatgpt-|o\d")
 
 
 class ModelError(ValueError):
-    """A model that cannot be read; the message says how to write it."""
+    """An invalid model specification; the message says how to write it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,11 +43,11 @@ class Model:
     provider: str
     """``anthropic``, ``openai``, ``offline``, or a provider that a plugin's hook serves."""
     name: str
-    """The id that is sent to the API, verbatim."""
+    """The id that is sent to the API, unchanged."""
     base_url: str | None = None
-    """Where to send it instead of the provider's own host; without user name and password."""
+    """Base URL without credentials; None for the provider's own host."""
     userinfo: str = field(default="", repr=False)
-    """``user:password`` as they stand in the base URL; empty without."""
+    """``user:password`` from the base URL; "" if there is none."""
 
     @property
     def resolved(self) -> str:
@@ -63,15 +63,15 @@ def parse_models(
     aliases: Mapping[str, str] = ALIASES,
     default_base_url: str | None = None,
 ) -> tuple[Model, ...]:
-    """Read a list of models, each entry a comma list.
+    """Read a list of models, each entry a comma-separated list.
 
     Args:
         specs: Entries such as ``"haiku,sonnet"`` or ``"glm=zai/glm-4.7@http://127.0.0.1:8080/v1"``.
-        aliases: Short names and what they stand for.
-        default_base_url: OpenAI-compatible server for names whose provider is not known.
+        aliases: Maps short names to model specifications.
+        default_base_url: Base URL of an OpenAI-compatible server for names of unknown providers.
 
     Raises:
-        ModelError: A spec cannot be read, or two models would share a label.
+        ModelError: An entry is invalid, or different models have the same label.
     """
     parts = [part for spec in specs for part in _parts(spec)]
     models: dict[str, Model] = {}
@@ -93,10 +93,15 @@ def parse_model(
     aliases: Mapping[str, str] = ALIASES,
     default_base_url: str | None = None,
 ) -> Model:
-    """Read one ``[label=][provider:]model[@base_url]``.
+    """Read one model, ``[label=][provider:]model[@base_url]``.
+
+    Args:
+        text: The model specification.
+        aliases: Maps short names to model specifications.
+        default_base_url: Base URL of an OpenAI-compatible server for names of unknown providers.
 
     Raises:
-        ModelError: The text is not a model; the message says how to write it.
+        ModelError: The specification is invalid; the message says how to write it.
     """
     spec = text.strip()
     if not spec or any(char.isspace() for char in spec):
@@ -128,10 +133,10 @@ def parse_model(
 
 
 def server(url: str) -> str:
-    """Take the URL of a server, without the slashes at its end.
+    """Check the URL of a server, and return it without trailing slashes.
 
     Raises:
-        ValueError: It is none; the message says what it has or lacks.
+        ValueError: The URL is invalid; the message is a predicate, such as ``has no host``.
     """
     if any(map(str.isspace, url)):
         raise ValueError("has a space in it")
@@ -150,7 +155,7 @@ def server(url: str) -> str:
 
 
 def _parts(spec: str) -> list[str]:
-    """Split a comma list; a comma in a password would split that too."""
+    """Split a comma-separated list; raise ModelError if a comma seems to be part of a password."""
     parts = [part.strip() for part in spec.split(",") if part.strip()]
     for part, following in pairwise(parts):
         if _OPEN_USERINFO.search(part) and "@" in following and "://" not in following:
@@ -170,7 +175,7 @@ def _split_label(spec: str) -> tuple[str | None, str]:
 def _resolve(
     name: str, base_url: str | None, aliases: Mapping[str, str], default_base_url: str | None
 ) -> tuple[str, str, str | None]:
-    """Tell provider, model name and base URL; with a base URL the name is taken verbatim."""
+    """Return provider, model name and base URL; with a base URL the name is used unchanged."""
     head, colon, tail = name.partition(":")
     if colon and head.lower() in _PROVIDERS:
         if not tail:
@@ -206,7 +211,7 @@ def _resolve(
 def _guess(
     name: str, default_base_url: str | None, known: Sequence[str]
 ) -> tuple[str, str, str | None]:
-    """Tell the provider of a bare name by the vendors' own naming."""
+    """Return provider, model name and base URL of a bare name, by the vendors' naming schemes."""
     if name.startswith("claude-"):
         return "anthropic", name, None
     if default_base_url is not None:
@@ -230,7 +235,7 @@ def _guess(
 
 
 def _label_of(name: str) -> str:
-    """Shorten a model name to what may stand in a node id."""
+    """Return a label for a model name: its last part, with characters that node ids allow."""
     return (
         re.sub(r"[^A-Za-z0-9._-]+", "-", name.rstrip("/").rpartition("/")[2]).strip("-") or "model"
     )

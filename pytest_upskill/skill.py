@@ -1,4 +1,4 @@
-"""A skill and its cases, as frozen values."""
+"""The data model of skills and cases."""
 
 from __future__ import annotations
 
@@ -11,27 +11,27 @@ from pytest_upskill.checks import AnyCheck, Judge
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """One question to a model and the checks its answer must hold."""
+    """One question to a model, and the checks of its answer."""
 
     id: str
-    """Unique in its file and stable: the ``id`` given, else made of the input, never a position."""
+    """Unique in its file and stable: the given ``id``, or derived from the input."""
     input: str
     checks: tuple[AnyCheck, ...]
-    """In the order of the file; every one must hold."""
+    """The checks in the order of the file, all of which must pass."""
     files: Mapping[str, str] = field(default_factory=dict)
-    """Name to text, appended to the prompt of every arm alike."""
+    """Files by name, appended to the prompt in every arm."""
     min_pass_rate: float | None = None
-    """Share of the runs that must pass; None leaves it to the file, then to the option."""
+    """Minimum share of runs that pass, from 0 to 1; None for the default of the file or option."""
     models: tuple[str, ...] | None = None
-    """Labels of the only models this case is for; None for all."""
+    """Labels of the models that the case is for; None for all."""
     tags: tuple[str, ...] = ()
     line: int = 1
     """Line of the case in its file, from 1."""
     skip: str | None = None
-    """Why nobody is asked: what the case needs and one answer to one question has not."""
+    """Why the case is skipped, such as a feature that needs an agent; None if it is not."""
 
     statement_numbers: tuple[int, ...] = ()
-    """Number in the file, from 1, of each statement for a judge among the checks."""
+    """Numbers, from 1 in the file, of the statements for a judge among the checks."""
 
     def __post_init__(self) -> None:
         if not self.statement_numbers:
@@ -39,7 +39,7 @@ class Case:
             object.__setattr__(self, "statement_numbers", tuple(range(1, count + 1)))
 
     def foreign(self, labels: Iterable[str]) -> str | None:
-        """Say that the case is for none of the models of these labels, None where it is."""
+        """Return a message if the case is for none of the models with these labels, else None."""
         if self.models is None or not set(labels).isdisjoint(self.models):
             return None
         return f"it is for {', '.join(self.models)} only: choose one of these with --upskill-models"
@@ -47,15 +47,17 @@ class Case:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GateRule:
-    """Thresholds of the case file's ``gate``; None leaves one to the options."""
+    """The thresholds of a case file's ``gate``; None for the value of the option."""
 
     min_lift: float | None = None
+    """Minimum lift, from -1 to 1."""
     min_pass_rate: float | None = None
+    """Minimum pass rate with the skill, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SkillVersion:
-    """What a model gets of a skill."""
+    """The parts of a skill that a model sees."""
 
     name: str
     text: str
@@ -63,25 +65,25 @@ class SkillVersion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Skill:
-    """A ``SKILL.md`` folder with the cases that tell its worth."""
+    """A skill with its cases."""
 
     name: str
     text: str
-    """The text of ``SKILL.md`` as the model gets it."""
+    """The ``SKILL.md`` with the files that it names, as the model sees it."""
     case_file: Path
     cases: tuple[Case, ...]
     folder: Path = Path()
     """Folder of ``SKILL.md``."""
     shares_file: bool = False
-    """Whether its case file lies beside several skills, and its cases say which they are for."""
+    """Whether other skills have cases in the same case file."""
     gate: GateRule = GateRule()
     ref: str = ""
-    """Git ref that it is to be compared with; empty for none."""
+    """The git ref to compare the skill with; "" for none."""
     before: SkillVersion | None = None
-    """What it was there."""
+    """The skill at that ref, if it differs."""
     history: str = ""
-    """Why there is nothing to compare with; empty where there is."""
+    """Why there is no earlier version to compare with; "" if there is one."""
     past_unknown: bool = False
-    """Whether there should be: it may have had another name, or cannot be read."""
+    """Whether an earlier version may exist, under another name or in an unreadable file."""
     warnings: tuple[str, ...] = ()
-    """Departures of ``SKILL.md`` from the specification, each ``path:line:column: …``."""
+    """Warnings about the files of the skill and its cases, each ``path:line:column: …``."""
