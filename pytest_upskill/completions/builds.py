@@ -1,4 +1,4 @@
-"""Letting programs look at the code of answers, beside further requests."""
+"""Compile and run the code of answers while further requests are in flight."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Compiled = tuple[tuple[CheckResult, ...], ...]
 
 
 class Builds:
-    """As many compilers at a time as there are cores; lives on one event loop.
+    """Builds of answers, one at a time for each core; used on one event loop.
 
     Args:
         compilers: What decides.
@@ -42,7 +42,7 @@ class Builds:
     async def answer(
         self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
     ) -> Answer:
-        """Add what compilers say of the code in a completion."""
+        """Return the answer with the results of its compilers."""
         # Not left to the compilers alone: a thread that waits for another's build builds nothing.
         digest = sha256(completion.text.encode("utf-8", "surrogatepass")).digest()
         same = str(trial.skill.case_file), trial.case.id, digest
@@ -55,7 +55,7 @@ class Builds:
             return Answer(completion=completion, error=str(error))
 
     def close(self) -> None:
-        """Kill what runs, and start no more."""
+        """Kill running compilers and start no more."""
         self._compilers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 

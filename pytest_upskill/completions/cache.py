@@ -1,4 +1,4 @@
-"""Recordings: completions kept on disk by what was asked, so that nothing is paid for twice."""
+"""Recordings: completions stored on disk by request, so that nothing is paid for twice."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _GITIGNORE = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """A recording's file, in the order in which a reader needs it."""
+    """The file of a recording, most important field first."""
 
     format: Literal[1] = 1
     subject: str
@@ -62,7 +62,7 @@ _COMPLETION = TypeAdapter(Completion)
 
 
 class Cache:
-    """A folder of recordings, one JSON file for each completion, named by what was asked.
+    """A folder of recordings: one JSON file for each completion, named by a digest of the request.
 
     Any number of processes may read and write it at a time: a file appears whole or not at all.
     A file that is no recording is ignored, named in ``problems`` and asked for again.
@@ -87,7 +87,7 @@ class Cache:
         self._hidden = hidden  # until the first recording has seen to it
 
     def load(self, request: Request, url: str) -> Completion | None:
-        """Find the recorded answer to ``request``."""
+        """Read the recorded answer to a request."""
         if self.mode not in {"auto", "replay"}:
             return None
         file = self._file(request, url)
@@ -107,7 +107,7 @@ class Cache:
         return None
 
     def store(self, request: Request, url: str, completion: Completion, subject: str) -> None:
-        """Record an answer; where the disk refuses it, the run goes on without."""
+        """Write a recording; a disk error is reported and does not stop the run."""
         if self.mode not in {"auto", "refresh"}:
             return
         recorded = asdict(completion)
@@ -130,7 +130,7 @@ class Cache:
 
     @property
     def replaced(self) -> list[str]:
-        """One line for each model that was recorded where another is served now."""
+        """Return a line for each model that was recorded where another is served now."""
         return [
             f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are of "
             f"{then}: add --upskill-cache refresh to request them again"
@@ -144,18 +144,18 @@ class Cache:
             self._replaced[url, name, recording.served, now] += 1
 
     def holds(self, request: Request, url: str) -> bool:
-        """Tell, without reading it, whether there is a recording that ``load`` could read."""
+        """Check, without reading it, whether there is a recording that ``load`` could read."""
         return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
 
     def changes(self, subject: str, request: Request, url: str) -> list[str]:
-        """List what is not as it was when ``subject`` was recorded; nothing if it never was."""
+        """Return what changed since ``subject`` was recorded; empty if it never was."""
         now = _asked(request, url)
         recorded = self._requests.get(subject, ())
         differences = ([key for key in now if then.get(key) != now[key]] for then in recorded)
         return min(differences, key=len, default=[])
 
     def unused(self, requests: Mapping[Request, str]) -> list[tuple[Path, Recording]]:
-        """List the recordings of no run, however high its index, of ``requests``.
+        """Return the recordings that belong to no run of the requests.
 
         Args:
             requests: With the URL that each goes to.
@@ -170,14 +170,14 @@ class Cache:
         return [(file, recording) for file, recording in everything if file not in used]
 
     def recordings(self) -> Iterator[tuple[Path, Recording]]:
-        """Read every recording of the folder; pass over other files."""
+        """Read every recording of the folder and skip other files."""
         for file in sorted(self.folder.glob("??/*.json")):
             with suppress(OSError, ValidationError):
                 yield file, _RECORDING.validate_json(file.read_bytes())
 
     @cached_property
     def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:
-        """What was asked for each subject that was ever recorded."""
+        """The request of each recorded subject."""
         requests = defaultdict(list)
         for _, recording in self.recordings():
             requests[recording.subject].append(recording.request)
@@ -210,7 +210,7 @@ def _read(file: Path) -> bytes:
 
 
 def _completion(recording: Recording) -> Completion:
-    """Read a recording's completion; one of an older version may hold reasoning in its text.
+    """Read the completion of a recording; older versions may have reasoning in its text.
 
     Raises:
         ValidationError: It is none.
@@ -225,13 +225,13 @@ def _completion(recording: Recording) -> Completion:
 
 @lru_cache(maxsize=_LATEST)
 def identity(request: Request, url: str) -> str:
-    """Digest what is asked, whom and in which run: requests with one identity have one answer."""
+    """Return a digest of a request, its host and its run: equal digests have one answer."""
     return hashlib.sha256(json.dumps(_asked(request, url)).encode()).hexdigest()
 
 
 @lru_cache(maxsize=_LATEST)
 def _asked(request: Request, url: str) -> Mapping[str, Any]:
-    """Name everything that is sent, to whom, and the run; no key, time limit or label."""
+    """Return everything that is sent, where to, and the run; without key, timeout and label."""
     return {
         "model": f"{request.model.provider}:{request.model.name}",
         "url": url,
@@ -245,10 +245,10 @@ def _asked(request: Request, url: str) -> Mapping[str, Any]:
 
 @lru_cache(maxsize=256)  # The same few skills, again and again.
 def _digest(text: str) -> str:
-    """Digest a text; nothing stays nothing."""
+    """Return the digest of a text, empty for an empty text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
 
 
 def _lines(text: str) -> list[str]:
-    """Split a text, without lone surrogates: they are not sent, and no file takes them."""
+    """Return the lines of a text without lone surrogates, which cannot be sent or stored."""
     return clean(text).split("\n")

@@ -1,4 +1,4 @@
-"""Which recordings a branch changed: whoever can edit them decides what a replay finds."""
+"""Which recordings a branch changed: edited recordings decide what a replay finds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _BRANCHES = ("HEAD", "main", "master")
 def changed_recordings(
     cache: Cache, environ: Mapping[str, str], refs: Sequence[str | None]
 ) -> list[str]:
-    """List the recordings that are not as they were where the branch began.
+    """Return a line for each recording that differs from where the branch began.
 
     Args:
         cache: The recordings.

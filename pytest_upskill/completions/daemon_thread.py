@@ -1,4 +1,4 @@
-"""Blocking work beside an event loop, which a leaving process does not wait for."""
+"""Run blocking work on a daemon thread, so that the process never waits for it at exit."""
 
 from __future__ import annotations
 

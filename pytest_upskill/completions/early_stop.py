@@ -1,4 +1,4 @@
-"""Early stop: a cell goes ahead one whole round at a time, until its verdict is clear."""
+"""Early stop: run each cell one round at a time until its verdict is clear."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _SWIFT = (Contains, ContainsAny, NotContains)
 
 
 class Rounds:
-    """Opens round after round of every cell; a round is each case in each arm once.
+    """The rounds of all cells; a round is each case in each arm once.
 
     Lives on one event loop. Whoever asks for a run of a later round waits for the earlier ones, so
     all runs of a round must be asked for before any of the next.
@@ -42,7 +42,7 @@ class Rounds:
         self._worker = Worker()
 
     async def play(self, trial: Trial, run: int, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """Ask in the run's round, unless the rounds before it have made the verdict clear."""
+        """Request an answer in its round, unless earlier rounds have made the verdict clear."""
         if not trial.early_stop:
             return await ask()
         cell = self._cells[_key(trial)]
@@ -60,11 +60,11 @@ class Rounds:
         return answer
 
     def close(self) -> None:
-        """End what checks answers."""
+        """End the process that checks answers."""
         self._worker.close()
 
     async def _checked(self, trial: Trial, answer: Answer) -> Answer:
-        """Check the text of an answer, once for this look and for the trial's item."""
+        """Check the text of an answer; the trial's item reuses the result."""
         checks = text_checks_of(trial.case)
         if answer.completion is None or answer.error or not checks:
             return answer
@@ -97,7 +97,7 @@ class _Cell:
         self.decided[0].set()
 
     def settle(self, trial: Trial, run: int, passes: int, runs: int) -> None:
-        """Count an answer; after the last of a round, decide about the next."""
+        """Count an answer; after the last of a round, decide whether to run the next."""
         self._passes[trial.case.id, trial.arm] += passes
         self._runs[trial.case.id, trial.arm] += runs
         self._waiting[run] -= 1

@@ -1,4 +1,4 @@
-"""Before anything is paid for: how much there is to ask, and what it may cost at most."""
+"""Estimate what a run will request and what that costs at most."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _BYTES_PER_TOKEN = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """What is to be asked of one model."""
+    """The requests to one model."""
 
     model: Model
     requests: int
@@ -30,7 +30,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What a run is about to do."""
+    """What a run will request."""
 
     trials: int
     runs: int
@@ -42,17 +42,17 @@ class Estimate:
 
     @property
     def to_send(self) -> int:
-        """Completions that must be asked for."""
+        """Completions that must be requested."""
         return sum(share.requests for share in self.shares)
 
     @property
     def recorded(self) -> int:
-        """Completions that the cache holds already."""
+        """Completions that are recorded."""
         return self.runs - self.to_send
 
     @property
     def everything(self) -> tuple[Share, ...]:
-        """What is to be asked of any model, the judge last."""
+        """The requests to all models, the judge last."""
         return self.shares if self.judgements is None else (*self.shares, self.judgements)
 
     @property
@@ -68,7 +68,7 @@ def forecast(
     prices: Prices,
     judge: Model | None = None,
 ) -> Estimate:
-    """Count what the trials need.
+    """Return what the trials will request.
 
     Args:
         trials: Those that will run.
@@ -91,7 +91,7 @@ def forecast(
 
 
 def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
-    """Sum up judgements, one of each answer, as long as answers may become."""
+    """Return the judge's requests, one for each answer of the greatest length."""
     from pytest_upskill.grading.judge import judge_request
 
     asks = [
@@ -111,7 +111,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
 
 
 def _share(model: Model, asks: Sequence[tuple[Request, int]], prices: Prices) -> Share:
-    """Sum up requests, each with how often it will be sent."""
+    """Return the requests to a model, each with how often it is sent."""
     usd = [(prices.most(asked), times) for asked, times in asks]
     known = [most * times for most, times in usd if most is not None]
     return Share(

@@ -16,7 +16,7 @@ T = TypeVar("T")
 
 
 class Prefetcher(Generic[K, T]):
-    """Fetch the value of every key on a daemon thread, soonest needed first.
+    """Values that are fetched on a daemon thread, soonest needed first.
 
     Keys start in the order given, each lane (a host, say) on its own, so that a slow one never
     holds up another. A key that is waited for out of order moves to the front of its lane.

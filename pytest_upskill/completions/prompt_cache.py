@@ -1,4 +1,4 @@
-"""Prompt caching: of the requests that share a skill block, one goes before the others.
+"""Prompt caching: send one of the requests with the same skill block before the others.
 
 A host can read a block from its cache only once the first answer to it has begun; sent together,
 all would pay for writing it, 1.25 times its price instead of a tenth or less.
@@ -27,7 +27,7 @@ _LEAST_TOKENS_OF = (
 
 
 class PromptCacheWarmup:
-    """Makes the requests of a skill block wait until the first of them is through."""
+    """A queue in which requests with the same skill block wait for the first of them."""
 
     def __init__(self) -> None:
         self._first: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -50,7 +50,7 @@ class PromptCacheWarmup:
 
 
 def _is_cached(request: Request) -> bool:
-    """Tell whether a host is likely to keep the request's skill block."""
+    """Check whether a host is likely to cache the request's skill block."""
     tokens = len(request.system.encode("utf-8", "replace")) / _BYTES_PER_TOKEN
     return bool(request.skill) and tokens >= _least_tokens(request.model.name)
 

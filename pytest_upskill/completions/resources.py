@@ -1,4 +1,4 @@
-"""What completions are made with: hosts, and what a session has one of each of."""
+"""Hosts, and the objects that a session has one of each of."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Host:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """What was paid for, whether or not a result came of it."""
+    """Everything that was paid for, with or without a result."""
 
     answers: list[Completion] = field(default_factory=list)
     judgements: list[Completion] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What answering uses beside the models, one of each in a session."""
+    """What completions need besides models, one of each in a session."""
 
     cache: Cache
     languages: tuple[Language, ...]

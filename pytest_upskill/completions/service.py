@@ -152,7 +152,7 @@ def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
 
 
 def _unexpected(error: Exception) -> str:
-    """Describe in one line an error that this package should not have raised."""
+    """Return a line about an error that this package should not have raised."""
     said = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.relpath(where.filename)}:{where.lineno}"
@@ -160,6 +160,6 @@ def _unexpected(error: Exception) -> str:
 
 
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
-    """Order the runs: those of a trial together, or a round of all trials together."""
+    """Yield the runs in order: trial by trial, or round by round."""
     keys = ((nodeid, run) for nodeid, trial in trials.items() for run in range(trial.runs))
     yield from sorted(keys, key=lambda key: key[1]) if by_round else keys

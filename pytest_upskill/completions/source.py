@@ -102,7 +102,7 @@ class CompletionSource:
             raise ExceptionGroup("clients that would not close", errors)
 
     async def _pay(self, wanted: CompletionRequest) -> Answer:
-        """Ask the model, within the budget, and keep what it answers."""
+        """Send the request to the model, within the budget, and record the answer."""
         try:
             completion = without_reasoning(await self._ask(wanted.request, wanted.host))
         except BudgetError as error:
@@ -123,7 +123,7 @@ class CompletionSource:
             return await client.complete(asked)
 
     def _unrecorded(self, wanted: CompletionRequest) -> str:
-        """Say what a replay lacks and how to record it."""
+        """Return what a replay lacks and how to record it."""
         subject, asked, url = wanted.subject, wanted.request, wanted.host.url
         changed = ", ".join(
             _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, url)
@@ -186,7 +186,7 @@ class Unopened:
 
 
 def _paid_already(answer: Answer) -> Answer:
-    """Make the answer of one run that of another, which costs nothing more."""
+    """Return the answer for another run, where it costs nothing more."""
     if answer.completion is None:
         return answer
     return replace(answer, completion=replace(answer.completion, replayed=True))

@@ -1,4 +1,4 @@
-"""One run's answer: recorded or asked for, with what compilers and the judge say of it."""
+"""The answer of one run: its completion, with the results of compilers and judge."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Key = tuple[str, int]
 
 
 class TrialRunner:
-    """Gets the answers of runs; lives on the fetcher's loop.
+    """The answers of runs; used on one event loop.
 
     Args:
         trials: By node id.
@@ -54,7 +54,7 @@ class TrialRunner:
         self._judge = judge
 
     def recorded(self, key: Key) -> Answer | None:
-        """Read one run's answer, if it is recorded and nothing but its text is to be looked at.
+        """Read the answer of a run if it is recorded and needs neither compiler nor judge.
 
         Here, not on the loop: a thread that reads files beside one that runs items loses more time
         to Python's interpreter lock than to the files.
@@ -68,7 +68,7 @@ class TrialRunner:
         return None if completion is None else Answer(completion=completion)
 
     async def answer(self, key: Key) -> Answer:
-        """Get one run's answer; what keeps it from coming is told, not raised."""
+        """Return the answer of a run; an error is part of the answer, not raised."""
         nodeid, run = key
         trial = self._trials[nodeid]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
@@ -99,7 +99,7 @@ class TrialRunner:
         await self._inquiries.aclose()
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
-        """Add what the judge says of an answer; it is kept, counted and limited as any other."""
+        """Return the answer with the results of the judge, whose requests are recorded too."""
         from pytest_upskill.grading.judge import judge_request, read_judgement
 
         assert answer.completion is not None

@@ -6,14 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.result import RunResult, SkippedCase, Unmeasured
-
-if TYPE_CHECKING:
-    pass
 
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""
