@@ -10,7 +10,7 @@ from itertools import pairwise
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from pytest_upskill.sanitize.redaction import split_userinfo, without_credentials
+from pytest_upskill.sanitize.redaction import HIDDEN, split_userinfo, without_credentials
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -25,6 +25,8 @@ _PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "generic": "openai"}
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _OPEN_USERINFO = re.compile(r"://[^/@]*$")
 """The end of a URL without a path, or of one that was split at a comma in its credentials."""
+_BAD_BASE_URL = re.compile(r"@.*(//|@)|://[^@]*@")
+"""A model with what looks like a base URL of another scheme; there may be a password in it."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
 _OPENAI_NAME = re.compile(r"gpt-|chatgpt-|o\d")
@@ -110,6 +112,11 @@ def parse_model(
         )
     label, spec = _split_label(spec)
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
+    if not urls and _BAD_BASE_URL.search(spec):
+        shown = re.sub("(@|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
+        raise ModelError(
+            f"bad model {shown!r}: write model@base_url; a base URL begins with http:// or https://"
+        )
     try:
         base_url = server(urls[0]) if urls else None
     except ValueError as error:

@@ -237,6 +237,21 @@ def test_skills_without_cases_are_named_where_nothing_ran(
     assert result.outlines.count(told) == 1
 
 
+@pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
+def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_ran(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, home: str
+) -> None:
+    skill = write_skill(name="billing")
+    (pytester.path / home).mkdir(parents=True)
+    skill.rename(pytester.path / home / "billing")
+
+    result = run("--upskill-models", "offline")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    told = f"upskill: pytest does not enter {home}, which has skills: name it to run them"
+    assert result.outlines.count(told) == 1
+
+
 def test_a_skill_without_cases_is_no_matter_where_others_have_some(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

@@ -183,6 +183,34 @@ def test_reports_name_the_host_and_hide_credentials() -> None:
     assert model.resolved == "openai:m@h.example:8443"
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "m=x@htp://user:secret@h.example/v1",
+        "x@user:secret@h.example/v1",
+        "x@//user:secret@h.example/v1",
+        "openai:x@htps://user:secret@h.example",
+        "m=anthropic:x@user:secret@h.example",
+        "http://user:secret@h.example/v1",
+        "x@htp://h.example/v1?key=secret",
+    ],
+)
+@pytest.mark.parametrize("default_base_url", [None, "http://127.0.0.1:8080/v1"])
+def test_a_base_url_that_begins_wrong_is_refused_and_its_password_hidden(
+    spec: str, default_base_url: str | None
+) -> None:
+    with pytest.raises(ModelError, match="a base URL begins with http:// or https://") as caught:
+        parse_model(spec, default_base_url=default_base_url)
+
+    assert "secret" not in str(caught.value)
+    assert "h.example" in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["claude-sonnet-4@20250514", "vertex:claude-x@20250514"])
+def test_a_model_name_may_have_an_at_sign(name: str) -> None:
+    assert parse_model(name).base_url is None
+
+
 def test_a_server_is_known_by_its_url_without_the_slashes_at_its_end() -> None:
     assert server("HTTP://localhost:8080/v1//") == "HTTP://localhost:8080/v1"
 

@@ -277,3 +277,11 @@ def test_help_shows_the_options_by_what_they_are_for(run_once: Run) -> None:
     ]
     gate = lines.index("agent skills: gate:")
     assert any(line.startswith("  --upskill-min-lift") for line in lines[gate:])
+
+
+def test_a_password_in_a_base_url_without_a_scheme_is_not_shown(run_once: Run) -> None:
+    result = run_once("--upskill-models", "offline", "--upskill-base-url", "user:secret@h.example")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["*@h.example' is no URL of a server: write http://*"])
+    result.stderr.no_fnmatch_line("*secret*")

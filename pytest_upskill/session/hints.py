@@ -1,7 +1,8 @@
-"""A hint about skills without cases, printed if no test was collected."""
+"""Hints about skills that did not run, printed if no test was collected."""
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +10,15 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.discovery import KnownCases
+from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.output.terminal import write
 from pytest_upskill.session.settings import places_of
 from pytest_upskill.session.worker_output import tell, told
 
 _KEY = "upskill_caseless"
+
+_HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
+"""Skills where pytest does not look unless told to, seen from a folder that it was given."""
 
 
 class Hints:
@@ -56,3 +61,20 @@ class Hints:
             have = "has" if len(names) == 1 else "have"
             text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"
             write(terminalreporter, f"upskill: {text}", yellow=True)
+        if not self._met and (homes := self._not_entered()):
+            have, them = ("has", "it") if len(homes) == 1 else ("have", "them")
+            text = f"pytest does not enter {', '.join(homes)}, which {have} skills"
+            text += f": name {them} to run them"
+            write(terminalreporter, f"upskill: {text}", yellow=True)
+
+    def _not_entered(self) -> list[str]:
+        """Find the hidden folders of skills below those that pytest was given."""
+        start = self._config.invocation_params.dir
+        given = {start / argument.partition("::")[0] for argument in self._config.args}
+        found = {
+            skill.parents[1]
+            for folder in given
+            for place in _HIDDEN
+            for skill in folder.glob(place)
+        }
+        return sorted(safe_line(os.path.relpath(folder, start)) for folder in found)

@@ -218,7 +218,8 @@ def _base_url(config: pytest.Config) -> str | None:
     try:
         return url and server(url)
     except ValueError:
-        shown = without_credentials(url or "")
+        mark = "" if "://" in (url or "") else "://"
+        shown = without_credentials(f"{mark}{url}").removeprefix(mark)
         raise pytest.UsageError(
             f"--upskill-base-url: {shown!r} is no URL of a server: write http://127.0.0.1:8080/v1"
         ) from None
