@@ -46,7 +46,7 @@ def departures(schema: Mapping[str, Any], value: object) -> list[str]:
     Returns:
         At most `MAX_DEPARTURES` lines, ``$.path: message``.
     """
-    # The empty registry prevents that references are fetched from the network.
+    # The empty registry keeps references from being fetched over the network.
     validator = Draft202012Validator(schema, registry=Registry())
     errors = sorted(validator.iter_errors(value), key=relevance, reverse=True)
     return [f"{error.json_path}: {error.message}" for error in errors[:MAX_DEPARTURES]]

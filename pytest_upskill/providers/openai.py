@@ -33,7 +33,7 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
-"""Prevents that the SDK falls back to the organization's admin key."""
+"""Keeps the SDK from falling back to the organization's admin key."""
 
 
 class OpenAIClient:
