@@ -53,7 +53,7 @@ class Resources:
     languages: tuple[Language, ...]
     """What plugins add to those that are built in."""
     compilers: Callable[[], Compilers]
-    """Give what builds and runs code. Slow to import: called only where a case needs it."""
+    """Return what builds and runs code; slow, so only called for a case that needs it."""
     prices: Prices
     budget: Budget
     activity: InFlight

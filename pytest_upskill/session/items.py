@@ -59,6 +59,13 @@ class TrialItem(pytest.Item):
         # The rest of what -k finds is in the item's name, and the skill's is on the file.
         self.extra_keyword_matches.update(trial.case.tags)
 
+    def listchain(self) -> list[Any]:
+        """Return this node and those above it, except Python packages.
+
+        To set a package up, pytest imports its ``__init__.py``. Skills need no such import.
+        """
+        return without_packages(super().listchain())
+
     def setup(self) -> None:
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
         if self.blocked:
@@ -210,3 +217,8 @@ def shown(path: Path, config: pytest.Config) -> str:
 
 def _skipped(item: TrialItem) -> bool:
     return item.blocked is not None or item.get_closest_marker("skip") is not None
+
+
+def without_packages(nodes: Iterable[Any]) -> list[Any]:
+    """Return the nodes that are not Python packages."""
+    return [node for node in nodes if not isinstance(node, pytest.Package)]

@@ -20,7 +20,7 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.statements import MARK_KEY, suspects
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.items import shown
+from pytest_upskill.session.items import shown, without_packages
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
 from pytest_upskill.session.settings import models_of, places_of
@@ -60,6 +60,10 @@ class LintFile(pytest.File):
 
 class LintItem(pytest.Item):
     """The lint check of one case file and its skills."""
+
+    def listchain(self) -> list[Any]:
+        """Return this node and those above it, except Python packages, as trials do."""
+        return without_packages(super().listchain())
 
     def runtest(self) -> None:
         """Fail with all findings.

@@ -90,7 +90,7 @@ class Controller:
             self._handover.stop()
 
     def _hand_over(self, nodeid: str, answers: Future[list[Answer]]) -> None:
-        """Give a trial's answers to the worker that waits for them."""
+        """Write a trial's answers for the worker that waits for them."""
         if answers.cancelled():
             return
         try:
