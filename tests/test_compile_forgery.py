@@ -14,7 +14,7 @@ from tests.compiling import build, fenced
 
 needs_nvcc = pytest.mark.needs("nvcc")
 
-FORGED_ENTRY = "ptxas info    : Builds entry function 'k' for 'sm_90'"
+FORGED_ENTRY = "ptxas info    : Compiling entry function 'k' for 'sm_90'"
 FORGED_FIGURES = (
     "ptxas info    : Function properties for _Z1kPVf\\n"
     "    0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads\\n"
@@ -79,12 +79,12 @@ def test_printed_figures_do_not_count(host: bool) -> None:
     [
         "Used 200 registers\nUsed 1 registers",
         "Used 1 registers\nUsed 200 registers",
-        "x Builds entry function 'y\nUsed 200 registers, 8 bytes smem\n'",
+        "x Compiling entry function 'y\nUsed 200 registers, 8 bytes smem\n'",
         "no end of line: ptxas info    : Used 200 registers\n\x1b[ptxas info    : Used 1 registers",
     ],
 )
 def test_a_second_figure_cannot_hide_a_higher_one(output: str) -> None:
-    functions = read_functions(f"Builds entry function 'k'\n{output}")
+    functions = read_functions(f"Compiling entry function 'k'\n{output}")
 
     assert max(function.registers for function in functions) == 200
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import sysconfig
@@ -90,8 +91,7 @@ def test_the_installed_wheel_runs_a_skill(wheel: Path, tmp_path: Path) -> None:
     install = ("install", "--quiet", "--no-deps", "--no-index", wheel)
     _succeed(sys.executable, "-m", "pip", "--python", python, *install)
     skill = CHECKOUT / "example_skills" / "git-commit-messages"
-    (tmp_path / "skills").mkdir()
-    (tmp_path / "skills" / skill.name).symlink_to(skill)
+    shutil.copytree(skill, tmp_path / "skills" / skill.name)
 
     where = "import pytest_upskill; print(pytest_upskill.__file__)"
     origin = _succeed(python, "-c", where, cwd=tmp_path)

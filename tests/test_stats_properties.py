@@ -5,7 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from pytest_upskill.stats import (
@@ -194,7 +194,18 @@ def test_more_runs_of_the_same_rates_narrow_the_interval(cases: list[CaseCounts]
     assert many.high - many.low < few.high - few.low
 
 
+TEST_AGAINST_LIFT = [
+    CaseCounts(*counts)
+    for counts in (
+        *((2, 2, 2, 9), (4, 4, 0, 1), (5, 7, 1, 3), (0, 10, 0, 1), (0, 11, 2, 8)),
+        *((0, 11, 11, 12), (5, 12, 1, 4), (0, 12, 2, 8), (0, 12, 2, 8), (0, 12, 5, 8)),
+    )
+]
+"""Such unequal numbers of runs that the lift is about 0, and the test says that the skill hurts."""
+
+
 @given(usable_suite)
+@example(TEST_AGAINST_LIFT)
 @quick
 def test_the_verdict_is_significant_or_within_the_margin(cases: list[CaseCounts]) -> None:
     said, estimate, p = verdict(cases), lift(cases) or 0.0, lift_test(cases)

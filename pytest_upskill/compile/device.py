@@ -10,7 +10,7 @@ from pytest_upskill.checks import AtMost, CheckResult, Instruction
 
 # Matched anywhere in a line, so that no text before a figure can hide it.
 _FIGURES = re.compile(
-    r"Builds entry function '(?P<kernel>[^'\n]+)'"
+    r"Compiling entry function '(?P<kernel>[^'\n]+)'"
     r"|Function properties for (?P<function>\S+)"
     r"|(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
     r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"

@@ -25,8 +25,8 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
 
     It is ``helps`` or ``hurts`` if ``lift_test`` is significant and the lift has that sign. Else it
     is ``no effect`` if the ``1 - 2 alpha`` interval lies within ±margin, that is, by two one-sided
-    tests at alpha (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680). Else, and with fewer than
-    ``MIN_RUNS`` runs in an arm, it is ``too few runs``.
+    tests at alpha (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680). Else, with fewer than
+    ``MIN_RUNS`` runs in an arm, or if test and lift contradict each other, it is ``too few runs``.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.
@@ -42,6 +42,9 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
         return "helps"
     if estimate < 0 and significant(2 * less, alpha):
         return "hurts"
+    if significant(2 * min(less, more), alpha):
+        # Very unequal numbers of runs gave test and lift opposite signs.
+        return "too few runs"
     interval = lift_interval(cases, 1 - 2 * alpha)
     if interval is not None and -margin < interval.low and interval.high < margin:
         return "no effect"
