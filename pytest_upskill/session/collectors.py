@@ -16,6 +16,7 @@ from pytest_upskill.repository.git import GitError
 from pytest_upskill.result import NO_JUDGE
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
+from pytest_upskill.session.items import TrialItem, shown, trials_of
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, places_of
@@ -23,7 +24,6 @@ from pytest_upskill.skill import Case, Skill
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers
-from pytest_upskill.session.items import TrialItem, shown, trials_of
 
 _CASES = pytest.StashKey[int]()
 
