@@ -57,10 +57,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
     )
     if _models_chosen(config):
-        from pytest_upskill.providers.sdk_import import long_lived
+        from pytest_upskill.session.start import start
 
-        with long_lived():
-            from pytest_upskill.session.start import start
         start(config)
     elif config.getoption("upskill_lint"):
         from pytest_upskill.session.lint_items import CaselessSkills

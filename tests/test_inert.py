@@ -124,3 +124,23 @@ def test_without_the_plugin_its_options_are_unknown(run_once: Run) -> None:
     result = run_once("-p", "no:upskill", "--upskill-models", "offline")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+def test_other_peoples_tests_meet_the_garbage_collector_as_it_was(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    # gc.get_referrers does not see frozen objects: hypothesis would warn about its own generators.
+    write_skill()
+    pytester.makeconftest("""
+        import gc
+
+        before = gc.isenabled(), gc.get_threshold()
+
+        def pytest_runtest_setup():
+            assert gc.get_freeze_count() == 0
+            assert (gc.isenabled(), gc.get_threshold()) == before
+    """)
+
+    result = run("--upskill-models", "offline")
+
+    result.assert_outcomes(passed=3)
