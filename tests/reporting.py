@@ -9,6 +9,7 @@ from pathlib import Path
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.checks import CheckResult
+from pytest_upskill.commands.main import main
 from pytest_upskill.completion import Completion
 from pytest_upskill.report.files.document import Report, Session
 from pytest_upskill.report.files.json import write_json
@@ -124,3 +125,8 @@ def save(name: str, written: Report) -> str:
     """Write a report as ``--upskill-json`` does, and return its name."""
     Path(name).write_text(write_json(written), "utf-8")
     return name
+
+
+def report_command(arguments: Sequence[str] = ()) -> int:
+    """Run ``pytest-upskill report`` and return its exit code."""
+    return main(["report", *arguments])

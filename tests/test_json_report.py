@@ -27,7 +27,7 @@ def read(file: Path) -> Any:
 
 def test_the_published_schema_is_the_one_that_the_types_make() -> None:
     assert published_schema() == generate_schema(), (
-        "write it anew: python -m pytest_upskill report --schema "
+        "write it anew: pytest-upskill report --schema "
         "> pytest_upskill/report/files/report.schema.json"
     )
 

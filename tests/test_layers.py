@@ -21,6 +21,7 @@ ROOT = Path(pytest_upskill.__file__).parent
 LAYERS = (
     "plugin",
     "session __main__",
+    "commands",
     "report completions",
     "cells grading",
     "result spending hookspecs",

@@ -9,11 +9,10 @@ import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.report.files.json import read_json, write_json
-from pytest_upskill.report.merge.command import main
 from pytest_upskill.skill import GateRule
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback
-from tests.reporting import counted, report, save
+from tests.reporting import counted, report, report_command, save
 
 
 @pytest.fixture(autouse=True)
@@ -41,10 +40,10 @@ def test_shares_make_the_report_of_the_whole_run(
     for number in (1, 2, 3):
         run_once(models, f"--upskill-shard={number}/3", f"--upskill-json={number}.json")
 
-    code = main(["3.json", "1.json", "2.json", "--json", "merged.json"])
+    code = report_command(["3.json", "1.json", "2.json", "--json", "merged.json"])
 
     whole, merged = (read_json(Path(f"{name}.json").read_bytes()) for name in ("whole", "merged"))
-    assert code == main(["whole.json"])
+    assert code == report_command(["whole.json"])
     assert [each.skipped for each in whole.cells] == [("for-others",)] * 2 + [()] * 2
     assert [without_times(each) for each in merged.cells] == [
         without_times(each) for each in whole.cells
@@ -78,7 +77,7 @@ def test_shares_are_held_against_baselines_when_they_are_merged(
         share = (f"--upskill-shard={number}/2", f"--upskill-json={number}.json")
         run_once(*args, "--upskill-compare=baseline", *share)
 
-    code = main(["1.json", "2.json", "--baselines", ".upskill/baselines"])
+    code = report_command(["1.json", "2.json", "--baselines", ".upskill/baselines"])
 
     assert code == 1
     figures = "(0/10 with the skill, baseline 10/10, p < .001)"
@@ -91,7 +90,7 @@ def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]
     whole = counted([(5, 0), (5, 0)])
     half = replace(whole, trials=whole.trials[:2])
 
-    code = main([save("a.json", report(half))])
+    code = report_command([save("a.json", report(half))])
 
     assert code == 75
     assert "billing on haiku: no decision: 2 of 4 trials ran\n" in capsys.readouterr().out
@@ -115,7 +114,7 @@ def test_a_skill_that_a_share_did_not_measure_is_not_passed_over(  # noqa: PLR09
     poor = ("--upskill-max-cost=0.000001", "--upskill-shard=2/2", "--upskill-json=2.json")
     run_once(models, *share, *poor)
 
-    code = main(["1.json", "2.json", "--md", "out.md", "--html", "out.html"])
+    code = report_command(["1.json", "2.json", "--md", "out.md", "--html", "out.html"])
 
     told = " on m: not measured, as every case was skipped"
     assert code == NOT_MEASURED
@@ -128,7 +127,7 @@ def test_models_of_several_jobs_stand_side_by_side(capsys: pytest.CaptureFixture
     one = save("a.json", report(counted([(5, 0), (5, 0)])))
     other = save("b.json", report(counted([(0, 5), (0, 5)], model="opus")))
 
-    code = main([one, other, "--md", "out/page.md", "--html", "out/page.html"])
+    code = report_command([one, other, "--md", "out/page.md", "--html", "out/page.html"])
 
     assert code == 1
     page = Path("out/page.md").read_text("utf-8")
@@ -149,7 +148,7 @@ def test_a_skill_that_only_a_missing_share_ran_is_not_forgotten(
         session = replace(session, options={**session.options, "shard": f"{number}/4"})
         files.append(save(f"{number}.json", replace(part, sessions=(session,))))
 
-    assert main([*files, "--md", "page.md"]) == 75
+    assert report_command([*files, "--md", "page.md"]) == 75
     said = "3 gates passed (helps 3), share 3/4 missing"
     out = capsys.readouterr().out
     assert out.startswith(f"{said}\n")
@@ -165,7 +164,7 @@ def test_parts_of_different_versions_are_merged_with_a_warning(
     older = replace(session, versions={**session.versions, "pytest-upskill": "0.0.9"})
     files = [save("a.json", one), save("b.json", replace(other, sessions=(older,)))]
 
-    assert main(files) == 0
+    assert report_command(files) == 0
     assert "warning: made by pytest-upskill 0.0.9 and 0.1.0, " in capsys.readouterr().out
 
 
@@ -180,15 +179,15 @@ def test_runs_with_different_thresholds_need_one_to_be_said(
         save("b.json", replace(second, sessions=(changed,))),
     ]
 
-    assert main(files) == 4
+    assert report_command(files) == 4
     assert capsys.readouterr().err == "ERROR: the runs had different thresholds: say --fail-on\n"
-    assert main([*files, "--fail-on", "hurts"]) == 0
+    assert report_command([*files, "--fail-on", "hurts"]) == 0
 
 
 def test_the_same_trial_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     files = [save(name, report(counted([(5, 0)]))) for name in ("a.json", "b.json")]
 
-    assert main(files) == 4
+    assert report_command(files) == 4
     assert capsys.readouterr().err == (
         "ERROR: billing on haiku: 'case-1' with_skill is in a.json and in b.json: leave one out\n"
     )
@@ -209,7 +208,7 @@ def test_what_is_not_of_one_cell_is_refused(
     one = counted([(5, 0)])
     files = [save("a.json", report(one)), save("b.json", report(replace(one, **change)))]
 
-    assert main(files) == 4
+    assert report_command(files) == 4
     assert capsys.readouterr().err == (
         f"ERROR: billing on haiku has {what} in a.json and b.json: do not mix them\n"
     )
@@ -224,7 +223,7 @@ def test_shares_of_different_commits_are_refused(capsys: pytest.CaptureFixture[s
         save("b.json", report(replace(whole, trials=changed))),
     ]
 
-    assert main(files) == 4
+    assert report_command(files) == 4
     assert "billing on haiku has a different SKILL.md in a.json and b.json" in (
         capsys.readouterr().err
     )

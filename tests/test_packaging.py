@@ -52,11 +52,14 @@ def test_the_wheel_brings_the_licence(wheel: Path) -> None:
         assert archive.read(name) == (CHECKOUT / "LICENSE").read_bytes()
 
 
-def test_pytest_finds_the_plugin_by_its_entry_point(wheel: Path) -> None:
+def test_the_wheel_declares_the_plugin_and_the_command(wheel: Path) -> None:
     with ZipFile(wheel) as archive:
         (name,) = (name for name in archive.namelist() if name.endswith("/entry_points.txt"))
 
-        assert archive.read(name).decode() == "[pytest11]\nupskill = pytest_upskill.plugin\n"
+        assert archive.read(name).decode() == (
+            "[console_scripts]\npytest-upskill = pytest_upskill.commands.main:main\n\n"
+            "[pytest11]\nupskill = pytest_upskill.plugin\n"
+        )
 
 
 def test_only_extras_bring_an_sdk_or_a_toolkit(metadata: Message) -> None:
@@ -86,7 +89,7 @@ def test_the_changelog_speaks_of_this_version() -> None:
     assert f"\n## {project['version']}" in changelog
 
 
-def test_the_installed_wheel_runs_a_skill(wheel: Path, tmp_path: Path) -> None:
+def test_the_installed_wheel_runs_a_skill_and_has_the_command(wheel: Path, tmp_path: Path) -> None:
     python = _environment(tmp_path / "venv")
     install = ("install", "--quiet", "--no-deps", "--no-index", wheel)
     _succeed(sys.executable, "-m", "pip", "--python", python, *install)
@@ -97,9 +100,11 @@ def test_the_installed_wheel_runs_a_skill(wheel: Path, tmp_path: Path) -> None:
     origin = _succeed(python, "-c", where, cwd=tmp_path)
     run = (python, "-m", "pytest", "--upskill-models", "offline", "skills")
     output = _succeed(*run, cwd=tmp_path)
+    version = _succeed(python.with_name("pytest-upskill"), "--version")
 
     assert Path(origin.strip()).is_relative_to(tmp_path / "venv")
     assert "13 passed" in output
+    assert version.startswith("pytest-upskill ")
 
 
 def _environment(folder: Path) -> Path:

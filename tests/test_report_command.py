@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.report.files.json import generate_schema
-from pytest_upskill.report.merge.command import UNUSABLE, main
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
-from tests.reporting import cell, counted, report, run, save, trial
+from tests.reporting import cell, counted, report, report_command, run, save, trial
 
 
 @pytest.fixture(autouse=True)
@@ -35,7 +31,7 @@ def test_thresholds_are_those_given_else_those_of_the_runs(arguments: list[str],
     lenient = replace(cell, trials=tuple(replace(t, min_pass_rate=0.0) for t in cell.trials))
     file = save("a.json", report(lenient))
 
-    assert main([file, *arguments]) == code
+    assert report_command([file, *arguments]) == code
 
 
 def test_a_threshold_that_another_tool_wrote_without_its_point_still_holds() -> None:
@@ -47,13 +43,13 @@ def test_a_threshold_that_another_tool_wrote_without_its_point_still_holds() -> 
     assert '"min_lift": 1.0' in text
     file.write_text(text.replace('"min_lift": 1.0', '"min_lift": 1'), "utf-8")
 
-    assert main([str(file)]) == 1
+    assert report_command([str(file)]) == 1
 
 
 def test_a_report_of_no_session_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
     Path("a.json").write_text('{"format": 1, "sessions": [], "entries": []}', "utf-8")
 
-    assert main(["a.json"]) == UNUSABLE
+    assert report_command(["a.json"]) == 4
     assert capsys.readouterr().err.startswith("ERROR: a.json: ")
 
 
@@ -82,7 +78,7 @@ def test_a_report_ends_as_its_run_did(
 
     result = run_once(models, *arguments, "--upskill-json=r.json", "skills")
 
-    assert (result.ret, main(["r.json"])) == (code, code)
+    assert (result.ret, report_command(["r.json"])) == (code, code)
 
 
 @pytest.mark.parametrize("arguments", [[], ["--fail-on="]])
@@ -91,7 +87,7 @@ def test_a_trial_that_failed_is_red_as_it_was_in_its_run(
 ) -> None:
     file = save("a.json", report(counted([(5, 0), (5, 0), (4, 0)])))
 
-    assert main([file, *arguments]) == 1
+    assert report_command([file, *arguments]) == 1
     out = capsys.readouterr().out
     assert out.startswith("billing on haiku: helps, gate passed, 1 trial failed\n")
     assert out.endswith(
@@ -107,7 +103,7 @@ def unanswered(of: int) -> Cell:
 
 
 def test_a_trial_without_a_result_is_not_green(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([save("a.json", report(unanswered(of=20)))]) == 75
+    assert report_command([save("a.json", report(unanswered(of=20)))]) == 75
     out = capsys.readouterr().out
     assert "billing on haiku: helps, gate passed, 1 trial not measured\n" in out
     assert "ERROR skills/billing/skill_meta.json::case-1[haiku-with_skill] - haiku: no reply" in out
@@ -118,7 +114,7 @@ def test_what_a_replay_lacks_is_red() -> None:
     (session,) = one.sessions
     replayed = replace(session, options={**session.options, "cache": "replay"})
 
-    assert main([save("a.json", replace(one, sessions=(replayed,)))]) == 1
+    assert report_command([save("a.json", replace(one, sessions=(replayed,)))]) == 1
 
 
 def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
@@ -128,7 +124,7 @@ def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
     (session,) = part.sessions
     cut = replace(part, sessions=(replace(session, complete=False),))
 
-    assert main([save("a.json", cut)]) == 75
+    assert report_command([save("a.json", cut)]) == 75
     out = capsys.readouterr().out
     assert out.startswith("billing on haiku: helps, gate passed, 1 run cut short\n")
     assert "the run of 2026-01-02 03:04 UTC did not get to everything: " in out
@@ -149,9 +145,9 @@ def test_runs_that_were_compared_with_baselines_are_not_decided_without(
     options = {**session.options, "compare": "baseline", "fail_on": ["regression"]}
     file = save("a.json", replace(one, sessions=(replace(session, options=options),)))
 
-    assert main([file, *arguments]) == 4
+    assert report_command([file, *arguments]) == 4
     pytest.LineMatcher([capsys.readouterr().err]).fnmatch_lines([problem])
-    assert main([file, "--fail-on", "hurts"]) == 0
+    assert report_command([file, "--fail-on", "hurts"]) == 0
 
 
 @pytest.mark.parametrize("number", ["20", "nan", "much"])
@@ -160,7 +156,7 @@ def test_a_threshold_that_no_lift_can_reach_is_refused(
 ) -> None:
     file = save("a.json", report(counted([(5, 0)])))
 
-    assert main([file, "--min-lift", number]) == 4
+    assert report_command([file, "--min-lift", number]) == 4
     assert "argument --min-lift: " in capsys.readouterr().err
 
 
@@ -179,7 +175,7 @@ def test_what_cannot_be_read_is_refused_in_one_line(
 ) -> None:
     Path("bad.json").write_text("nonsense", "utf-8")
 
-    assert main(arguments) == 4
+    assert report_command(arguments) == 4
     pytest.LineMatcher([capsys.readouterr().err]).fnmatch_lines([problem])
 
 
@@ -187,7 +183,7 @@ def test_a_case_missed_in_a_merged_report_keeps_its_answer() -> None:
     missed = run(passed=False, text="I do not know.")
     half = cell(trial("a", "with_skill", [missed]), trial("a", "without_skill", [run()]))
 
-    main([save("a.json", report(half)), "--md", "page.md"])
+    report_command([save("a.json", report(half)), "--md", "page.md"])
 
     assert "I do not know." in Path("page.md").read_text("utf-8")
 
@@ -196,27 +192,7 @@ def test_the_command_tells_github_too(monkeypatch: pytest.MonkeyPatch, tmp_path:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
 
-    main([save("a.json", report(counted([(5, 0), (5, 1)])))])
+    report_command([save("a.json", report(counted([(5, 0), (5, 1)])))])
 
     assert "billing on haiku" in Path("summary.md").read_text("utf-8")
     assert Path("outputs").read_text("utf-8").startswith("verdict=helps\nlift=0.9000\n")
-
-
-def test_the_command_is_a_module() -> None:
-    process = subprocess.run(
-        [sys.executable, "-m", "pytest_upskill", "report", "--schema"],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-    assert process.stdout == generate_schema()
-
-
-def test_another_command_is_answered_with_the_usage() -> None:
-    process = subprocess.run(
-        [sys.executable, "-m", "pytest_upskill"], capture_output=True, text=True, check=False
-    )
-
-    assert process.returncode == 4
-    assert process.stderr == "usage: python -m pytest_upskill report REPORT.json ...\n"

@@ -1,4 +1,4 @@
-"""``python -m pytest_upskill report``: merge the reports of several jobs, and decide the gates."""
+"""``pytest-upskill report``: merge the reports of several jobs, and decide the gates."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import argparse
 import os
 import shutil
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import NoReturn
 
 from pytest_upskill.cells.baseline import BaselineError
 from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
+from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.report.files.document import Option, Report
 from pytest_upskill.report.files.github import tell_actions
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
@@ -34,47 +34,11 @@ from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import STATE
 from pytest_upskill.sanitize.safe_text import safe_line
 
-PASSED, UNUSABLE = 0, 4
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
 """Exit codes, the same as of a single session with all trials."""
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command and return its exit code.
-
-    Args:
-        arguments: Arguments after the command's name; None reads ``sys.argv``.
-    """
-    try:
-        options = _parser().parse_args(arguments)
-        if options.schema:
-            sys.stdout.write(generate_schema())
-            return PASSED
-        merged = _merged(options)
-        for wanted in REPORTS:
-            if file := getattr(options, wanted.replace("-", "_")):
-                write(merged, wanted, Path(file))
-    except (ReportError, BaselineError) as error:
-        return _refuse(str(error))
-    except OSError as error:
-        return _refuse(f"{error.filename}: {error.strerror}")
-    problems = tell_actions(merged, os.environ)
-    sys.stdout.writelines(f"{safe_line(line)}\n" for line in (*_lines(merged), *problems))
-    return _EXIT_CODES[outcome(merged)]
-
-
-class _Parser(argparse.ArgumentParser):
-    """A parser that raises errors instead of exiting: argparse exits with 2, pytest with 4."""
-
-    def error(self, message: str) -> NoReturn:
-        raise ReportError(f"{message}: see {self.prog} --help")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(
-        prog="python -m pytest_upskill report",
-        description="Merge reports of --upskill-json and decide about every skill and model.",
-    )
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="REPORT.json")
     for wanted in REPORTS:
         parser.add_argument(f"--{wanted}", metavar="PATH", help=f"as --upskill-{wanted}")
@@ -93,7 +57,32 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--schema", action="store_true", help="write the JSON Schema of a report instead"
     )
-    return parser
+
+
+def _run(options: argparse.Namespace) -> int:
+    """Merge and render; return the exit code that a single run of everything would have."""
+    try:
+        if options.schema:
+            sys.stdout.write(generate_schema())
+            return PASSED
+        merged = _merged(options)
+        for wanted in REPORTS:
+            if file := getattr(options, wanted.replace("-", "_")):
+                write(merged, wanted, Path(file))
+    except (ReportError, BaselineError) as error:
+        raise CommandError(str(error)) from None
+    except OSError as error:
+        raise CommandError(f"{error.filename}: {error.strerror}") from None
+    problems = tell_actions(merged, os.environ)
+    sys.stdout.writelines(f"{safe_line(line)}\n" for line in (*_lines(merged), *problems))
+    return _EXIT_CODES[outcome(merged)]
+
+
+COMMAND = Command(
+    description="Merge reports of --upskill-json and decide about every skill and model.",
+    add_arguments=_add_arguments,
+    run=_run,
+)
 
 
 def _fail_on(text: str) -> frozenset[FailOn]:
@@ -223,8 +212,3 @@ def _warnings(report: Report) -> Iterator[str]:
 
 def _width() -> int:
     return shutil.get_terminal_size().columns
-
-
-def _refuse(problem: str) -> int:
-    sys.stderr.write(f"ERROR: {problem}\n")
-    return UNUSABLE

@@ -1,0 +1,1 @@
+"""The console script ``pytest-upskill``: everything that is not a test run."""

@@ -1,0 +1,42 @@
+"""What a subcommand is made of, and how it refuses."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, NoReturn
+
+PROGRAM: Final = "pytest-upskill"
+
+PASSED: Final = 0
+INTERRUPTED: Final = 2
+UNUSABLE: Final = 4
+"""Exit codes with the meaning that they have for pytest; 4 is a mistake in the command line."""
+
+
+class CommandError(Exception):
+    """A command cannot run; the message is one line with the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Command:
+    """One subcommand; its module is imported only if it is called."""
+
+    description: str
+    """First sentence of ``--help``."""
+    add_arguments: Callable[[argparse.ArgumentParser], None]
+    run: Callable[[argparse.Namespace], int]
+    """Function that does the work and returns the exit code; it may raise CommandError."""
+    passes_on: bool = False
+    """Whether what follows ``--`` is for another program; ``run`` gets it as ``passed_on``."""
+    epilog: str | None = None
+    """Examples below the options in ``--help``."""
+
+
+class Parser(argparse.ArgumentParser):
+    """A parser that raises errors instead of exiting: argparse exits with 2, pytest with 4."""
+
+    def error(self, message: str) -> NoReturn:
+        """Raise CommandError with the message and where to find help."""
+        raise CommandError(f"{message}: see {self.prog} --help")

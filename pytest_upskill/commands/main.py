@@ -1,0 +1,107 @@
+"""Dispatch of ``pytest-upskill COMMAND``, and the table of its commands."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+from importlib import import_module
+from importlib.metadata import version
+
+from pytest_upskill.commands.command import (
+    INTERRUPTED,
+    PASSED,
+    PROGRAM,
+    UNUSABLE,
+    Command,
+    CommandError,
+    Parser,
+)
+from pytest_upskill.sanitize.safe_text import safe_line
+
+COMMANDS: Mapping[str, str] = {
+    "report": "merge JSON reports of several runs and decide their gates",
+}
+"""Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command that the first argument names; return its exit code.
+
+    Args:
+        arguments: Arguments after the program's name; None reads ``sys.argv``.
+    """
+    name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or [""]
+    try:
+        if name not in COMMANDS:
+            return _general(name)
+        return _run(name, load(name), rest)
+    except CommandError as error:
+        sys.stderr.write(f"ERROR: {safe_line(str(error))}\n")
+        return UNUSABLE
+    except KeyboardInterrupt:
+        sys.stderr.write("interrupted\n")
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of a pipe, such as head, is gone; keep Python from a second error at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return PASSED
+
+
+def load(name: str) -> Command:
+    """Import a command's module and return the command."""
+    command: Command = import_module(f"pytest_upskill.commands.{name}").COMMAND
+    return command
+
+
+def parser_of(name: str, command: Command) -> Parser:
+    """Return the parser of a command's arguments."""
+    parser = Parser(
+        prog=f"{PROGRAM} {name}",
+        description=command.description,
+        epilog=command.epilog,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    command.add_arguments(parser)
+    return parser
+
+
+def _run(name: str, command: Command, arguments: Sequence[str]) -> int:
+    own, passed_on = list(arguments), []
+    if command.passes_on and "--" in own:
+        at = own.index("--")
+        own, passed_on = own[:at], own[at + 1 :]
+    options = parser_of(name, command).parse_args(own)
+    options.passed_on = passed_on
+    return command.run(options)
+
+
+def _general(name: str) -> int:
+    """Handle what comes instead of a command: nothing, ``--help``, ``--version``, or a typo."""
+    if name == "--version":
+        sys.stdout.write(f"{PROGRAM} {version('pytest-upskill')}\n")
+        return PASSED
+    if name in {"-h", "--help"}:
+        sys.stdout.write(_help())
+        return PASSED
+    if not name:
+        sys.stderr.write(_help())
+        return UNUSABLE
+    close = get_close_matches(name, COMMANDS, n=1)
+    hint = f"did you mean {close[0]!r}?" if close else f"write one of {', '.join(COMMANDS)}"
+    raise CommandError(f"no such command {name!r}: {hint}")
+
+
+def _help() -> str:
+    width = max(map(len, COMMANDS))
+    commands = "".join(f"  {name:{width}}  {text}\n" for name, text in COMMANDS.items())
+    return (
+        f"usage: {PROGRAM} COMMAND ...\n\n"
+        "pytest for agent skills: everything that is not a test run. A test run is\n"
+        "pytest --upskill-models MODEL SKILLS.\n\n"
+        f"commands:\n{commands}\n"
+        f"{PROGRAM} COMMAND --help shows the options of a command.\n"
+    )
