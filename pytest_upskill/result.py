@@ -93,6 +93,8 @@ class TrialResult:
     """Digest of the case's checks."""
     errors: tuple[str, ...] = ()
     """One line for each run without a usable reply: missing data, never a failure."""
+    train: bool = False
+    """Whether the case is left out of the lift, as the skill's text was chosen by it."""
     question: str = ""
     """Input of the case, without its files."""
     line: int = 1

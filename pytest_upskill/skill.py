@@ -25,6 +25,10 @@ class Case:
     models: tuple[str, ...] | None = None
     """Labels of the models that the case is for; None for all."""
     tags: tuple[str, ...] = ()
+    train: bool = False
+    """Whether the skill's text was chosen by this case, which therefore tells nothing about it."""
+    quote: str = ""
+    """The passage of the source that the case was made from; "" if unknown."""
     line: int = 1
     """Line of the case in its file, from 1."""
     skip: str | None = None

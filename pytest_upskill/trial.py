@@ -35,6 +35,8 @@ class Trial:
     skill_block: str
     """Text that the arm adds to the system prompt; empty without a skill."""
     runs: int
+    first_run: int = 0
+    """Index of the first run; another one asks for answers that no other trial has."""
     min_pass_rate: float
     max_tokens: int
     early_stop: bool = False
@@ -98,14 +100,14 @@ def plan(
 
 
 def request(trial: Trial, run: int) -> Request:
-    """Return the request of a trial in one run; ``run`` counts from 0."""
+    """Return the request of a trial in one run; ``run`` counts from 0 in each trial."""
     return Request(
         model=trial.model,
         frame=FRAME,
         skill=trial.skill_block,
         user=_user_message(trial.case),
         max_tokens=trial.max_tokens,
-        run=run,
+        run=trial.first_run + run,
     )
 
 

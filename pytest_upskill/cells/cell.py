@@ -135,7 +135,7 @@ class Cell:
         """Passes and valid runs of each case with and without the skill."""
         return [
             stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
-            for one, other in self._pairs
+            for one, other in self._lifted
         ]
 
     @cached_property
@@ -168,7 +168,7 @@ class Cell:
             stats.lift(
                 [
                     case.with_missing(len(one.errors), len(other.errors), skill_is_lucky=lucky)
-                    for case, (one, other) in zip(self.counts, self._pairs, strict=True)
+                    for case, (one, other) in zip(self.counts, self._lifted, strict=True)
                 ]
             )
             for lucky in (False, True)
@@ -227,6 +227,16 @@ class Cell:
         )
         return [(trial, without[case]) for case, trial in with_.items() if case in without]
 
+    @cached_property
+    def _lifted(self) -> list[Pair]:
+        """The pairs that tell something about the skill: not those that its text was chosen by."""
+        return [pair for pair in self._pairs if not pair[0].train]
+
+    @property
+    def train(self) -> list[str]:
+        """Cases that are left out of the lift, as the skill's text was chosen by them."""
+        return [one.case for one, _ in self._pairs if one.train]
+
     @property
     def _old_missing(self) -> str | None:
         old = [trial for trial in self.trials if trial.arm == "old_skill"]
@@ -238,8 +248,12 @@ class Cell:
         return [(_tokens(one), _tokens(other)) for one, other in self.pairs]
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
-        """Return the figures of an arm: of the paired cases, or of all if none is paired."""
-        paired = {one.case for one, _ in self.pairs}
+        """Return the figures of an arm: of the paired cases, or of all if none is paired.
+
+        As in the lift, train cases do not count, unless there are no others.
+        """
+        lifted = {one.case for one, _ in self.pairs if not one.train}
+        paired = lifted or {one.case for one, _ in self.pairs}
         valid = [
             trial.runs
             for trial in self.trials

@@ -108,6 +108,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         planned=trial.runs,
         early_stop=trial.early_stop,
         errors=tuple(errors),
+        train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,
         ungraded=len(statements_of(trial.case)) if ungraded else 0,

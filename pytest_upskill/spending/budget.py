@@ -18,10 +18,12 @@ class Budget:
 
     Args:
         limit: Dollars; None for no limit.
+        free: Whether requests of unknown price are sent, as something else limits their number.
     """
 
-    def __init__(self, limit: float | None) -> None:
+    def __init__(self, limit: float | None, *, free: bool = False) -> None:
         self.limit = limit
+        self._free = free
         self.stopped = False
         """Whether a request was rejected."""
         self.assumed = 0.0
@@ -29,6 +31,13 @@ class Budget:
         self._spent = 0.0
         self._in_flight: list[float] = []
         self._settled = asyncio.Condition()
+
+    @property
+    def left(self) -> float | None:
+        """Dollars that no request has cost or reserved; None for no limit."""
+        if self.limit is None:
+            return None
+        return max(0.0, self.limit - self._spent - sum(self._in_flight))
 
     async def reserve(self, most: float | None) -> bool:
         """Reserve the maximum cost of a request.
@@ -39,7 +48,7 @@ class Budget:
         Returns:
             Whether the request may be sent.
         """
-        if self.limit is None:
+        if self.limit is None or (self._free and most is None):
             return True
         async with self._settled:
             await self._settled.wait_for(

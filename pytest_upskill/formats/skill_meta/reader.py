@@ -36,6 +36,7 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
     "defaults": entries.Defaults,
     "expected": entries.Expected,
     "gate": entries.Gate,
+    "provenance": entries.Provenance,
     "run": entries.RunEntry,
     "tests": entries.CaseEntry,
 }
@@ -193,6 +194,8 @@ def _case(
         min_pass_rate=rate,
         models=tuple(entry.models) if entry.models else None,
         tags=tuple(entry.tags or ()),
+        train=entry.train,
+        quote=(entry.provenance and entry.provenance.quote) or "",
         line=line,
         skip=_VALIDATOR if entry.validator else None,
     )

@@ -165,6 +165,21 @@ class Context(Entry):
     """Name to text; appended to the prompt, the same with and without the skill."""
 
 
+class Provenance(Entry):
+    """How a generated case was made."""
+
+    teacher: str | None = None
+    """The model that proposed it."""
+    source: str | None = None
+    """The name of the file or task that it was made from."""
+    quote: str | None = None
+    """The passage of the source that holds the answer."""
+    unsourced: bool = False
+    """Whether no passage of the source holds the answer."""
+    screened: list[str] = Field(default_factory=list)
+    """The models that did not always pass without the skill before the case was kept."""
+
+
 class CaseEntry(Entry):
     """One question to a model and the checks its answer must hold."""
 
@@ -184,6 +199,11 @@ class CaseEntry(Entry):
     """Labels of the only models this case is for."""
     tags: Texts | None = None
     """Words to select cases by, as in `pytest -k slow`."""
+    train: bool = False
+    """Whether the skill was written or chosen with this case: it runs and guards against
+    regressions, but is left out of the lift."""
+    provenance: Provenance | None = None
+    """How the case was made; notes for readers and for `pytest-upskill refine`."""
     output_file: str | None = None
     """Ignored, as it belongs to `validator`."""
     validator: str | None = None

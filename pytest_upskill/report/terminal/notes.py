@@ -66,6 +66,9 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield from gate.comparison.remarks
     if gate.outcome != "skipped" and (explained := _explained(cell)):
         yield explained
+    if cell.train:
+        cases = "1 train case is" if len(cell.train) == 1 else f"{len(cell.train)} train cases are"
+        yield f"{cases} left out of the lift"
     if stats.mixed(cell.counts):
         yield "mixed: clearly helps some cases and clearly hurts others"
 
