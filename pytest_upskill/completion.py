@@ -1,12 +1,13 @@
-"""The request and the completion of one run."""
+"""Request and completion, and the client that turns one into the other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from http import HTTPStatus
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from pytest_upskill.model import Model
 
@@ -22,8 +23,49 @@ Attempts = Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Tool:
+    """A tool that a model may call."""
+
+    name: str
+    description: str
+    schema: Mapping[str, Any] = field(hash=False)
+    """JSON Schema of its arguments, an object."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model's call of a tool."""
+
+    name: str
+    id: str = ""
+    """The server's name of this call, to which the result refers."""
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    malformed: str = ""
+    """The arguments as the model wrote them, if they are no JSON object; "" if they are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolResult:
+    """The result of a tool call."""
+
+    call_id: str
+    text: str
+    failed: bool = False
+    """Whether ``text`` says why the call failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A reply that called tools, and the results of its calls, one for each, in their order."""
+
+    assistant_blocks: tuple[Mapping[str, Any], ...] = field(hash=False)
+    """`Completion.assistant_blocks` of the reply, unchanged."""
+    results: tuple[ToolResult, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Everything that is sent in one run.
+    """Everything that is sent for one completion.
 
     The arms of a case differ only in ``skill``: ``frame``, ``user`` and the parameters are
     identical in all arms.
@@ -40,11 +82,20 @@ class Request:
     """Maximum number of tokens to generate."""
     run: int
     """Index of the run, from 0; part of the identity, so that each run has its own answer."""
+    tools: tuple[Tool, ...] = ()
+    """Tools that the model may call; none for a plain question."""
+    turns: tuple[Turn, ...] = ()
+    """What followed the user's message so far."""
 
     @property
     def system(self) -> str:
         """The whole system prompt."""
         return self.frame + self.skill
+
+
+def _named_call(call: object) -> object:
+    """Return a tool call of a recording made before calls had arguments: only its name."""
+    return {"name": call} if isinstance(call, str) else call
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +113,15 @@ class Completion:
     stop_reason: StopReason = "end"
     reasoning: str = ""
     """The visible reasoning before the answer."""
-    tool_calls: tuple[str, ...] = ()
-    """Names of the tools that the model tried to call, although it has none."""
+    tool_calls: tuple[Annotated[ToolCall, BeforeValidator(_named_call)], ...] = ()
+    """Calls of tools, also if the request offered none."""
+    assistant_blocks: Annotated[tuple[Mapping[str, Any], ...], Field(exclude=True, repr=False)] = (
+        field(default=(), hash=False)
+    )
+    """The reply in its wire format, to be sent back in a `Turn`; empty unless tools were offered.
+
+    Not in reports: whatever they tell of a reply is in the other fields.
+    """
     served_model: str | None = None
     """The model id in the reply."""
     request_id: str | None = None
@@ -82,6 +140,26 @@ class Completion:
         if self.input_tokens is None or self.output_tokens is None:
             return None
         return self.input_tokens + self.output_tokens
+
+
+class Client(Protocol):
+    """A client of one endpoint; there is one per session, used on one event loop.
+
+    A client of a plugin that sends `Request.tools` and `Request.turns`, and reads tool calls, has
+    an attribute ``accepts_tools`` that is True.
+    """
+
+    async def complete(self, request: Request) -> Completion:
+        """Send a request once, without retries, and return the completion.
+
+        Raises:
+            ProviderError: There is no usable reply.
+        """
+        ...
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        ...
 
 
 def clean(text: str) -> str:

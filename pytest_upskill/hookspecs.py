@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
     from pytest_upskill.checks import CheckResult
     from pytest_upskill.compile import Language
+    from pytest_upskill.completion import Client
     from pytest_upskill.model import Model
-    from pytest_upskill.providers import Client
     from pytest_upskill.skill import Case
 
 
@@ -29,7 +29,10 @@ def pytest_upskill_make_client(model: Model, config: pytest.Config) -> Client | 
             if model.provider == "acme":
                 return AcmeClient(model.name)
 
-    Choose such a model with ``--upskill-models acme:some-model``.
+    Choose such a model with ``--upskill-models acme:some-model``. A client whose models may call
+    tools has ``accepts_tools = True``: its ``complete`` sends `Request.tools` and `Request.turns`,
+    and returns `Completion.tool_calls` and `Completion.assistant_blocks`. Without it, requests with
+    tools are not sent.
     """
 
 

@@ -36,7 +36,8 @@ def _instead_of_answer(completion: Completion) -> str:
             return "the reasoning took the whole output limit: raise --upskill-max-tokens"
         return _STOPPED["max_tokens"]
     if completion.tool_calls:
-        names = ", ".join(name[:_LONGEST_NAME] for name in completion.tool_calls[:_MOST_NAMES])
+        calls = completion.tool_calls[:_MOST_NAMES]
+        names = ", ".join(call.name[:_LONGEST_NAME] for call in calls)
         return f"the model called a tool ({names}) instead of answering"
     if completion.reasoning:
         return "the model wrote only reasoning, and no answer"

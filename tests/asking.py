@@ -5,9 +5,9 @@ from __future__ import annotations
 import asyncio
 import os
 
-from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completion import Client, Completion, Request
 from pytest_upskill.model import Model, parse_model
-from pytest_upskill.providers import Client, make_client
+from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
 from tests.loopback import Loopback
 

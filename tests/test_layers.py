@@ -25,7 +25,8 @@ LAYERS = (
     "report completions",
     "cells grading",
     "result spending hookspecs",
-    "providers wire trial",
+    "providers trial",
+    "wire",
     "completion formats",
     "compile model skill",
     "checks sandbox repository sanitize stats atomic_write",
@@ -38,10 +39,10 @@ HOMES = {
     "openai": {"providers.openai"},
     "httpx2": {
         "providers.anthropic",
+        "providers.call",
         "providers.connections",
         "providers.openai",
         "providers.served",
-        "providers.wire",
     },
     "genai_prices": {"spending.prices"},
 }

@@ -112,6 +112,8 @@ class Cache:
             return
         recorded = asdict(completion)
         del recorded["replayed"]
+        if not completion.assistant_blocks:
+            del recorded["assistant_blocks"]
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -232,7 +234,7 @@ def identity(request: Request, url: str) -> str:
 @lru_cache(maxsize=_LATEST)
 def _asked(request: Request, url: str) -> Mapping[str, Any]:
     """Return everything that is sent, where to, and the run; without key, timeout and label."""
-    return {
+    asked = {
         "model": f"{request.model.provider}:{request.model.name}",
         "url": url,
         "frame": _digest(request.frame),
@@ -241,6 +243,12 @@ def _asked(request: Request, url: str) -> Mapping[str, Any]:
         "max_tokens": request.max_tokens,
         "run": request.run,
     }
+    # Absent where there are none, as in all recordings made before there were any.
+    if request.tools:
+        asked["tools"] = _digest(json.dumps([asdict(tool) for tool in request.tools]))
+    if request.turns:
+        asked["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
+    return asked
 
 
 @lru_cache(maxsize=256)  # The same few skills, again and again.

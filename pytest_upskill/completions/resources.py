@@ -6,9 +6,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from pytest_upskill.completion import Completion
+from pytest_upskill.completion import Client, Completion
 from pytest_upskill.completions.cache import Cache
-from pytest_upskill.providers import Client
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight

@@ -9,13 +9,12 @@ from types import MappingProxyType
 from urllib.parse import urlsplit
 
 from pytest_upskill.checks.extensions import raised
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.completions.cache import identity
 from pytest_upskill.completions.daemon_thread import in_daemon_thread
 from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.providers import Client
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.wire.reasoning import without_reasoning
 
@@ -27,6 +26,8 @@ _CHANGED = MappingProxyType(
         "skill": "SKILL.md",
         "user": "the case",
         "max_tokens": "--upskill-max-tokens",
+        "tools": "the tools",
+        "turns": "the conversation before",
     }
 )
 

@@ -3,30 +3,13 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
-from typing import Protocol
 
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import Client, ProviderError
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
 
 _SDKS = frozenset({"anthropic", "openai"})
-
-
-class Client(Protocol):
-    """A client of one endpoint; there is one per session, used on one event loop."""
-
-    async def complete(self, request: Request) -> Completion:
-        """Send a request once, without retries, and return the completion.
-
-        Raises:
-            ProviderError: There is no usable reply.
-        """
-        ...
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        ...
 
 
 def missing_sdk(model: Model) -> str | None:

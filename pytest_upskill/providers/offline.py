@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from markdown_it import MarkdownIt
 
-from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completion import Completion, ProviderError, Request
 
 EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
 NO_REFERENCE = "Offline model: no reference for this in the context."
@@ -69,7 +69,13 @@ class OfflineClient:
         self._passages = lru_cache(maxsize=256)(_passages)
 
     async def complete(self, request: Request) -> Completion:
-        """Return the passages that match the question best."""
+        """Return the passages that match the question best.
+
+        Raises:
+            ProviderError: The request offers tools, which this model never calls.
+        """
+        if request.tools:
+            raise ProviderError(f"{request.model.label}: the embedded model calls no tools")
         started = time.perf_counter()
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []

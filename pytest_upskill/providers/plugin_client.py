@@ -8,9 +8,9 @@ from dataclasses import asdict
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.checks.extensions import raised
-from pytest_upskill.completion import Completion, ProviderError, Request, clean
-from pytest_upskill.providers import Client
+from pytest_upskill.completion import Client, Completion, ProviderError, Request, clean
 from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.wire.fields import clean_json
 
 
 class PluginClient:
@@ -36,6 +36,12 @@ class PluginClient:
         Raises:
             ProviderError: There is no usable reply, or the client has a defect.
         """
+        if request.tools and getattr(self._client, "accepts_tools", False) is not True:
+            raise ProviderError(
+                f"{self._name}: its client accepts no tools: choose another model, or set "
+                "accepts_tools = True in the client once its complete() sends them",
+                billable=False,
+            )
         limit = asyncio.timeout(self._timeout)
         try:
             async with limit:
@@ -55,14 +61,9 @@ class PluginClient:
             raise ProviderError(
                 f"{self._name}: complete() of its client gave {what}: return a Completion"
             )
-        told = asdict(completion).items()
+        told = self._redactor.redact_json(clean_json(asdict(completion)))
         try:
-            return self._valid.validate_python(
-                {
-                    name: self._clean(value) if isinstance(value, str) else value
-                    for name, value in told
-                }
-            )
+            return self._valid.validate_python(told)
         except ValidationError as error:
             wrong = error.errors()[0]
             raise ProviderError(

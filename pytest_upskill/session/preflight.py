@@ -13,13 +13,13 @@ from functools import partial
 import pytest
 
 from pytest_upskill.checks.extensions import raised
-from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.completion import Client, ProviderError, Request
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
-from pytest_upskill.providers import Client, make_client, missing_sdk
+from pytest_upskill.providers import make_client, missing_sdk
 from pytest_upskill.providers.keys import (
     Endpoint,
     KeyProblem,

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from pytest_upskill.completion import Completion, ProviderError, Request
-from pytest_upskill.providers import Client
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.spending.budget import Budget, BudgetError
 from pytest_upskill.spending.in_flight import ASKING, InFlight
 from pytest_upskill.spending.prices import Prices

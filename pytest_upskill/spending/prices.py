@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 
@@ -11,7 +12,7 @@ from pytest_upskill.completion import Completion, Request
 from pytest_upskill.model import Model
 
 _TEMPLATE_TOKENS = 64
-"""Maximum number of tokens that an API adds to a prompt, for roles and separators."""
+"""Maximum number of tokens that an API adds to each message or tool, for roles and separators."""
 
 _STEP = 100
 
@@ -125,5 +126,10 @@ def _list_price(
 
 def most_input_tokens(request: Request) -> int:
     """Return an upper bound on the tokens of a prompt, as a text has no more tokens than bytes."""
-    sent = request.system + request.user
-    return len(sent.encode("utf-8", "replace")) + _TEMPLATE_TOKENS
+    sent = [request.system + request.user]
+    sent += [json.dumps(asdict(tool), ensure_ascii=False) for tool in request.tools]
+    sent += [json.dumps(asdict(turn), ensure_ascii=False) for turn in request.turns]
+    size = sum(len(text.encode("utf-8", "replace")) for text in sent)
+    results = sum(len(turn.results) for turn in request.turns)
+    messages = 1 + len(request.tools) + len(request.turns) + results
+    return size + _TEMPLATE_TOKENS * messages

@@ -12,9 +12,8 @@ from http import HTTPStatus
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model
-from pytest_upskill.providers import Client
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.in_flight import InFlight
 

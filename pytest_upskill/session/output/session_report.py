@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import platform
 import re
 from collections.abc import Callable, Iterable
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.checks import CheckResult, Compile, Run
+from pytest_upskill.completion import ToolCall
 from pytest_upskill.report.files.document import ANSWER_LIMIT, Report, Session, runs_of
 from pytest_upskill.result import RunResult, TrialResult, Unmeasured
 from pytest_upskill.session.settings import Settings
@@ -97,6 +99,7 @@ def presentable(gate: Gate, root: str) -> Gate:
                 result.completion,
                 text=text[:ANSWER_LIMIT],
                 reasoning=result.completion.reasoning[:ANSWER_LIMIT],
+                tool_calls=tuple(map(_shortened, result.completion.tool_calls)),
             ),
             checks=tuple(map(check, result.checks)),
             cut=result.cut + max(0, len(text) - ANSWER_LIMIT),
@@ -111,3 +114,9 @@ def presentable(gate: Gate, root: str) -> Gate:
 
     cell = replace(gate.cell, trials=tuple(map(trial, gate.cell.trials)))
     return replace(gate, cell=cell)
+
+
+def _shortened(call: ToolCall) -> ToolCall:
+    """Return a tool call of bounded size: without long arguments."""
+    known = call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {}
+    return replace(call, arguments=known, malformed=call.malformed[:ANSWER_LIMIT])

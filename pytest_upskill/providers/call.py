@@ -6,7 +6,7 @@ import asyncio
 import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from json import JSONDecodeError
@@ -14,41 +14,16 @@ from typing import Any
 
 import httpx2
 
-from pytest_upskill.completion import MAX_TOKENS_COUNTED, Completion, ProviderError, clean
-from pytest_upskill.model import Model
+from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.providers.complaints import FILTERED, LOADING, cure
 from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
+from pytest_upskill.wire.fields import InsteadOfAnswer
 
 _DETAIL_CHARS = 200
 _FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
 _PASSING = frozenset({408, 409, 429})
-
-
-def part(body: object, name: str) -> object:
-    """Return an optional field of an optional object, None if either is missing."""
-    return body.get(name) if isinstance(body, Mapping) else None
-
-
-def count(usage: object, name: str) -> int | None:
-    """Return a token count, None if it is missing or invalid."""
-    value = part(usage, name)
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if 0 <= value <= MAX_TOKENS_COUNTED else None
-
-
-class InsteadOfAnswer(LookupError):  # noqa: N818  describes a reply, not a failure here
-    """An error that a reply contains in place of an answer.
-
-    Attributes:
-        body: The part of the reply with the error.
-    """
-
-    def __init__(self, body: Mapping[str, Any]) -> None:
-        super().__init__()
-        self.body = body
 
 
 class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
@@ -77,7 +52,7 @@ class Reply:
 class Call:
     """One attempt to send a request."""
 
-    model: Model
+    request: Request
     endpoint: Endpoint
     timeout: float
     """Timeout in seconds."""
@@ -86,7 +61,7 @@ class Call:
         self,
         sent: Awaitable[httpx2.Response],
         sdk: Any,
-        read: Callable[[Reply, Endpoint], Completion],
+        read: Callable[[Mapping[str, Any]], Completion],
     ) -> Completion:
         """Await an SDK's call and read the answer; convert all failures to ProviderError.
 
@@ -94,15 +69,15 @@ class Call:
             sent: The SDK's call, which returns the HTTP response: the SDK's classes of replies
                 would take a tenth of a request's CPU time and validate nothing.
             sdk: The SDK's module, whose exceptions have the same names in both SDKs.
-            read: Reads the completion from a reply. AttributeError, LookupError and TypeError mean
-                that the reply is malformed, InsteadOfAnswer that it is an error.
+            read: Reads the completion from the body of a reply. AttributeError, LookupError and
+                TypeError mean that the reply is malformed, InsteadOfAnswer that it is an error.
 
         Raises:
             ProviderError: There is no usable reply.
         """
         try:
             reply = await self._reply(sent, sdk)
-            return read(reply, self.endpoint)
+            return self._told(read(reply.body), reply)
         except _Filtered as refusal:
             return Completion(
                 text=self.endpoint.redact(clean(str(refusal))),
@@ -114,6 +89,22 @@ class Call:
             raise self._unusable(error.body) from None
         except (AttributeError, LookupError, TypeError):
             raise self._unusable(reply.body) from None
+
+    def _told(self, completion: Completion, reply: Reply) -> Completion:
+        """Return a completion with what HTTP tells of it, redacted again: parts were joined."""
+        redact, headers = self.endpoint.redact, reply.headers
+        calls = (replace(call, name=redact(clean(call.name))) for call in completion.tool_calls)
+        return replace(
+            completion,
+            text=redact(completion.text),
+            reasoning=redact(completion.reasoning),
+            tool_calls=tuple(calls),
+            # Only a request with tools is followed by another of the same conversation.
+            assistant_blocks=completion.assistant_blocks if self.request.tools else (),
+            served_model=reply.served_model,
+            request_id=headers.get("request-id") or headers.get("x-request-id"),
+            latency_s=reply.latency_s,
+        )
 
     async def _reply(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Reply:
         started = time.perf_counter()
@@ -202,7 +193,8 @@ class Call:
             case 402:
                 return f"check the billing of the account of {self.endpoint.key_variable}"
             case 404:
-                return f"no model {self.model.name!r} at {self.endpoint.host}{self._url_hint()}"
+                name = self.request.model.name
+                return f"no model {name!r} at {self.endpoint.host}{self._url_hint()}"
         return ""
 
     def _url_hint(self) -> str:
@@ -233,7 +225,7 @@ class Call:
 
     def _error(self, message: str, **details: Any) -> ProviderError:
         line = self.endpoint.redact(_one_line(message))
-        return ProviderError(f"{self.model.label}: {line}", **details)
+        return ProviderError(f"{self.request.model.label}: {line}", **details)
 
 
 def _place(location: str) -> str:

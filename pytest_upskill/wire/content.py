@@ -6,11 +6,13 @@ It supports both wire formats and servers that mix them: Mistral's chat completi
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.providers.wire import part
+from pytest_upskill.completion import ToolCall
+from pytest_upskill.wire.fields import clean_json, part
 
 _TEXT = frozenset({"text", "output_text"})
 _CALLS = frozenset({"tool_use", "tool_call", "server_tool_use", "function"})
@@ -24,8 +26,7 @@ class Content:
 
     text: str = ""
     reasoning: str = ""
-    tool_calls: tuple[str, ...] = ()
-    """Names of the tools that the model tried to call."""
+    tool_calls: tuple[ToolCall, ...] = ()
     refusal: str = ""
 
 
@@ -43,7 +44,8 @@ def of_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
         elif kind in {"thinking", "reasoning"}:
             reasoning.append(_reasoning(block))
         elif kind in _CALLS:
-            calls.append(str(block.get("name", kind)))
+            name = str(block.get("name", kind))
+            calls.append(tool_call(name, part(block, "id"), part(block, "input")))
         elif kind == "refusal":
             refusals.append(str(block.get("refusal", "")))
     return Content(
@@ -76,11 +78,40 @@ def of_message(message: Mapping[str, Any]) -> Content:
     )
 
 
+def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
+    """Return a call of a tool; arguments that are no JSON object are kept as malformed.
+
+    Args:
+        name: Name of the tool.
+        call_id: Id of the call, if the server gave it one.
+        arguments: A JSON object, or its text as chat completions have it. None and an empty text
+            stand for no arguments.
+    """
+    parsed = arguments
+    if isinstance(arguments, str):
+        try:
+            parsed = json.loads(arguments) if arguments.strip() else {}
+        except (ValueError, RecursionError):
+            parsed = None
+    elif arguments is None:
+        parsed = {}
+    known = parsed if isinstance(parsed, Mapping) else {}
+    raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
+    return ToolCall(
+        name=name,
+        id=call_id if isinstance(call_id, str) else "",
+        arguments=clean_json(known),
+        malformed="" if isinstance(parsed, Mapping) else raw,
+    )
+
+
 def _reasoning(block: Mapping[str, Any]) -> str:
     said = next((block[name] for name in _REASONING if block.get(name)), "")
     return said if isinstance(said, str) else of_blocks(said).text
 
 
-def _called(call: object) -> str:
-    name = part(part(call, "function") or part(call, "custom") or call, "name")
-    return name if isinstance(name, str) else "unnamed"
+def _called(call: object) -> ToolCall:
+    function = part(call, "function") or part(call, "custom") or call
+    name = part(function, "name")
+    arguments = part(function, "arguments") or part(function, "input")
+    return tool_call(name if isinstance(name, str) else "unnamed", part(call, "id"), arguments)

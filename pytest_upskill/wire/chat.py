@@ -1,0 +1,120 @@
+"""The format of OpenAI's Chat Completions API and compatible servers: bodies, and replies.
+
+Source: https://platform.openai.com/docs/api-reference/chat.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal
+
+from pytest_upskill.completion import Completion, Request, StopReason, Turn, clean
+from pytest_upskill.wire.content import of_message
+from pytest_upskill.wire.fields import InsteadOfAnswer, clean_json, count, part
+
+_STOP: Mapping[str | None, StopReason] = MappingProxyType(
+    {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
+)
+LimitName = Literal["max_tokens", "max_completion_tokens"]
+"""OpenAI's reasoning models refuse the first; local servers ignore the second."""
+
+
+def chat_body(
+    request: Request, *, limit: LimitName = "max_tokens", system_apart: bool = True
+) -> dict[str, Any]:
+    """Return the JSON body of a request.
+
+    Args:
+        request: The request.
+        limit: Name of the field with the maximum of output tokens.
+        system_apart: Whether the model has a system role; otherwise the user's message begins with
+            the system prompt.
+    """
+    messages = _messages(request) if system_apart else _one_message(request)
+    for turn in request.turns:
+        messages += _turn(turn)
+    body = {"model": request.model.name, "messages": messages, limit: request.max_tokens}
+    if request.tools:
+        body["tools"] = [
+            {
+                "type": "function",
+                "function": {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.schema,
+                },
+            }
+            for tool in request.tools
+        ]
+    return body
+
+
+def read_chat(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what HTTP tells of it.
+
+    Raises:
+        InsteadOfAnswer: The reply is an error.
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    choice, usage = body["choices"][0], body.get("usage")
+    # OpenRouter reports here that the model failed; a partial answer is not used.
+    if choice.get("error"):
+        raise InsteadOfAnswer(choice)
+    message = _with_call_ids(choice["message"])
+    content = of_message(message)
+    details = part(usage, "prompt_tokens_details")
+    return Completion(
+        text=clean(content.text or content.refusal),
+        reasoning=clean(content.reasoning),
+        tool_calls=content.tool_calls,
+        assistant_blocks=(clean_json(_without_nulls(message)),),
+        input_tokens=count(usage, "prompt_tokens"),
+        output_tokens=count(usage, "completion_tokens"),
+        cache_read_tokens=count(details, "cached_tokens") or 0,
+        cache_write_tokens=count(details, "cache_write_tokens") or 0,
+        stop_reason="refusal"
+        if content.refusal
+        else _STOP.get(choice.get("finish_reason"), "other"),
+    )
+
+
+def _messages(request: Request) -> list[dict[str, Any]]:
+    user = {"role": "user", "content": clean(request.user)}
+    if not request.system:
+        return [user]
+    return [{"role": "system", "content": clean(request.system)}, user]
+
+
+def _one_message(request: Request) -> list[dict[str, Any]]:
+    parts = filter(None, (request.system, request.user))
+    return [{"role": "user", "content": clean("\n\n".join(parts))}]
+
+
+def _turn(turn: Turn) -> list[dict[str, Any]]:
+    results = [
+        {"role": "tool", "tool_call_id": result.call_id, "content": clean(result.text)}
+        for result in turn.results
+    ]
+    return [*({"role": "assistant", **block} for block in turn.assistant_blocks), *results]
+
+
+def _with_call_ids(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message with an id for each tool call, which some servers leave out."""
+    calls = message.get("tool_calls")
+    if not isinstance(calls, list) or all(part(call, "id") for call in calls):
+        return message
+    named = [
+        {**call, "id": part(call, "id") or f"call_{number}"} if isinstance(call, Mapping) else call
+        for number, call in enumerate(calls, 1)
+    ]
+    return {**message, "tool_calls": named}
+
+
+def _without_nulls(message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return a message without its empty fields, which some servers send but do not accept."""
+    return {
+        name: value
+        for name, value in message.items()
+        if name == "content" or value not in (None, [])
+    }

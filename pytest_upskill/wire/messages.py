@@ -1,0 +1,92 @@
+"""The format of Anthropic's Messages API: bodies of requests, and replies.
+
+Source: https://docs.claude.com/en/api/messages and https://docs.claude.com/en/docs/tool-use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from pytest_upskill.completion import Completion, Request, StopReason, Turn, clean
+from pytest_upskill.wire.content import of_blocks
+from pytest_upskill.wire.fields import clean_json, count
+
+_STOP: Mapping[str | None, StopReason] = MappingProxyType(
+    {
+        "end_turn": "end",
+        "stop_sequence": "end",
+        "max_tokens": "max_tokens",
+        "model_context_window_exceeded": "max_tokens",
+        "refusal": "refusal",
+    }
+)
+_CACHED = MappingProxyType({"cache_control": {"type": "ephemeral"}})
+"""Marks the end of what the next requests will begin with, for the prompt cache."""
+
+
+def messages_body(request: Request) -> dict[str, Any]:
+    """Return the JSON body of a request."""
+    body: dict[str, Any] = {
+        "model": request.model.name,
+        "max_tokens": request.max_tokens,
+        "messages": [{"role": "user", "content": clean(request.user)}],
+    }
+    for turn in request.turns:
+        body["messages"] += _turn(turn)
+    if request.turns and request.turns[-1].results:
+        body["messages"][-1]["content"][-1] |= _CACHED
+    system: list[dict[str, Any]] = []
+    if request.frame:
+        system.append({"type": "text", "text": clean(request.frame)})
+    if request.skill:
+        # A separate block, so that the one before it is the same in every arm. The skill is the
+        # last part that all cases share, so it gets the cache breakpoint.
+        system.append({"type": "text", "text": clean(request.skill), **_CACHED})
+    if system:
+        body["system"] = system
+    if request.tools:
+        body["tools"] = [
+            {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
+            for tool in request.tools
+        ]
+    return body
+
+
+def read_message(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what HTTP tells of it.
+
+    Raises:
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    content = of_blocks(body["content"])
+    usage = body.get("usage")
+    cache_read = count(usage, "cache_read_input_tokens") or 0
+    cache_write = count(usage, "cache_creation_input_tokens") or 0
+    uncached = count(usage, "input_tokens")
+    return Completion(
+        text=clean(content.text),
+        reasoning=clean(content.reasoning),
+        tool_calls=content.tool_calls,
+        assistant_blocks=tuple(clean_json(body["content"])),
+        input_tokens=None if uncached is None else uncached + cache_read + cache_write,
+        output_tokens=count(usage, "output_tokens"),
+        cache_read_tokens=cache_read,
+        cache_write_tokens=cache_write,
+        stop_reason=_STOP.get(body.get("stop_reason"), "other"),
+    )
+
+
+def _turn(turn: Turn) -> list[dict[str, Any]]:
+    results = [
+        {
+            "type": "tool_result",
+            "tool_use_id": result.call_id,
+            "content": clean(result.text),
+            **({"is_error": True} if result.failed else {}),
+        }
+        for result in turn.results
+    ]
+    said = {"role": "assistant", "content": [dict(block) for block in turn.assistant_blocks]}
+    return [said, {"role": "user", "content": results}]

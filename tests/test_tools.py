@@ -1,0 +1,301 @@
+"""Requests that offer tools, and conversations with calls and results, in both wire formats."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.completion import (
+    Completion,
+    ProviderError,
+    Request,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+)
+from pytest_upskill.completions.cache import Cache, identity
+from pytest_upskill.model import parse_model
+from pytest_upskill.providers.offline import OfflineClient
+from pytest_upskill.providers.plugin_client import PluginClient
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.spending.prices import most_input_tokens
+from tests.asking import ask, model_at, request_to
+from tests.loopback import Loopback, Reply
+
+SCHEMA = {
+    "type": "object",
+    "properties": {"path": {"type": "string"}},
+    "required": ["path"],
+}
+READ = Tool(name="read_file", description="Read a text file.", schema=SCHEMA)
+THOUGHT = {"type": "thinking", "thinking": "Look first.", "signature": "c2ln"}
+BLOCKS: list[dict[str, Any]] = [
+    THOUGHT,
+    {"type": "text", "text": "I look."},
+    {"type": "tool_use", "id": "t1", "name": "read_file", "input": {"path": "a.txt"}},
+    {"type": "brand_new_block", "shape": "round"},
+]
+CALL = {
+    "id": "t1",
+    "type": "function",
+    "function": {"name": "read_file", "arguments": '{"path": "a.txt"}'},
+    "extra_content": {"google": {"thought_signature": "c2ln"}},
+}
+MESSAGE: dict[str, Any] = {"content": "I look.", "reasoning_content": "Hm.", "tool_calls": [CALL]}
+LOOKED = {
+    "anthropic": Reply(content=BLOCKS, stop="tool_use"),
+    "openai": Reply(message=MESSAGE, stop="tool_calls"),
+}
+every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
+
+
+def offering(loopback: Loopback, provider: str) -> Request:
+    return replace(request_to(model_at(loopback, provider)), tools=(READ,))
+
+
+def looked(loopback: Loopback, provider: str) -> Completion:
+    loopback.replies.append(LOOKED[provider])
+    return ask(offering(loopback, provider))
+
+
+def called(loopback: Loopback, provider: str, arguments: object, **more: Any) -> ToolCall:
+    """Return the call that is read from a reply with these arguments."""
+    function = {"name": "read_file", "arguments": arguments}
+    loopback.replies.append(
+        Reply(message={"tool_calls": [{**CALL, "function": function, **more}]})
+        if provider == "openai"
+        else Reply(content=[{**BLOCKS[2], "input": arguments, **more}])
+    )
+    (call,) = ask(offering(loopback, provider)).tool_calls
+    return call
+
+
+def test_tools_are_offered_in_anthropic_s_words(loopback: Loopback) -> None:
+    ask(offering(loopback, "anthropic"))
+
+    (tool,) = loopback.requests[0].body["tools"]
+    assert tool == {"name": READ.name, "description": READ.description, "input_schema": SCHEMA}
+
+
+def test_tools_are_offered_in_openai_s_words(loopback: Loopback) -> None:
+    ask(offering(loopback, "openai"))
+
+    (tool,) = loopback.requests[0].body["tools"]
+    function = {"name": READ.name, "description": READ.description, "parameters": SCHEMA}
+    assert tool == {"type": "function", "function": function}
+
+
+@every_sdk
+def test_calls_are_read_with_id_and_arguments_apart_from_the_text(
+    loopback: Loopback, provider: str
+) -> None:
+    completion = looked(loopback, provider)
+
+    assert completion.tool_calls == (
+        ToolCall(name="read_file", id="t1", arguments={"path": "a.txt"}),
+    )
+    assert completion.text == "I look."
+
+
+def test_anthropic_s_blocks_and_results_are_sent_back(loopback: Loopback) -> None:
+    completion = looked(loopback, "anthropic")
+    results = (
+        ToolResult(call_id="t1", text="37"),
+        ToolResult(call_id="t2", text="No such file.", failed=True),
+    )
+    turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
+
+    ask(replace(offering(loopback, "anthropic"), turns=(turn,)))
+
+    first, second = (request.body for request in loopback.requests)
+    failed = {"tool_use_id": "t2", "content": "No such file.", "is_error": True}
+    assert second["messages"] == [
+        *first["messages"],
+        {"role": "assistant", "content": BLOCKS},
+        {
+            "role": "user",
+            "content": [
+                {"type": "tool_result", "tool_use_id": "t1", "content": "37"},
+                {"type": "tool_result", **failed, "cache_control": {"type": "ephemeral"}},
+            ],
+        },
+    ]
+    assert {**second, "messages": 0} == {**first, "messages": 0}
+
+
+def test_openai_s_message_and_results_are_sent_back(loopback: Loopback) -> None:
+    completion = looked(loopback, "openai")
+    results = (ToolResult(call_id="t1", text="37"),)
+    turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
+
+    ask(replace(offering(loopback, "openai"), turns=(turn,)))
+
+    first, second = (request.body for request in loopback.requests)
+    assert second["messages"] == [
+        *first["messages"],
+        {"role": "assistant", **MESSAGE},
+        {"role": "tool", "tool_call_id": "t1", "content": "37"},
+    ]
+
+
+@pytest.mark.parametrize("arguments", ['{"path": "a.t', "[1]", "37", "a.txt"])
+def test_malformed_arguments_are_kept_and_marked(loopback: Loopback, arguments: str) -> None:
+    call = called(loopback, "openai", arguments)
+
+    assert (call.arguments, call.malformed) == ({}, arguments)
+
+
+@every_sdk
+def test_arguments_that_are_no_object_are_malformed(loopback: Loopback, provider: str) -> None:
+    call = called(loopback, provider, ["a.txt"])
+
+    assert (call.arguments, call.malformed) == ({}, '["a.txt"]')
+
+
+@every_sdk
+@pytest.mark.parametrize("arguments", ["", None])
+def test_no_arguments_are_well_formed(
+    loopback: Loopback, provider: str, arguments: str | None
+) -> None:
+    call = called(loopback, provider, arguments)
+
+    assert (call.arguments, call.malformed) == ({}, "")
+
+
+def test_a_call_without_an_id_gets_one_in_the_reply_that_is_sent_back(loopback: Loopback) -> None:
+    calls = [{**CALL, "id": None}, {**CALL, "id": ""}]
+    loopback.replies.append(Reply(message={"tool_calls": calls}))
+
+    completion = ask(offering(loopback, "openai"))
+
+    sent_back = [call["id"] for call in completion.assistant_blocks[0]["tool_calls"]]
+    assert sent_back == [call.id for call in completion.tool_calls] == ["call_1", "call_2"]
+
+
+@every_sdk
+def test_lone_surrogates_in_a_call_can_be_sent_back(loopback: Loopback, provider: str) -> None:
+    text = "a\ud800b"
+    loopback.replies.append(
+        replace(LOOKED[provider], content=[{**BLOCKS[2], "input": {"path": text}}])
+        if provider == "anthropic"
+        else Reply(message={"content": text, "tool_calls": [CALL]})
+    )
+    completion = ask(offering(loopback, provider))
+    turn = Turn(assistant_blocks=completion.assistant_blocks, results=())
+
+    ask(replace(offering(loopback, provider), turns=(turn,)))
+
+    assert "a?b" in json.dumps(loopback.requests[1].body)
+
+
+@every_sdk
+def test_a_plain_question_keeps_no_blocks(loopback: Loopback, provider: str) -> None:
+    loopback.replies.append(LOOKED[provider])
+
+    completion = ask(request_to(model_at(loopback, provider)))
+
+    assert completion.tool_calls
+    assert completion.assistant_blocks == ()
+
+
+def plain() -> Request:
+    model = parse_model("m=openai:small@http://127.0.0.1:1/v1")
+    return replace(request_to(model, skill="\nUse tabs."), run=2)
+
+
+def test_a_plain_request_is_recorded_under_the_name_it_always_had() -> None:
+    known = "90802db967ab0d046c9d71b02db9f491f709064e81bf3f66109a11918d9d123d"
+
+    assert identity(plain(), "http://127.0.0.1:1/v1") == known
+
+
+def test_tools_blocks_and_results_are_part_of_what_is_asked() -> None:
+    asked = replace(plain(), tools=(READ,))
+    turns = [
+        Turn(assistant_blocks=(block,), results=(ToolResult(call_id="t1", text=text),))
+        for block in BLOCKS[:2]
+        for text in ("37", "38")
+    ]
+    requests = [plain(), asked, *(replace(asked, turns=(turn,)) for turn in turns)]
+
+    assert len({identity(request, "u") for request in requests}) == len(requests)
+
+
+def test_a_recorded_call_is_replayed_with_its_blocks(loopback: Loopback, tmp_path: Path) -> None:
+    completion = looked(loopback, "anthropic")
+    asked = offering(loopback, "anthropic")
+
+    Cache(tmp_path, "auto").store(asked, "u", completion, "a")
+
+    assert Cache(tmp_path, "replay").load(asked, "u") == replace(completion, replayed=True)
+
+
+def test_a_call_recorded_by_name_alone_is_still_read(tmp_path: Path) -> None:
+    completion = Completion(text="", input_tokens=1, output_tokens=1)
+    Cache(tmp_path, "auto").store(plain(), "u", completion, "a")
+    (file,) = tmp_path.glob("*/*.json")
+    recording = json.loads(file.read_text("utf-8"))
+    recording["completion"]["tool_calls"] = ["look_up"]
+    file.write_text(json.dumps(recording), "utf-8")
+
+    replayed = Cache(tmp_path, "replay").load(plain(), "u")
+
+    assert replayed is not None
+    assert replayed.tool_calls == (ToolCall(name="look_up"),)
+
+
+def test_the_most_that_a_conversation_costs_covers_all_of_it() -> None:
+    turn = Turn(assistant_blocks=(MESSAGE,), results=(ToolResult(call_id="t1", text="x" * 5000),))
+
+    alone, conversation = plain(), replace(plain(), tools=(READ,), turns=(turn,))
+
+    assert most_input_tokens(conversation) > most_input_tokens(alone) + 5000
+
+
+class _Parrot:
+    def __init__(self, **attributes: object) -> None:
+        self.__dict__.update(attributes)
+
+    async def complete(self, request: Request) -> Completion:
+        calls = (ToolCall(name=request.tools[0].name, arguments={"path": "key-123456"}),)
+        return Completion(text="", input_tokens=1, output_tokens=1, tool_calls=calls)
+
+    async def aclose(self) -> None: ...
+
+
+def ask_parrot(**attributes: object) -> Completion:
+    client = PluginClient(
+        _Parrot(**attributes), "acme:grey", timeout=5, redactor=Redactor(["key-123456"])
+    )
+    return asyncio.run(client.complete(replace(plain(), tools=(READ,))))
+
+
+def test_a_plugin_s_client_that_accepts_tools_may_call_them() -> None:
+    (call,) = ask_parrot(accepts_tools=True).tool_calls
+
+    assert call == ToolCall(name="read_file", arguments={"path": "***"})
+
+
+@pytest.mark.parametrize("attributes", [{}, {"accepts_tools": False}])
+def test_a_plugin_s_client_that_accepts_no_tools_is_not_asked(
+    attributes: Mapping[str, object],
+) -> None:
+    with pytest.raises(ProviderError, match="acme:grey: its client accepts no tools") as error:
+        ask_parrot(**attributes)
+
+    assert not error.value.billable
+    assert not error.value.fatal
+
+
+def test_the_embedded_model_calls_no_tools() -> None:
+    request = replace(plain(), model=parse_model("offline"), tools=(READ,))
+
+    with pytest.raises(ProviderError, match="calls no tools"):
+        asyncio.run(OfflineClient().complete(request))
