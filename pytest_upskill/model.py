@@ -82,8 +82,7 @@ def parse_models(
         other = models.setdefault(model.label, model)
         if other is not model and other != model:
             raise ModelError(
-                f"models {other.resolved!r} and {model.resolved!r} would both be called "
-                f"{model.label!r}: name one of them, as in "
+                f"models {other.resolved!r} and {model.resolved!r} would both have the label {model.label!r}: rename one of them, as in "
                 f"'other={without_credentials(_split_label(part)[1])}'"
             )
     return tuple(models.values())
@@ -151,13 +150,13 @@ def server(url: str) -> str:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
     except ValueError:
-        raise ValueError("has a bad host or port") from None
+        raise ValueError("has an invalid host or port") from None
     if parts.scheme not in {"http", "https"}:
         raise ValueError("does not begin with http:// or https://")
     if not host:
         raise ValueError("has no host")
     if parts.query or parts.fragment:
-        raise ValueError("has a query or a fragment where the path goes on")
+        raise ValueError("has a query or a fragment: remove it")
     return url.rstrip("/")
 
 
@@ -192,8 +191,8 @@ def _resolve(
             target = parse_model(aliases[tail.lower()], aliases={})
             if (target.provider, target.base_url) != ("anthropic", None):
                 raise ModelError(
-                    f"{name!r}: {tail} stands for {target.resolved} here: write {tail!r} for it, "
-                    "or Anthropic's whole name of the model"
+                    f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to mean that, "
+                    "or Anthropic's full model name"
                 )
             tail = target.name
         if head.lower() == "generic" and base_url is None:

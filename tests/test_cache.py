@@ -228,7 +228,7 @@ def test_a_full_disk_costs_the_recording_and_leaves_no_part_of_it(tmp_path: Path
         cache.store(REQUEST, URL, ANSWER, "someone")
         cache.store(replace(REQUEST, run=1), URL, ANSWER, "someone")
 
-    assert list(cache.problems) == [f"{tmp_path}: cannot record: File too large"]
+    assert list(cache.problems) == [f"{tmp_path}: cannot write recordings: File too large"]
     assert [file for file in tmp_path.rglob("*") if file.is_file()] == []
 
 

@@ -108,12 +108,12 @@ def test_a_plugin_leaves_other_models_to_others(run_once: Run, write_skill: Writ
         ("mute", "parrot: it does not speak"),
         (
             "clumsy",
-            "parrot:clumsy: complete() of its client raised ValueError: a bug *(conftest.py:14)",
+            "parrot:clumsy: its client's complete() raised ValueError: a bug *(conftest.py:14)",
         ),
-        ("terse", "parrot:terse: complete() of its client gave str: return a Completion"),
+        ("terse", "parrot:terse: its client's complete() returned str: return a Completion"),
         (
             "careless",
-            "parrot:careless: complete() of its client gave a Completion with text=37: *string",
+            "parrot:careless: its client's complete() returned a Completion with text=37: *string",
         ),
     ],
 )
@@ -141,7 +141,7 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=6)
     assert result.outlines[-1] == (
-        "upskill: parrot:clinging: aclose() of its client raised ValueError: it stays "
+        "upskill: parrot:clinging: its client's aclose() raised ValueError: it stays "
         "(conftest.py:28): no answer is lost"
     )
     assert (pytester.path / "closed.txt").read_text() == "closed\n"

@@ -172,7 +172,7 @@ def test_a_folder_that_cannot_be_written_costs_the_recordings_alone_and_is_told_
     result = run(*args, "--upskill-cache-dir", "notes/cache", "-q")
 
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["cache: */notes/cache: cannot record: Not a directory"])
+    result.stdout.fnmatch_lines(["cache: */notes/cache: cannot write recordings: Not a directory"])
 
 
 @pytest.mark.parametrize(

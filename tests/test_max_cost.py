@@ -73,7 +73,7 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
         [
             "exit code 75: *",
             "--upskill-max-cost: stopped before $0.001 could be passed",
-            "SKIPPED * --upskill-max-cost: $0.001 could be passed by asking this",
+            "SKIPPED * --upskill-max-cost: this request could exceed $0.001",
         ]
     )
     assert whole.ret == pytest.ExitCode.OK
@@ -93,7 +93,7 @@ def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
     result.assert_outcomes(errors=1, skipped=20)
     result.stdout.fnmatch_lines(
         [
-            "*m: 127.0.0.1:* sent broken JSON (*) (not asked again: --upskill-max-cost: $0.001 *)",
+            "*m: 127.0.0.1:* sent invalid JSON (*) (not retried: --upskill-max-cost: $0.001 *)",
             "--upskill-max-cost: stopped before $0.001 could be passed",
             "--upskill-max-cost: $0.00* counted for requests of unknown cost",
         ]

@@ -70,8 +70,14 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("openai:", "bad model 'openai:': no model name after 'openai:'"),
         ("@http://h/v1", "bad model '@http://h/v1': no model name before the '@'"),
         ("m@http://", "bad model 'm@http://': the base URL has no host"),
-        ("m@http://h:x/v1", "bad model 'm@http://h:x/v1': the base URL has a bad host or port"),
-        ("m@http://h:99999", "bad model 'm@http://h:99999': the base URL has a bad host or port"),
+        (
+            "m@http://h:x/v1",
+            "bad model 'm@http://h:x/v1': the base URL has an invalid host or port",
+        ),
+        (
+            "m@http://h:99999",
+            "bad model 'm@http://h:99999': the base URL has an invalid host or port",
+        ),
         ("m@http://h/?a=1", "bad model 'm@http://h/?***': the base URL has a query or a fragment"),
         ("unsloth/GLM:Q4", "cannot tell the provider of model 'unsloth/GLM:Q4': write "),
         ("ft:gpt-4o:acme::abc", "cannot tell the provider of model 'ft:gpt-4o:acme::abc': write "),
@@ -141,7 +147,7 @@ def test_a_model_that_is_chosen_twice_runs_once() -> None:
 
 
 def test_two_models_cannot_share_a_label() -> None:
-    with pytest.raises(ModelError, match="would both be called 'm': name one of them"):
+    with pytest.raises(ModelError, match="would both have the label 'm': rename one of them"):
         parse_models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
 
 
@@ -171,7 +177,9 @@ def test_an_own_alias_is_not_taken_for_a_model_of_anthropics() -> None:
     aliases = {"haiku": f"generic:claude-haiku@{LOCAL}", "quick": "anthropic:claude-haiku-5-5"}
 
     (quick,) = parse_models(["anthropic:quick"], aliases=aliases)
-    with pytest.raises(ModelError, match="'anthropic:haiku': haiku stands for openai:claude-haiku"):
+    with pytest.raises(
+        ModelError, match="'anthropic:haiku': haiku is an alias of openai:claude-haiku"
+    ):
         parse_models(["anthropic:haiku"], aliases=aliases)
 
     assert (quick.provider, quick.name) == ("anthropic", "claude-haiku-5-5")

@@ -56,7 +56,7 @@ def only_line(result: pytest.RunResult) -> str:
         ),
         (
             ("--upskill-models", "m=offline,m=haiku"),
-            "--upskill-models: models * would both be called 'm': *, as in 'other=haiku'",
+            "--upskill-models: models * would both have the label 'm': *, as in 'other=haiku'",
         ),
         (
             ("--upskill-base-url", "127.0.0.1:8080/v1"),

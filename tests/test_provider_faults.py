@@ -233,7 +233,7 @@ def test_a_host_that_is_not_there_is_named(provider: str) -> None:
 def test_truncated_json_is_a_fault(loopback: Loopback, provider: str) -> None:
     error = fault(loopback, provider, Reply(body='{"id": "1", "content": [{"ty'))
 
-    assert " sent broken JSON (" in str(error)
+    assert " sent invalid JSON (" in str(error)
     assert (error.status, error.retryable) == (200, True)
 
 
@@ -258,9 +258,9 @@ def test_a_reply_without_an_answer_is_a_fault(
 ) -> None:
     error = fault(loopback, provider, Reply(body=body))
 
-    assert str(error).startswith(
-        f"m: {loopback.url.removeprefix('http://')} sent no API reply but "
-    )
+    host = loopback.url.removeprefix("http://")
+    assert str(error).startswith(f"m: {host} sent ")
+    assert str(error).endswith(" instead of an API reply: is the base URL right?")
 
 
 @BOTH

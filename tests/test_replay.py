@@ -229,7 +229,7 @@ def test_a_replay_says_where_nobody_can_tell_what_changed(
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
-        ["recordings: nobody can tell which of them this branch changed: no commit is called *"]
+        ["recordings: cannot tell which of them this branch changed: no commit is called *"]
     )
 
 

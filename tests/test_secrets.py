@@ -140,7 +140,10 @@ def test_no_client_to_be_made_is_one_line_without_the_key(  # noqa: PLR0917  fix
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
-        ["no client for api.*.com (*): look at *", "*1 error, 3 more errors with the same cause*"]
+        [
+            "cannot create a client for api.*.com (*): check *",
+            "*1 error, 3 more errors with the same cause*",
+        ]
     )
     told = result.stdout.str() + Path("x.xml").read_text("utf-8")
     assert not [secret for secret in planted.secrets if secret.decode() in told]

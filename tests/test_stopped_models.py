@@ -85,7 +85,10 @@ def test_repeated_errors_fail_again_with_lf(
 @pytest.mark.parametrize(
     ("broken", "said"),
     [
-        ((RetryingClient, "__init__"), "no client for openai:small@*: TypeError: a bug*"),
+        (
+            (RetryingClient, "__init__"),
+            "cannot create a client for openai:small@*: TypeError: a bug*",
+        ),
         (
             (Cache, "store"),
             "pytest-upskill failed, please report it: TypeError: a bug in two lines (*.py:*)",

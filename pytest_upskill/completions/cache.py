@@ -31,7 +31,7 @@ _MOST_BYTES = 1 << 26
 """Of a recording: four times what a client accepts as a reply."""
 
 _GITIGNORE = """\
-# Made by pytest-upskill. Recordings to commit belong into a folder of --upskill-cache-dir.
+# Made by pytest-upskill. To commit recordings, choose another folder: --upskill-cache-dir.
 *
 """
 
@@ -96,13 +96,13 @@ class Cache:
             if recording.request == _asked(request, url):
                 self._compare(recording, url, request.model.name)
                 return _completion(recording)
-            problem = "of another request"
+            problem = "it is of another request"
         except FileNotFoundError:
             return None
         except OSError as error:
             problem = str(error.strerror)
         except ValidationError:
-            problem = "not a recording"
+            problem = "it is not a recording"
         self.problems[f"{file}: ignored: {problem}"] = None
         return None
 
@@ -128,13 +128,13 @@ class Cache:
             self._hide()
             write_whole(self._file(request, url), data, mode=0o666)
         except OSError as error:
-            self.problems[f"{self.folder}: cannot record: {error.strerror}"] = None
+            self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
 
     @property
     def replaced(self) -> list[str]:
         """Return a line for each model that was recorded where another is served now."""
         return [
-            f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are of "
+            f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are from "
             f"{then}: add --upskill-cache refresh to request them again"
             for (url, name, then, now), count in self._replaced.items()
         ]

@@ -44,7 +44,7 @@ def changed_recordings(
             problem = problem or str(error)
     if "not in a git repository" in problem or "git is not installed" in problem:
         return []
-    return [f"recordings: nobody can tell which of them this branch changed: {problem}"]
+    return [f"recordings: cannot tell which of them this branch changed: {problem}"]
 
 
 def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
@@ -62,7 +62,7 @@ def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
     counts = ", ".join(f"{len(names)} {what}" for what, names in groups.items() if names)
     total = f"recordings changed since {since}: {counts}; review them like code"
     return [
-        f"{total}, as this replay is about what they say",
+        f"{total}, as this replay's results rest on them",
         *(_line(what, name, subjects) for what, names in groups.items() for name in names),
     ]
 

@@ -100,7 +100,7 @@ class CompletionSource:
                 except Exception as error:  # noqa: BLE001  the others are to be closed too
                     errors.append(error)
         if errors:
-            raise ExceptionGroup("clients that would not close", errors)
+            raise ExceptionGroup("clients failed to close", errors)
 
     async def _pay(self, wanted: CompletionRequest) -> Answer:
         """Send the request to the model, within the budget, and record the answer."""
@@ -144,7 +144,7 @@ class CompletionSource:
         except ProviderError as error:
             return Unopened(str(error))
         except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it
-            return Unopened(f"no client for {host.name}: {raised(error)}")
+            return Unopened(f"cannot create a client for {host.name}: {raised(error)}")
 
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.

@@ -127,7 +127,7 @@ class Call:
         except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
             raise self._too_long() from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
-            why = f"{self.endpoint.host} sent broken JSON ({error})"
+            why = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(why, status=200, retryable=True) from None
         except Exception as error:  # noqa: BLE001  an SDK's: the run is missing data
             said = _detail(self.endpoint.redact(str(error)))
@@ -179,7 +179,7 @@ class Call:
             return self._error(f"{host} sent an error with HTTP 200: {said}", status=200)
         what = said or _detail(str(reply))
         return self._error(
-            f"{host} sent no API reply but {what!r}: is the base URL right?", status=200
+            f"{host} sent {what!r} instead of an API reply: is the base URL right?", status=200
         )
 
     def _cure(self, status: int, headers: Mapping[str, str], said: str) -> str:
@@ -191,7 +191,7 @@ class Call:
             case 401 | 403:
                 return f"check {self.endpoint.key_variable}"
             case 402:
-                return f"check the billing of the account of {self.endpoint.key_variable}"
+                return f"check the billing of the account that owns {self.endpoint.key_variable}"
             case 404:
                 name = self.request.model.name
                 return f"no model {name!r} at {self.endpoint.host}{self._url_hint()}"
@@ -199,7 +199,7 @@ class Call:
 
     def _url_hint(self) -> str:
         bare = self.endpoint.provider == "openai" and not self.endpoint.url.endswith("/v1")
-        return ", or the base URL lacks its /v1" if bare else ""
+        return ", or the base URL lacks /v1" if bare else ""
 
     def _unreachable(self, error: Exception) -> ProviderError:
         cause = error.__cause__ or error

@@ -11,7 +11,7 @@ _CURES = (
             r"|input (is )?too long|maximum context",
             re.IGNORECASE,
         ),
-        "lower --upskill-max-tokens, shorten skill or case, or serve the model with more context",
+        "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a larger context",
     ),
     (
         re.compile(

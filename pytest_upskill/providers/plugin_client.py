@@ -54,12 +54,12 @@ class PluginClient:
                 silent = f"no reply within {self._timeout:g} s (--upskill-timeout)"
                 raise ProviderError(f"{self._name}: {silent}", retryable=True) from None
             raise ProviderError(
-                f"{self._name}: complete() of its client raised {self._clean(raised(error))}"
+                f"{self._name}: its client's complete() raised {self._clean(raised(error))}"
             ) from None
         if not isinstance(completion, Completion):
             what = type(completion).__name__
             raise ProviderError(
-                f"{self._name}: complete() of its client gave {what}: return a Completion"
+                f"{self._name}: its client's complete() returned {what}: return a Completion"
             )
         told = self._redactor.redact_json(clean_json(asdict(completion)))
         try:
@@ -67,7 +67,7 @@ class PluginClient:
         except ValidationError as error:
             wrong = error.errors()[0]
             raise ProviderError(
-                f"{self._name}: complete() of its client gave a Completion with "
+                f"{self._name}: its client's complete() returned a Completion with "
                 f"{wrong['loc'][0]}={wrong['input']!r}: {wrong['msg']}"
             ) from None
 
@@ -84,6 +84,6 @@ class PluginClient:
             await self._client.aclose()
         except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
             raise ProviderError(
-                f"{self._name}: aclose() of its client raised {self._clean(raised(error))}: "
+                f"{self._name}: its client's aclose() raised {self._clean(raised(error))}: "
                 "no answer is lost"
             ) from None

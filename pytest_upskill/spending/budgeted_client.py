@@ -36,7 +36,7 @@ class BudgetedClient:
         most = self._prices.most(request) if self._budget.limit is not None else None
         if not await self._budget.reserve(most):
             limit = f"${self._budget.limit:g}"
-            raise BudgetError(f"--upskill-max-cost: {limit} could be passed by asking this")
+            raise BudgetError(f"--upskill-max-cost: this request could exceed {limit}")
         # After any other exception the cost is unknown: the host may have answered and billed it.
         cost: float | None = None
         try:

@@ -183,7 +183,7 @@ class RetryingClient:
         except BudgetError as error:
             if not course.failed:
                 raise
-            raise ProviderError(f"{course.failed[-1]} (not asked again: {error})") from None
+            raise ProviderError(f"{course.failed[-1]} (not retried: {error})") from None
         return replace(completion, attempts=retrying.statistics["attempt_number"])
 
     async def aclose(self) -> None:
