@@ -82,7 +82,8 @@ def parse_models(
         other = models.setdefault(model.label, model)
         if other is not model and other != model:
             raise ModelError(
-                f"models {other.resolved!r} and {model.resolved!r} would both have the label {model.label!r}: rename one of them, as in "
+                f"models {other.resolved!r} and {model.resolved!r} would both have the label "
+                f"{model.label!r}: rename one of them, as in "
                 f"'other={without_credentials(_split_label(part)[1])}'"
             )
     return tuple(models.values())
@@ -191,7 +192,8 @@ def _resolve(
             target = parse_model(aliases[tail.lower()], aliases={})
             if (target.provider, target.base_url) != ("anthropic", None):
                 raise ModelError(
-                    f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to mean that, "
+                    f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to "
+                    f"mean that, "
                     "or Anthropic's full model name"
                 )
             tail = target.name

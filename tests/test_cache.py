@@ -208,7 +208,7 @@ def test_a_recording_under_the_name_of_another_is_ignored(tmp_path: Path) -> Non
     second.write_bytes(content)
 
     assert cache.load(other, URL) is None
-    assert list(cache.problems) == [f"{second}: ignored: of another request"]
+    assert list(cache.problems) == [f"{second}: ignored: a recording of another request"]
 
 
 def test_a_folder_in_the_place_of_a_recording_is_ignored(tmp_path: Path) -> None:

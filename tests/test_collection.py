@@ -164,7 +164,9 @@ def test_a_skill_file_that_is_asked_for_says_what_to_name_instead(
     result = run_once(*mode, "skills/billing/SKILL.md")
 
     assert result.ret != pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["SKILL.md holds no cases: name its folder, skills/billing"])
+    result.stdout.fnmatch_lines(
+        ["SKILL.md contains no cases: name its folder instead, skills/billing"]
+    )
 
 
 def test_a_skill_file_that_is_asked_for_is_left_to_who_collects_it(
@@ -248,7 +250,10 @@ def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_r
     result = run("--upskill-models", "offline")
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    told = f"upskill: pytest does not enter {home}, which has skills: name it to run them"
+    told = (
+        f"upskill: pytest does not look for tests in {home}, which has skills: "
+        "pass it as an argument to run them"
+    )
     assert result.outlines.count(told) == 1
 
 

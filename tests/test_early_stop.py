@@ -26,7 +26,7 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
     assert result.ret == pytest.ExitCode.OK
     # The first look is at p = .03, the second at .0001: two rounds, five cases, two arms.
     assert len(loopback.requests) == 2 * 2 * len(CASES)
-    result.stdout.fnmatch_lines(["*helps*", "early stop: the verdicts were clear without 80 *"])
+    result.stdout.fnmatch_lines(["*helps*", "early stop: the verdicts were clear, so 80 answers *"])
     cases = junit.cases_of(pytester.path / "junit.xml").values()
     spared = {junit.properties(case)["upskill.runs.spared"] for case in cases}
     assert spared == {"8", "80"}
@@ -70,8 +70,11 @@ def test_a_least_lift_takes_every_round(
         ("--upskill-compare=baseline", "--upskill-compare baseline needs all runs"),
         ("--upskill-compare=HEAD", "--upskill-compare HEAD needs all runs"),
         ("--upskill-baseline-update", "--upskill-baseline-update needs all runs"),
-        ("--upskill-min-lift=0", "--upskill-min-lift needs all runs, as the lift is too large *"),
-        ("--upskill-shard=1/2", "--upskill-shard would stop by the runs of one share"),
+        (
+            "--upskill-min-lift=0",
+            "--upskill-min-lift needs all runs, as stopping early overstates *",
+        ),
+        ("--upskill-shard=1/2", "--upskill-shard would stop on the results of one shard"),
     ],
 )
 def test_what_needs_every_run_leaves_none_out(

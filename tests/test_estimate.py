@@ -17,10 +17,10 @@ def test_the_plan_says_how_much_there_is_to_ask(
 
     result.stdout.re_match_lines(
         [
-            r"upskill: 4 trials, 12 answers: 4 recorded, 8 to ask for, at most [\d,]+ tokens in, ",
+            r"upskill: 4 trials, 12 answers: 4 recorded, 8 to request, at most [\d,]+ tokens in, ",
         ]
     )
-    assert "asked for 8 answers: $0.0001; replayed 4 answers" in result.stdout.str()
+    assert "requested 8 answers: $0.0001; replayed 4 answers" in result.stdout.str()
     assert (pytester.path / ".upskill").exists()
 
 
@@ -37,9 +37,9 @@ def test_a_dry_run_needs_no_key_and_sends_nothing(
     result.assert_outcomes()
     result.stdout.re_match_lines(
         [
-            r"upskill: 8 trials, 8 answers: 0 recorded, 8 to ask for, at most .* 65,536 out, \$",
-            r"  haiku: 4 to ask for, at most [\d,]+ tokens in, 32,768 out, \$0\.0\d{3}$",
-            r"  sonnet: 4 to ask for, at most [\d,]+ tokens in, 32,768 out, \$0\.3\d{3}$",
+            r"upskill: 8 trials, 8 answers: 0 recorded, 8 to request, at most .* 65,536 out, \$",
+            r"  haiku: 4 to request, at most [\d,]+ tokens in, 32,768 out, \$0\.0\d{3}$",
+            r"  sonnet: 4 to request, at most [\d,]+ tokens in, 32,768 out, \$0\.3\d{3}$",
         ],
         consecutive=True,
     )

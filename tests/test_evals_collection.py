@@ -347,7 +347,7 @@ def test_a_run_may_have_so_many_cases(
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines(
-        ["the run has over 2 cases: name fewer skills, or set upskill_max_cases"]
+        ["the run has over 2 cases: select fewer skills, or raise upskill_max_cases"]
     )
 
 

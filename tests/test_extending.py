@@ -134,8 +134,8 @@ def test_what_a_check_raises_is_told_in_one_line(
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        ("raise OSError('gone')", "raised OSError: gone (conftest.py:2): mend it there"),
-        ("return 5", "gave int: return a list of languages"),
+        ("raise OSError('gone')", "raised OSError: gone (conftest.py:2): fix the plugin"),
+        ("return 5", "returned int: return a list of languages"),
     ],
 )
 def test_a_hook_for_languages_that_is_broken_is_one_line(

@@ -151,8 +151,11 @@ def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:35): mend it there"),
-        ("stuffed", "gave object, which has no complete and no aclose: return a client or None"),
+        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:35): fix the plugin"),
+        (
+            "stuffed",
+            "returned object, which has no complete and no aclose: return a client or None",
+        ),
     ],
 )
 def test_a_broken_hook_is_refused_in_one_line(

@@ -127,9 +127,7 @@ def test_a_judgement_is_replayed_and_counted_apart(
 
     result.assert_outcomes(passed=3)
     assert len(loopback.requests) == asked
-    result.stdout.fnmatch_lines(
-        ["replayed 2 answers, recorded at *", "judge: replayed 2 answers, recorded at *"]
-    )
+    result.stdout.fnmatch_lines(["replayed 2 answers: *", "judge: replayed 2 answers: *"])
 
 
 @pytest.mark.parametrize(
@@ -191,7 +189,7 @@ def test_the_plan_counts_judgements(
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
-        ("offline", "--upskill-judge: offline is no language model and judges nothing*"),
+        ("offline", "--upskill-judge: offline is not a language model and cannot *"),
         ("what", "--upskill-judge: cannot tell the provider of model 'what'*"),
         ("haiku", "*ANTHROPIC_API_KEY*"),
     ],
@@ -237,4 +235,4 @@ def test_what_a_judge_says_that_is_no_judgement_is_not_recorded(
 
     assert sorry.ret == NOT_MEASURED
     assert well.ret == pytest.ExitCode.OK
-    well.stdout.fnmatch_lines(["replayed 2 answers, *", "judge: asked for 1 answers: *"])
+    well.stdout.fnmatch_lines(["replayed 2 answers: *", "judge: requested 1 answers: *"])

@@ -204,9 +204,7 @@ def test_two_urls_with_one_label_are_refused_without_their_credentials(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        [
-            "*'openai:m@a.invalid' and 'openai:m@b.invalid' would both have the label 'm': rename one *"
-        ]
+        ["*'openai:m@a.invalid' and 'openai:m@b.invalid' would both have the label 'm': *"]
     )
     assert _leaks({"terminal": result.stdout.str() + result.stderr.str()}) == []
 

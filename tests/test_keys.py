@@ -240,7 +240,7 @@ def test_a_key_that_cannot_be_sent_is_refused_without_showing_it(key: str) -> No
     with pytest.raises(KeyProblem) as caught:
         endpoints([parse_model("gpt-x")], {"OPENAI_API_KEY": key})
 
-    assert str(caught.value).startswith("OPENAI_API_KEY cannot be a key: ")
+    assert str(caught.value).startswith("OPENAI_API_KEY is not a valid key: ")
     assert key not in str(caught.value)
 
 

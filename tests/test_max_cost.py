@@ -72,7 +72,7 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
     result.stdout.fnmatch_lines(
         [
             "exit code 75: *",
-            "--upskill-max-cost: stopped before $0.001 could be passed",
+            "--upskill-max-cost: stopped, as the next request could exceed $0.001",
             "SKIPPED * --upskill-max-cost: this request could exceed $0.001",
         ]
     )
@@ -93,9 +93,12 @@ def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
     result.assert_outcomes(errors=1, skipped=20)
     result.stdout.fnmatch_lines(
         [
-            "*m: 127.0.0.1:* sent invalid JSON (*) (not retried: --upskill-max-cost: $0.001 *)",
-            "--upskill-max-cost: stopped before $0.001 could be passed",
-            "--upskill-max-cost: $0.00* counted for requests of unknown cost",
+            (
+                "*m: 127.0.0.1:* sent invalid JSON (*) (not retried: --upskill-max-cost: this request "
+                "*"
+            ),
+            "--upskill-max-cost: stopped, as the next request could exceed $0.001",
+            "--upskill-max-cost: $0.00* assumed for requests of unknown cost",
         ]
     )
 
@@ -110,7 +113,7 @@ def test_broken_attempts_before_an_answer_count_too(
 
     assert result.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 22
-    result.stdout.fnmatch_lines(["--upskill-max-cost: $0.00* counted for requests of *"])
+    result.stdout.fnmatch_lines(["--upskill-max-cost: $0.00* assumed for requests of *"])
 
 
 def test_a_refused_request_costs_nothing(

@@ -19,7 +19,7 @@ def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_i
     why = "missing data: 3 of 10 runs with the skill are missing, more than 20 %"
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
-    result.stdout.fnmatch_lines(["exit code 75: nothing has failed, but not all was measured"])
+    result.stdout.fnmatch_lines(["exit code 75: nothing failed, but not everything was measured"])
     gate = junit.cases_of(pytester.path / "junit.xml")["gate[haiku]"]
     assert junit.properties(gate)["upskill.verdict"] == "missing data"
 

@@ -60,15 +60,15 @@ def only_line(result: pytest.RunResult) -> str:
         ),
         (
             ("--upskill-base-url", "127.0.0.1:8080/v1"),
-            "--upskill-base-url: '127.0.0.1:8080/v1' is no URL of a server: write http://*",
+            "--upskill-base-url: '127.0.0.1:8080/v1' is not the URL of a server: write *",
         ),
-        (("--upskill-cache-dir", ""), "--upskill-cache-dir: the path is empty: write one or *"),
+        (("--upskill-cache-dir", ""), "--upskill-cache-dir: the path is empty: write a path, *"),
         (("-o", "upskill_aliases=x"), "upskill_aliases: bad line 'x': write 'name = model'"),
         (("-o", "upskill_prices=m: 1"), "upskill_prices: bad line 'm: 1': write 'label = IN/OUT'*"),
         (("-o", "upskill_prices=m = cheap"), "upskill_prices: bad line 'm = cheap': write *"),
         (
             ("-o", "upskill_prices=m = 1/2 cached 3"),
-            "upskill_prices: bad line *: cached tokens cost no more than others: write a lower *",
+            "upskill_prices: bad line *: cached tokens cannot cost more *",
         ),
     ],
 )
@@ -87,7 +87,7 @@ def test_a_list_of_models_that_is_empty_is_one_line(run_once: Run, write_skill: 
 
     result = run_once("--upskill-models", ",", "skills")
 
-    assert only_line(result) == "--upskill-models: no model in it: write a name, such as offline"
+    assert only_line(result) == "--upskill-models: no model given: write a name, such as offline"
 
 
 def test_a_number_that_is_none_is_refused_by_the_command_line(
@@ -175,7 +175,7 @@ def test_a_provider_that_nobody_serves_is_one_line(run_once: Run, write_skill: W
 
     result = run_once("--upskill-models", "acme:model-1", "skills")
 
-    assert only_line(result).startswith("--upskill-models: nobody serves 'acme:model-1': write ")
+    assert only_line(result).startswith("--upskill-models: no provider for 'acme:model-1': write ")
 
 
 INI = """
@@ -283,5 +283,5 @@ def test_a_password_in_a_base_url_without_a_scheme_is_not_shown(run_once: Run) -
     result = run_once("--upskill-models", "offline", "--upskill-base-url", "user:secret@h.example")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["*@h.example' is no URL of a server: write http://*"])
+    result.stderr.fnmatch_lines(["*@h.example' is not the URL of a server: write *"])
     result.stderr.no_fnmatch_line("*secret*")

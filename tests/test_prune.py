@@ -67,7 +67,9 @@ def test_prune_refuses_where_it_cannot_see_all_trials(
 
     assert len(recordings(pytester.path)) == 4
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(["ERROR: --upskill-cache-prune: *recordings in use would go too*"])
+    result.stderr.fnmatch_lines(
+        ["ERROR: --upskill-cache-prune: *recordings in use would be deleted too*"]
+    )
 
 
 def test_prune_needs_no_key_that_can_be_told_apart(

@@ -23,11 +23,11 @@ def test_a_second_run_sends_nothing_and_ends_alike(
     assert sent == 8
     assert len(loopback.requests) == sent
     assert (first.ret, second.ret) == (pytest.ExitCode.OK, pytest.ExitCode.OK)
-    first.stdout.fnmatch_lines(["asked for 8 answers: cost n/a"])
+    first.stdout.fnmatch_lines(["requested 8 answers: cost n/a"])
     second.stdout.fnmatch_lines(
         [
-            "upskill: 4 trials, 8 answers: 8 recorded, 0 to ask for",
-            "replayed 8 answers, recorded at cost n/a",
+            "upskill: 4 trials, 8 answers: 8 recorded, 0 to request",
+            "replayed 8 answers: cost n/a when recorded",
         ]
     )
 
@@ -185,7 +185,7 @@ def test_recorded_figures_are_reported_and_marked(
     run_once(*args)
     second = figures(pytester)
 
-    asked.stdout.fnmatch_lines(["asked for 2 answers: $0.0001; 1 requests were retried"])
+    asked.stdout.fnmatch_lines(["requested 2 answers: $0.0001; 1 requests were retried"])
     assert [trial["upskill.replayed"] for trial in first] == ["0", "0"]
     assert second == [trial | {"upskill.replayed": "1"} for trial in first]
     assert {trial["upskill.cost_usd"] for trial in first} == {"0.000025"}
@@ -216,7 +216,7 @@ def test_what_was_paid_is_told_also_of_answers_that_nobody_looked_at(
 
     paid = len(recordings(pytester.path))
     assert paid > 1
-    result.stdout.fnmatch_lines([f"asked for {paid} answers: cost n/a"])
+    result.stdout.fnmatch_lines([f"requested {paid} answers: cost n/a"])
 
 
 def test_an_answer_that_several_trials_share_is_paid_for_once(
@@ -230,4 +230,4 @@ def test_an_answer_that_several_trials_share_is_paid_for_once(
     entries = json.loads(Path("out.json").read_text("utf-8"))["entries"]
     runs = [run for entry in entries for trial in entry["cell"]["trials"] for run in trial["runs"]]
     assert len(loopback.requests) == len([r for r in runs if not r["completion"]["replayed"]]) == 6
-    result.stdout.fnmatch_lines(["asked for 6 answers: *; replayed 2 answers, *"])
+    result.stdout.fnmatch_lines(["requested 6 answers: *; replayed 2 answers: *"])

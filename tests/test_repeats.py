@@ -37,7 +37,7 @@ def test_the_first_failures_of_a_skill_are_whole_and_the_rest_one_line_each(
     assert sum(line.startswith("contains '38': not in the answer") for line in out) == 11
     assert sum(line.startswith("FAILED skills/") for line in out) == 13
     result.stdout.fnmatch_lines(
-        ["left out: details of 2 more failures, after the first 10 of a skill on a model; -v *"]
+        ["details of 2 more failures are left out, after the first 10 of a skill on a model; *"]
     )
     result.assert_outcomes(failed=13, passed=15)
 

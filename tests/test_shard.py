@@ -95,4 +95,4 @@ def test_a_shard_that_there_cannot_be_is_refused(
     result = run_once("--upskill-models=offline", f"--upskill-shard={shard}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --upskill-shard: bad shard '{shard}': write which of *"])
+    result.stderr.fnmatch_lines([f"ERROR: --upskill-shard: bad shard '{shard}': write K/N, *"])

@@ -213,7 +213,7 @@ def test_the_header_says_what_a_name_stands_for(run_once: Run, write_skill: Writ
     result.stdout.fnmatch_lines(
         [
             "upskill: small (offline:offline); runs: 2",
-            "upskill: 2 trials, 4 answers: 0 recorded, 4 to ask for",
+            "upskill: 2 trials, 4 answers: 0 recorded, 4 to request",
         ]
     )
 
@@ -229,7 +229,7 @@ def test_figures_that_nobody_measured_are_not_made_up(
     result.stdout.fnmatch_lines(
         [
             "  m       100->100%  +0 [-88,+88]  too few runs  1.0->1.0/1.0  n/a->n/a",
-            "asked for 2 answers: cost n/a",
+            "requested 2 answers: cost n/a",
         ]
     )
 
@@ -282,7 +282,7 @@ def test_the_table_has_a_legend_and_the_gates_are_announced(
 
     assert LEGEND in result.outlines
     result.stdout.fnmatch_lines(
-        ["collected 4 items", "upskill: 2 gates to follow, one for each skill on each model"]
+        ["collected 4 items", "upskill: 2 gates will follow, one for each skill on each model"]
     )
     result.assert_outcomes(passed=6)
 

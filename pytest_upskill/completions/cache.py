@@ -96,13 +96,13 @@ class Cache:
             if recording.request == _asked(request, url):
                 self._compare(recording, url, request.model.name)
                 return _completion(recording)
-            problem = "it is of another request"
+            problem = "a recording of another request"
         except FileNotFoundError:
             return None
         except OSError as error:
             problem = str(error.strerror)
         except ValidationError:
-            problem = "it is not a recording"
+            problem = "not a recording"
         self.problems[f"{file}: ignored: {problem}"] = None
         return None
 

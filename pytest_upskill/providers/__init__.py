@@ -45,7 +45,9 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
         said = f"{type(error).__name__}: {words}"
         raise ProviderError(
-            f"cannot create a client for {endpoint.host} ({said}): check the environment variables for proxies, certificates (SSL_CERT_FILE) and {endpoint.provider.upper()}_*",
+            f"cannot create a client for {endpoint.host} ({said}): check the environment "
+            f"variables for proxies, certificates (SSL_CERT_FILE) and "
+            f"{endpoint.provider.upper()}_*",
             fatal=True,
         ) from None
 

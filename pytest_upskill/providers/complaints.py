@@ -11,7 +11,10 @@ _CURES = (
             r"|input (is )?too long|maximum context",
             re.IGNORECASE,
         ),
-        "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a larger context",
+        (
+            "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a "
+            "larger context"
+        ),
     ),
     (
         re.compile(

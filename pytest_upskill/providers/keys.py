@@ -182,7 +182,8 @@ def _usable(variable: str, environ: Mapping[str, str]) -> str:
     key = environ.get(variable, "").strip()
     if not (key.isascii() and key.isprintable() and " " not in key):
         raise KeyProblem(
-            f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII character: paste it again"
+            f"{variable} is not a valid key: it contains a space, a line break or a non-ASCII "
+            f"character: paste it again"
         )
     return key
 

@@ -142,8 +142,8 @@ class UnsafeFolder(pytest.Directory):
     def collect(self) -> Iterator[pytest.Item]:
         """Raise a collect error: node ids and reports would contain the folder's name."""
         raise self.CollectError(
-            f"{self.nodeid}: the folder's name holds what steers a terminal or a CI runner, or "
-            "'::', which pytest's node ids give a meaning: rename it"
+            f"{self.nodeid}: the folder's name contains control characters, a CI runner's command "
+            f"or the separator of pytest's node ids, '::': rename it"
         )
 
 
@@ -153,7 +153,7 @@ class NamedSkill(pytest.File):
     def collect(self) -> Iterator[TrialItem]:
         """Raise a collect error that names the folder to run."""
         folder = shown(self.path.parent, self.config)
-        raise self.CollectError(f"{self.name} holds no cases: name its folder, {folder}")
+        raise self.CollectError(f"{self.name} contains no cases: name its folder instead, {folder}")
 
 
 def _count(file: SkillFile, cases: int) -> None:
@@ -163,7 +163,7 @@ def _count(file: SkillFile, cases: int) -> None:
     most = file.config.stash[SETTINGS].max_cases
     if before <= most < before + cases:
         raise file.CollectError(
-            f"the run has over {most:,} cases: name fewer skills, or set upskill_max_cases"
+            f"the run has over {most:,} cases: select fewer skills, or raise upskill_max_cases"
         )
 
 

@@ -63,8 +63,8 @@ class Hints:
             write(terminalreporter, f"upskill: {text}", yellow=True)
         if not self._met and (homes := self._not_entered()):
             have, them = ("has", "it") if len(homes) == 1 else ("have", "them")
-            text = f"pytest does not enter {', '.join(homes)}, which {have} skills"
-            text += f": name {them} to run them"
+            text = f"pytest does not look for tests in {', '.join(homes)}, which {have} skills"
+            text += f": pass {them} as an argument to run them"
             write(terminalreporter, f"upskill: {text}", yellow=True)
 
     def _not_entered(self) -> list[str]:

@@ -132,7 +132,9 @@ def path(config: pytest.Config, name: str) -> Path | None:
     given = config.getoption(f"upskill_{name}")
     if given == "":
         # A shell variable that is not set expands to this.
-        raise pytest.UsageError(f"{option_of(name)}: the path is empty: write one or leave it out")
+        raise pytest.UsageError(
+            f"{option_of(name)}: the path is empty: write a path, or leave the option out"
+        )
     if given is not None:
         return Path(config.invocation_params.dir, given)
     value = value_of(config, name)

@@ -31,11 +31,11 @@ def languages_of(config: pytest.Config) -> tuple[Language, ...]:
     try:
         found = config.hook.pytest_upskill_languages()
     except Exception as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(f"{hook} raised {raised(error)}: mend it there") from None
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: fix the plugin") from None
     for languages in found:
         if not isinstance(languages, (list, tuple)):
             what = type(languages).__name__
-            raise pytest.UsageError(f"{hook} gave {what}: return a list of languages")
+            raise pytest.UsageError(f"{hook} returned {what}: return a list of languages")
     return tuple(language for languages in found for language in languages)
 
 
@@ -96,7 +96,7 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
             message = cut(str(result.message), MAX_MESSAGE)
             return replace(result, message=message, detail=clean(str(result.detail)))
         raise CheckError(
-            f"{check.name}: pytest_upskill_check gave {type(result).__name__}: "
+            f"{check.name}: pytest_upskill_check returned {type(result).__name__}: "
             "return a bool or a CheckResult"
         )
 

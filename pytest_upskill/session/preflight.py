@@ -175,11 +175,11 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
     except (pytest.UsageError, pytest.exit.Exception):
         raise
     except Exception as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(f"{hook} raised {raised(error)}: mend it there") from None
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: fix the plugin") from None
     lacking = [name for name in ("complete", "aclose") if not hasattr(client, name)]
     if client is not None and lacking:
         raise pytest.UsageError(
-            f"{hook} gave {type(client).__name__}, which has no {' and no '.join(lacking)}: "
+            f"{hook} returned {type(client).__name__}, which has no {' and no '.join(lacking)}: "
             "return a client or None"
         )
     return client
@@ -242,8 +242,8 @@ def _problems(
 def _model_problems(model: Model) -> list[str]:
     if model.provider not in _BUILT_IN:
         line = (
-            f"--upskill-models: nobody serves {model.resolved!r}: write anthropic:, openai: or "
-            "model@base_url, or add a plugin with the hook pytest_upskill_make_client"
+            f"--upskill-models: no provider for {model.resolved!r}: write anthropic:, openai: or "
+            f"model@base_url, or add a plugin with the hook pytest_upskill_make_client"
         )
         return [line]
     return [line for line in (missing_sdk(model), missing_key(model, os.environ)) if line]

@@ -38,8 +38,8 @@ class Prune:
         reason = self._partial(session, items)
         if reason is not None:
             raise pytest.UsageError(
-                f"--upskill-cache-prune: {reason}, so recordings in use would go too: choose all "
-                "skills and models that the recordings are for"
+                f"--upskill-cache-prune: {reason}, so recordings in use would be deleted too: "
+                f"select all skills and models that have recordings"
             )
         self._prune(items)
         return True
@@ -47,7 +47,7 @@ class Prune:
     def _partial(self, session: pytest.Session, items: Sequence[TrialItem]) -> str | None:
         """Return why the collected trials may be incomplete, None if they are complete."""
         if session.testsfailed:
-            return "not everything could be collected"
+            return "some files could not be collected"
         if self._deselected or any("::" in arg for arg in self._config.args):
             return "some trials are deselected"
         if not items:

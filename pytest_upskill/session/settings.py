@@ -190,7 +190,7 @@ def models_of(config: pytest.Config) -> tuple[Model, ...]:
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
     if not models:
-        raise pytest.UsageError("--upskill-models: no model in it: write a name, such as offline")
+        raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
     return models
 
 
@@ -208,7 +208,7 @@ def _judge(config: pytest.Config) -> Model | None:
         raise pytest.UsageError(f"--upskill-judge: {error}") from None
     if judge.provider == "offline":
         raise pytest.UsageError(
-            "--upskill-judge: offline is no language model and judges nothing: write another"
+            "--upskill-judge: offline is not a language model and cannot judge: choose another"
         )
     return judge
 
@@ -221,7 +221,7 @@ def _base_url(config: pytest.Config) -> str | None:
         mark = "" if "://" in (url or "") else "://"
         shown = without_credentials(f"{mark}{url}").removeprefix(mark)
         raise pytest.UsageError(
-            f"--upskill-base-url: {shown!r} is no URL of a server: write http://127.0.0.1:8080/v1"
+            f"--upskill-base-url: {shown!r} is not the URL of a server: write it as in http://127.0.0.1:8080/v1"
         ) from None
 
 
@@ -262,7 +262,7 @@ def _shard(config: pytest.Config) -> tuple[int, int] | None:
     number, shards = map(int, match.groups()) if match else (0, 0)
     if not 1 <= number <= shards:
         raise pytest.UsageError(
-            f"--upskill-shard: bad shard {value!r}: write which of how many, such as 1/4"
+            f"--upskill-shard: bad shard {value!r}: write K/N, such as 1/4 for the first of four"
         )
     return number, shards
 
@@ -293,9 +293,9 @@ def _early_stop(config: pytest.Config) -> bool:
         (
             value_of(config, "min_lift") is not None,
             "--upskill-min-lift",
-            "needs all runs, as the lift is too large where they stop early",
+            "needs all runs, as stopping early overstates the lift",
         ),
-        (_shard(config) is not None, "--upskill-shard", "would stop by the runs of one share"),
+        (_shard(config) is not None, "--upskill-shard", "would stop on the results of one shard"),
     ):
         if given:
             raise pytest.UsageError(
@@ -325,15 +325,15 @@ def _prices(config: pytest.Config) -> dict[str, OwnPrice]:
         if match is None:
             raise pytest.UsageError(
                 f"upskill_prices: bad line {line!r}: write 'label = IN/OUT' or "
-                "'label = IN/OUT cached RATE', dollars for a million tokens, such as "
-                "'haiku = 0.10/0.50 cached 0.01'"
+                "'label = IN/OUT cached RATE', dollars per million tokens, such as 'haiku = "
+                "0.10/0.50 cached 0.01'"
             )
         cached = float(match["cached"]) if match["cached"] else None
         price = OwnPrice(input=float(match["in"]), output=float(match["out"]), cached=cached)
         if cached is not None and cached > price.input:
             raise pytest.UsageError(
-                f"upskill_prices: bad line {line!r}: cached tokens cost no more than others: write "
-                "a lower rate behind 'cached'"
+                f"upskill_prices: bad line {line!r}: cached tokens cannot cost more than others: "
+                f"write a lower price after 'cached'"
             )
         prices[match["label"]] = price
     return prices

@@ -117,8 +117,8 @@ def costs(report: Report) -> list[tuple[str, str]]:
     tokens = [run.completion.tokens for run in runs]
     known = [count for count in tokens if count is not None]
     return [
-        ("asked for", f"{len(asked)} answers, {money(dollars(asked))}"),
-        ("replayed", f"{len(replayed)} answers, recorded at {money(dollars(replayed))}"),
+        ("requested", f"{len(asked)} answers, {money(dollars(asked))}"),
+        ("replayed", f"{len(replayed)} answers, {money(dollars(replayed))} when recorded"),
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
         ("missing runs", str(sum(cell.missing for cell in report.cells))),
     ]

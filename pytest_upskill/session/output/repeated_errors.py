@@ -53,8 +53,8 @@ class RepeatedErrors:
         if self._brief and in_full and self._config.get_verbosity() == 0:
             what = "1 more failure" if self._brief == 1 else f"{self._brief} more failures"
             terminalreporter.line(
-                f"left out: details of {what}, after the first {_FULL} of a skill on a model; "
-                "-v shows all"
+                f"details of {what} are left out, after the first {_FULL} of a skill on a model; "
+                f"-v shows all"
             )
 
     def _shortened(self, reports: Iterable[pytest.TestReport]) -> Iterator[pytest.TestReport]:

@@ -83,30 +83,35 @@ class Spending:
             write(terminalreporter, line, yellow=True)
         spared = sum(cell.spared for cell in self._ledger.cells)
         if spared:
-            write(terminalreporter, f"early stop: the verdicts were clear without {spared} answers")
+            write(
+                terminalreporter,
+                f"early stop: the verdicts were clear, so {spared} answers were not requested",
+            )
         budget = self._config.stash[RESOURCES].budget
         if budget.stopped:
-            line = f"--upskill-max-cost: stopped before ${budget.limit:g} could be passed"
+            line = (
+                f"--upskill-max-cost: stopped, as the next request could exceed ${budget.limit:g}"
+            )
             write(terminalreporter, line, yellow=True)
         if budget.assumed:
-            assumed = f"{money(budget.assumed)} counted for requests of unknown cost"
+            assumed = f"{money(budget.assumed)} assumed for requests of unknown cost"
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
 def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
-    """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to ask for, …``."""
+    """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
     line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
     if replay:
         return [f"{line}{ahead.to_send} missing"]
     paid = [share for share in ahead.shares if share.model.provider != "offline"]
-    line += f"{ahead.to_send} to ask for{_most(paid)}"
+    line += f"{ahead.to_send} to request{_most(paid)}"
     if ahead.judgements:
         line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
         line,
-        *(f"  {each.model.label}: {each.requests} to ask for{_most([each])}" for each in paid),
+        *(f"  {each.model.label}: {each.requests} to request{_most([each])}" for each in paid),
     ]
 
 
@@ -137,9 +142,9 @@ def _spent(asked: Sequence[Completion], completions: Iterable[Completion]) -> st
     retried = sum(each.attempts > 1 for each in asked)
     parts = []
     if asked:
-        parts.append(f"asked for {len(asked)} answers: {_cost(asked)}")
+        parts.append(f"requested {len(asked)} answers: {_cost(asked)}")
     if replayed:
-        parts.append(f"replayed {len(replayed)} answers, recorded at {_cost(replayed)}")
+        parts.append(f"replayed {len(replayed)} answers: {_cost(replayed)} when recorded")
     if retried:
         parts.append(f"{retried} requests were retried")
     return "; ".join(parts)

@@ -41,7 +41,7 @@ class Terminal:
         trials = wanted(items).items()
         gates = len({(nodeid.partition("::")[0], trial.model.label) for nodeid, trial in trials})
         each = "1 gate" if gates == 1 else f"{gates} gates"
-        return [f"upskill: {each} to follow, one for each skill on each model"] if gates else []
+        return [f"upskill: {each} will follow, one for each skill on each model"] if gates else []
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
@@ -100,7 +100,7 @@ class Terminal:
             and not self._ledger.compares_nothing
             and terminalreporter.config.get_verbosity() >= 0
         ):
-            text = f"exit code {NOT_MEASURED}: nothing has failed, but not all was measured"
+            text = f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
             write(terminalreporter, text, yellow=True)
 
     def _not_compared(self, *, quiet: bool) -> Iterator[str]:
