@@ -153,6 +153,8 @@ def _shell(command: str, shown: tuple[str, ...], folder: Path) -> None:
     models = re.findall(r"--upskill-models[ =](\S+)", command)
     if not all(model.startswith(FREE_MODELS) for model in models):
         command += " --upskill-dry-run"
+    # The same program; the script is missing where the package was installed before it had one.
+    command = re.sub(r"^pytest-upskill\b", "python -m pytest_upskill", command)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     process = subprocess.run(
         ["bash", "-c", command],

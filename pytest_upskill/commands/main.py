@@ -22,6 +22,8 @@ from pytest_upskill.commands.command import (
 from pytest_upskill.sanitize.safe_text import safe_line
 
 COMMANDS: Mapping[str, str] = {
+    "eval": "run the cases of skills: prints and runs the pytest command",
+    "benchmark": "compare models on skills: eval with 3 runs of each case",
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""
@@ -37,7 +39,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if name not in COMMANDS:
             return _general(name)
-        return _run(name, load(name), rest)
+        command = load(name)
+        return command.run(parse(name, command, rest))
     except CommandError as error:
         sys.stderr.write(f"ERROR: {safe_line(str(error))}\n")
         return UNUSABLE
@@ -69,14 +72,19 @@ def parser_of(name: str, command: Command) -> Parser:
     return parser
 
 
-def _run(name: str, command: Command, arguments: Sequence[str]) -> int:
+def parse(name: str, command: Command, arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the values of a command's arguments, and as ``passed_on`` what follows ``--``.
+
+    Raises:
+        CommandError: The arguments are invalid.
+    """
     own, passed_on = list(arguments), []
     if command.passes_on and "--" in own:
         at = own.index("--")
         own, passed_on = own[:at], own[at + 1 :]
     options = parser_of(name, command).parse_args(own)
     options.passed_on = passed_on
-    return command.run(options)
+    return options
 
 
 def _general(name: str) -> int:

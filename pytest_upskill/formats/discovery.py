@@ -78,6 +78,8 @@ class Places:
     """Topmost folder to search for skills outside a git repository; None for no such limit."""
     patterns: tuple[str, ...] = ()
     """Further patterns of case file names, such as ``checks/*.json``."""
+    owners: tuple[tuple[str, Path], ...] = ()
+    """Patterns of case files, each with the folder of the skill that they belong to."""
     _found: dict[Path, list[_Found]] = field(default_factory=dict, compare=False)
     """Cache of the skills below each folder that was searched."""
 
@@ -101,11 +103,14 @@ class Places:
     def skill_beside(self, case_file: Path) -> Path | None:
         """Return the folder of the skill that a case file belongs to, None if there is none.
 
-        It is the skill whose folder contains the file in a place for cases; else the skill that
-        a parent folder or the file itself names; else the only skill nearby.
+        It is the skill that `owners` gives; else the one whose folder contains the file in a place
+        for cases; else the one that a parent folder or the file itself names; else the only one
+        nearby.
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
+        if owner := next((skill for one, skill in self.owners if case_file.match(one)), None):
+            return owner
         if (around := _around(case_file)) is None:
             return self._of_path(case_file) or self._of_head(case_file) or self._only(case_file)
         name = plain_name(_name_of_file(case_file))

@@ -110,7 +110,8 @@ OPTIONS = (
     Option(
         "case-files",
         "run",
-        "Further names of files with cases, such as '*-checks.json' or 'checks/*.yaml'.",
+        "Further names of files with cases, such as '*-checks.json', or "
+        "'cases/csv.yaml=skills/csv' for cases of that skill.",
         kind="args",
         on_command_line=False,
     ),

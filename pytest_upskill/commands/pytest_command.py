@@ -1,0 +1,103 @@
+"""``eval`` and ``benchmark`` in terms of pytest: the options that they share, and the command."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NoReturn
+
+from pytest_upskill.commands.command import CommandError
+from pytest_upskill.formats.discovery import Places
+from pytest_upskill.sanitize.redaction import without_credentials
+from pytest_upskill.sanitize.safe_text import safe_line
+
+
+def add_run_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
+    """Add the arguments of a command that runs pytest.
+
+    Args:
+        parser: Parser of the command.
+        runs: Default of ``--runs``.
+    """
+    parser.add_argument("skills", nargs="+", metavar="SKILL", help="folder with a SKILL.md")
+    add_models(parser)
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=runs,
+        metavar="N",
+        help="runs of each case in each arm (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-t", "--tests", metavar="FILE", help="case file of the skill, instead of all its cases"
+    )
+    parser.add_argument(
+        "--no-baseline", action="store_true", help="run only with the skill: no lift, no gate"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
+
+
+def add_models(parser: argparse.ArgumentParser) -> None:
+    """Add ``--model`` in its published spellings, and ``--base-url``."""
+    parser.add_argument(
+        *("-m", "--model", "--m"),
+        dest="models",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="model to run on, repeatable (default: ini upskill_models)",
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="OpenAI-compatible server of models of no known provider"
+    )
+
+
+def pytest_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the arguments of the equivalent ``pytest`` command.
+
+    Args:
+        options: Values of `add_run_arguments`, and ``passed_on``.
+
+    Raises:
+        CommandError: ``--tests`` is given, and there is no such file, or not one skill.
+    """
+    arguments = []
+    if options.models:
+        arguments += ["--upskill-models", ",".join(options.models)]
+    if options.base_url:
+        arguments += ["--upskill-base-url", options.base_url]
+    if options.runs != 1:
+        arguments += ["--upskill-runs", str(options.runs)]
+    if options.no_baseline:
+        arguments += ["-m", "upskill(arm='with_skill')"]
+    if options.verbose:
+        arguments.append("-v")
+    return [*arguments, *options.passed_on, *_paths(options.skills, options.tests)]
+
+
+def run_pytest(arguments: Sequence[str]) -> NoReturn:
+    """Print the ``pytest`` command and replace this process by it, with its exit code."""
+    shown = shlex.join(["pytest", *map(without_credentials, arguments)])
+    sys.stdout.write(f"$ {safe_line(shown)}\n")
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "pytest", *arguments]
+    os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
+
+
+def _paths(skills: Sequence[str], tests: str | None) -> list[str]:
+    """Return the paths to give to pytest: the skills, or the case file of the only skill."""
+    if tests is None:
+        return list(skills)
+    if len(skills) != 1:
+        raise CommandError("--tests: it is for one skill at a time: name one")
+    file, skill = Path(tests).absolute(), Path(skills[0]).absolute()
+    for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
+        if not path.is_file():
+            raise CommandError(f"--tests: no file {path.name} in {path.parent}: name {cure}")
+    if Places().skill_beside(file) == skill:
+        return [tests]
+    return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]

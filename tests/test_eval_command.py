@@ -1,0 +1,43 @@
+"""``pytest-upskill eval``: prints the pytest command, and is that command from then on."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+from pytest_upskill.commands.main import main
+from tests.conftest import WriteSkill
+
+
+@pytest.mark.parametrize(("wanted", "code"), [("37", 0), ("38", 1)])
+def test_eval_prints_the_pytest_command_and_ends_as_it_does(
+    wanted: str, code: int, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    question = "What is the retry budget of the billing service?"
+    write_skill({"id": "budget", "input": question, "expected": {"contains": wanted}})
+
+    process = subprocess.run(
+        [sys.executable, "-m", "pytest_upskill", "eval", "skills", "-m", "offline", "--", "-q"],
+        cwd=pytester.path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert process.stdout.startswith("$ pytest --upskill-models offline -q skills\n")
+    assert process.returncode == code
+
+
+def test_the_password_of_a_server_is_not_printed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    started: list[list[str]] = []
+    monkeypatch.setattr(os, "execv", lambda _, command: started.append(command))
+
+    main(["eval", "skills", "-m", "m@http://me:secret@127.0.0.1/v1"])
+
+    assert "secret" not in capsys.readouterr().out
+    assert "m@http://me:secret@127.0.0.1/v1" in started[0]

@@ -1,0 +1,105 @@
+"""Every command line of upskill's published texts, with pytest-upskill in place of upskill.
+
+They are those of its README, its announcement and the documentation of the Hub's skills.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.commands.main import load, main, parse
+from pytest_upskill.commands.pytest_command import pytest_arguments
+from pytest_upskill.model import parse_models
+from tests.conftest import Run
+
+GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
+LOCAL = "http://localhost:8080/v1"
+
+RUNS = {
+    "eval ./skills/my-skill/": "./skills/my-skill/",
+    "eval ./skills/my-skill/ -v": "-v ./skills/my-skill/",
+    "eval ./skills/my-skill/ -m haiku": "--upskill-models haiku ./skills/my-skill/",
+    "eval ./skills/my-skill/ --model haiku --model sonnet": (
+        "--upskill-models haiku,sonnet ./skills/my-skill/"
+    ),
+    "eval ./skills/git-commit-messages/ -m haiku -m sonnet": (
+        "--upskill-models haiku,sonnet ./skills/git-commit-messages/"
+    ),
+    "eval ./skills/my-skill/ -m haiku -m sonnet --runs 5": (
+        "--upskill-models haiku,sonnet --upskill-runs 5 ./skills/my-skill/"
+    ),
+    "eval ./skills/my-skill/ -m haiku --runs 5": (
+        "--upskill-models haiku --upskill-runs 5 ./skills/my-skill/"
+    ),
+    "eval ./skills/kernel-builder/ --model haiku --model sonnet --runs 5": (
+        "--upskill-models haiku,sonnet --upskill-runs 5 ./skills/kernel-builder/"
+    ),
+    f'eval ./skills/my-skill/ --model "{GLM}" --base-url {LOCAL}': (
+        f"--upskill-models {GLM} --upskill-base-url {LOCAL} ./skills/my-skill/"
+    ),
+    "eval ./skills/my-skill/ -m generic.my-model --base-url http://localhost:8080/v1": (
+        f"--upskill-models generic.my-model --upskill-base-url {LOCAL} ./skills/my-skill/"
+    ),
+    "eval ./skills/my-skill/ --no-baseline": "-m \"upskill(arm='with_skill')\" ./skills/my-skill/",
+    "benchmark ./skills/my-skill/ -m gpt-4o -m claude-sonnet": (
+        "--upskill-models gpt-4o,claude-sonnet --upskill-runs 3 ./skills/my-skill/"
+    ),
+    "benchmark ./skills/my-skill/ -m gpt-4o -m claude-sonnet --runs 5": (
+        "--upskill-models gpt-4o,claude-sonnet --upskill-runs 5 ./skills/my-skill/"
+    ),
+}
+"""Command lines that run cases, and the arguments of the pytest command that they stand for."""
+
+
+@pytest.mark.parametrize("line", RUNS)
+def test_a_published_command_is_the_equivalent_pytest_command(line: str) -> None:
+    name, *arguments = shlex.split(line)
+
+    options = parse(name, load(name), arguments)
+
+    assert pytest_arguments(options) == shlex.split(RUNS[line])
+    assert parse_models(options.models, default_base_url=options.base_url) or not options.models
+
+
+@pytest.fixture
+def skills(pytester: pytest.Pytester) -> Path:
+    """Two skills, and next to their folder a file with a case of one of them."""
+    for name in ("my-skill", "other"):
+        text = f"---\nname: {name}\ndescription: Facts for a test.\n---\n# {name}\n"
+        pytester.makefile(".md", **{f"skills/{name}/SKILL": text})
+    tests = [{"input": "What is this?", "expected": {"contains": ["my-skill"]}}]
+    Path("tests.json").write_text(json.dumps(tests), "utf-8")
+    return pytester.path
+
+
+def test_the_case_file_of_a_published_command_is_run_for_its_skill(
+    skills: Path, run_once: Run
+) -> None:
+    line = ["./skills/my-skill/", "--tests", "./tests.json", "-m", "offline"]
+
+    arguments = pytest_arguments(parse("eval", load("eval"), line))
+
+    owner = f"upskill_case_files={skills}/tests.json={skills}/skills/my-skill"
+    assert arguments == ["--upskill-models", "offline", "-o", owner, "./tests.json"]
+    run_once(*arguments).stdout.fnmatch_lines(["my-skill", "*offline *"])
+
+
+@pytest.mark.usefixtures("skills")
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (["skills/my-skill", "-t", "no.json"], "no file no.json in */*: name a file with cases"),
+        (["skills", "-t", "tests.json"], "no file SKILL.md in */skills: name a folder with one"),
+        (["skills/my-skill", "skills/other", "-t", "tests.json"], "it is for one skill at a *"),
+    ],
+)
+def test_a_case_file_without_its_skill_is_refused(
+    arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["eval", *arguments]) == 4
+    said = capsys.readouterr().err.splitlines()
+    pytest.LineMatcher(said).fnmatch_lines([f"ERROR: --tests: {problem}"])
