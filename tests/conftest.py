@@ -19,6 +19,7 @@ import pytest
 import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
 import pytest_upskill.session.start  # noqa: F401
+from pytest_upskill.model.hosts import HOSTS
 from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
 from tests.confined import marker as marker  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
@@ -53,8 +54,9 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     does, tests in this process do too.
     """
     monkeypatch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+    keys = {key for host in HOSTS for key in host.keys}
     for name in list(os.environ):
-        if name.startswith(("ANTHROPIC_", "OPENAI_", "UPSKILL_", "GITHUB_")):
+        if name in keys or name.startswith(("ANTHROPIC_", "OPENAI_", "UPSKILL_", "GITHUB_")):
             monkeypatch.delenv(name)
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)

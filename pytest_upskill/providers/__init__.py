@@ -6,6 +6,7 @@ from importlib.util import find_spec
 
 from pytest_upskill.completion import Client, ProviderError
 from pytest_upskill.model import Model
+from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
 
@@ -14,8 +15,10 @@ _SDKS = frozenset({"anthropic", "openai"})
 
 def missing_sdk(model: Model) -> str | None:
     """Return how to install the SDK that a model needs, None if nothing is missing."""
-    name = model.provider
-    if name not in _SDKS or find_spec(name) is not None:
+    if model.provider not in BY_PREFIX:
+        return None
+    name = BY_PREFIX[model.provider].wire
+    if find_spec(name) is not None:
         return None
     return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
 
@@ -33,12 +36,12 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         LookupError: The provider is not built in; a plugin may serve it.
         ProviderError: The environment variables prevent the creation of a client.
     """
-    if endpoint.provider == "offline":
+    if endpoint.wire == "offline":
         from pytest_upskill.providers.offline import OfflineClient
 
         return OfflineClient()
-    if endpoint.provider not in _SDKS:
-        raise LookupError(endpoint.provider)
+    if endpoint.wire not in _SDKS:
+        raise LookupError(endpoint.wire)
     try:
         return _sdk_client(endpoint, timeout)
     except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
@@ -47,13 +50,13 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         raise ProviderError(
             f"cannot create a client for {endpoint.host} ({said}): check the environment "
             f"variables for proxies, certificates (SSL_CERT_FILE) and "
-            f"{endpoint.provider.upper()}_*",
+            f"{endpoint.wire.upper()}_*",
             fatal=True,
         ) from None
 
 
 def _sdk_client(endpoint: Endpoint, timeout: float) -> Client:
-    if endpoint.provider == "anthropic":
+    if endpoint.wire == "anthropic":
         from pytest_upskill.providers.anthropic import AnthropicClient
 
         return AnthropicClient(endpoint, timeout=timeout)

@@ -15,6 +15,7 @@ from typing import Any
 import httpx2
 
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
+from pytest_upskill.model.hosts import HOSTS
 from pytest_upskill.providers.complaints import FILTERED, LOADING, cure
 from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
 from pytest_upskill.providers.keys import Endpoint
@@ -198,7 +199,9 @@ class Call:
         return ""
 
     def _url_hint(self) -> str:
-        bare = self.endpoint.provider == "openai" and not self.endpoint.url.endswith("/v1")
+        endpoint = self.endpoint
+        known = any(endpoint.url == host.url for host in HOSTS)
+        bare = endpoint.wire == "openai" and not known and not endpoint.url.endswith("/v1")
         return ", or the base URL lacks /v1" if bare else ""
 
     def _unreachable(self, error: Exception) -> ProviderError:

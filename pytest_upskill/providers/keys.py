@@ -8,27 +8,20 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
-from types import MappingProxyType
 from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_upskill.model import Model, server
+from pytest_upskill.model.hosts import BY_NETLOC, BY_PREFIX, HOSTS, KnownHost, WireFormat
 from pytest_upskill.sanitize.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
 """The key for a server that needs none, because the SDKs require one."""
 
 _ANY_HOST = "UPSKILL_API_KEY"
-_OWN_URL: Mapping[str, str] = MappingProxyType(
-    {"anthropic": "https://api.anthropic.com", "openai": "https://api.openai.com/v1"}
-)
-_KEYS_OF_HOST: Mapping[str, tuple[str, ...]] = MappingProxyType(
-    {
-        "api.anthropic.com": ("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
-        "api.openai.com": ("OPENAI_API_KEY",),
-    }
-)
-_KEY_VARIABLES = frozenset(chain.from_iterable(_KEYS_OF_HOST.values()))
+_TAG = re.compile(r"\d+(\.\d+)?b(-.+)?|latest")
+"""Tags of Ollama's models, which make ``mistral:7b`` look like a model of Mistral's."""
+_KEY_VARIABLES = frozenset(chain.from_iterable(host.keys for host in HOSTS))
 
 
 class KeyProblem(ValueError):  # noqa: N818  a mistake in the environment, not a failure of this program
@@ -39,7 +32,8 @@ class KeyProblem(ValueError):  # noqa: N818  a mistake in the environment, not a
 class Endpoint:
     """A host with its credential."""
 
-    provider: str
+    wire: str
+    """Wire format, ``anthropic`` or ``openai``; for a model of no known host, its provider."""
     url: str
     """Base URL without credentials; "" if the provider has no host."""
     own: bool = False
@@ -78,9 +72,8 @@ def endpoints(
     chosen = tuple(models)
     takers: dict[str, set[str]] = defaultdict(set)
     for model in chosen:
-        if model.base_url and model.provider in _OWN_URL and not _vendor(model):
-            for variable in (_ANY_HOST, _variable_of(model.label)):
-                takers[variable].add(urlsplit(model.base_url).netloc)
+        for variable in _own_variables(model, environ):
+            takers[variable].add(urlsplit(_url_of(model)).netloc)
     redactor = redactor or Redactor(secrets(chosen, environ))
     return {
         model: replace(_endpoint(model, environ, takers), redactor=redactor) for model in chosen
@@ -99,74 +92,105 @@ def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str
 
 
 def is_custom(model: Model) -> bool:
-    """Return whether a model has a base URL that is not the host of a known vendor."""
-    return model.base_url is not None and model.provider in _OWN_URL and _vendor(model) is None
+    """Return whether a model is served by a host that is not a known vendor's."""
+    return model.provider in BY_PREFIX and _vendor(model) is None
 
 
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
     """Return a message with the missing key variable of a model, None if nothing is missing."""
-    names = _KEYS_OF_HOST.get(_vendor(model) or "")
-    if names is None or any(environ.get(name, "").strip() for name in names):
+    vendor = _vendor(model)
+    if vendor is None or _is_set(environ, *vendor.keys, *_own_variables(model, environ)):
         return None
-    if model.base_url is None and model.provider == "anthropic" and _finds_credentials(environ):
+    if model.base_url is None and vendor.prefix == "anthropic" and _finds_credentials(environ):
         return None
-    return f"{model.label}: no key for {model.resolved}: set {names[0]}"
+    own = (
+        f", or write {model.provider}:{model.name}@http://127.0.0.1:11434/v1 if your own server "
+        "has a model of that name"
+    )
+    return (
+        f"{model.label}: no key for {model.resolved}: set {vendor.keys[0]}"
+        f"{own if _TAG.fullmatch(model.name) else ''}"
+    )
 
 
 def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]) -> Endpoint:
-    if model.provider not in _OWN_URL:
-        return Endpoint(provider=model.provider, url=model.base_url or "")
-    names = _KEYS_OF_HOST.get(_vendor(model) or "")
-    if names is None:
-        return _custom_endpoint(model, environ, takers)
-    url, _ = split_userinfo(model.base_url or _own_url(model.provider, environ))
-    variable = next((name for name in names if environ.get(name, "").strip()), names[0])
+    if model.provider not in BY_PREFIX:
+        return Endpoint(wire=model.provider, url=model.base_url or "")
+    vendor = _vendor(model)
+    wire = BY_PREFIX[model.provider].wire
+    variable = next((v for v in _own_variables(model, environ) if _is_set(environ, v)), None)
+    if vendor is None or variable is not None:
+        return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, takers)
+    variable = next((name for name in vendor.keys if _is_set(environ, name)), vendor.keys[0])
     return Endpoint(
-        provider=model.provider,
-        url=url,
-        own=model.base_url is None,
+        wire=wire,
+        url=_own_url(vendor, environ) if model.base_url is None else model.base_url,
+        own=vendor.sdk and model.base_url is None,
         key_variable=variable,
         key=_usable(variable, environ) or None,
     )
 
 
-def _own_url(provider: str, environ: Mapping[str, str]) -> str:
-    """Return the base URL of a provider, which an environment variable of its SDK may change."""
-    variable = f"{provider.upper()}_BASE_URL"
-    url = environ.get(variable, "").strip()
+def _own_url(host: KnownHost, environ: Mapping[str, str]) -> str:
+    """Return the base URL of a host, which an environment variable of its SDK may change."""
+    variable = f"{host.prefix.upper()}_BASE_URL"
+    url = environ.get(variable, "").strip() if host.sdk else ""
     try:
-        return server(url) if url else _OWN_URL[provider]
+        return split_userinfo(server(url) if url else host.url)[0]
     except ValueError as error:
         raise KeyProblem(f"{variable} {error}: write it as https://host/path") from None
 
 
 def _custom_endpoint(
-    model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]
+    model: Model,
+    wire: WireFormat,
+    variable: str,
+    environ: Mapping[str, str],
+    takers: Mapping[str, set[str]],
 ) -> Endpoint:
-    """Return the endpoint of a custom host, with the credentials in its URL or a key for it."""
-    assert model.base_url is not None
+    """Return the endpoint of a host with the credentials in its URL, or the key in a variable."""
     if model.userinfo.strip(":"):
         return Endpoint(
-            provider=model.provider,
-            url=model.base_url,
+            wire=wire,
+            url=_url_of(model),
             key_variable="the user and password in its URL",
             scheme="Basic",
             key=basic(model.userinfo),
         )
-    variable = _variable_of(model.label)
-    cure = "give one of them another label"
-    if not environ.get(variable, "").strip():
-        cure = f"unset it and set {variable} (one variable per label) instead"
-        variable = _ANY_HOST
-    if len(takers[variable]) > 1 and environ.get(variable, "").strip():
-        hosts = " and ".join(sorted(takers[variable]))
+    takers_of = takers.get(variable, ())
+    if len(takers_of) > 1 and _is_set(environ, variable):
+        cure = (
+            f"unset it and set {_variable_of(model.label)} (one variable per label) instead"
+            if variable == _ANY_HOST
+            else "give one of them another label"
+        )
+        hosts = " and ".join(sorted(takers_of))
         raise KeyProblem(f"{variable} is ambiguous, {hosts} would all get it: {cure}")
-    return Endpoint(
-        provider=model.provider,
-        url=model.base_url,
-        key_variable=variable,
-        key=_usable(variable, environ) or NO_KEY,
-    )
+    key = _usable(variable, environ) if takers_of else ""
+    return Endpoint(wire=wire, url=_url_of(model), key_variable=variable, key=key or NO_KEY)
+
+
+def _own_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the variables of this program that may have a model's key, the most specific first.
+
+    They are for hosts that the user names by URL. A server on the user's own machine needs no key,
+    so it gets none that is meant for any host; a vendor's gets none if there is one for the vendor.
+    """
+    host, vendor = BY_PREFIX.get(model.provider), _vendor(model)
+    if host is None or (vendor is not None and vendor.sdk):
+        return ()
+    named = model.base_url is not None and model.base_url != host.url
+    if named and (vendor is None or not _is_set(environ, *vendor.keys)):
+        return _variable_of(model.label), _ANY_HOST
+    return (_variable_of(model.label),)
+
+
+def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
+    return any(environ.get(name, "").strip() for name in variables)
+
+
+def _url_of(model: Model) -> str:
+    return model.base_url or BY_PREFIX[model.provider].url
 
 
 def _variable_of(label: str) -> str:
@@ -188,13 +212,14 @@ def _usable(variable: str, environ: Mapping[str, str]) -> str:
     return key
 
 
-def _vendor(model: Model) -> str | None:
-    """Return the host of a model if it is a known vendor's, None for any other host."""
-    url = urlsplit(model.base_url or _OWN_URL.get(model.provider, ""))
-    host = url.netloc.lower()
+def _vendor(model: Model) -> KnownHost | None:
+    """Return the vendor whose host serves a model, None for any other host."""
+    if model.provider not in BY_PREFIX:
+        return None
+    url = urlsplit(_url_of(model))
     # With plain HTTP, userinfo or another port, it may not be the vendor: do not send its key.
     plain = url.scheme == "https" and not model.userinfo
-    return host if plain and host in _KEYS_OF_HOST else None
+    return BY_NETLOC.get(url.netloc.lower()) if plain else None
 
 
 def _finds_credentials(environ: Mapping[str, str]) -> bool:

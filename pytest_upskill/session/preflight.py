@@ -8,6 +8,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from difflib import get_close_matches
 from functools import partial
 
 import pytest
@@ -19,6 +20,7 @@ from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
+from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers import make_client, missing_sdk
 from pytest_upskill.providers.keys import (
     Endpoint,
@@ -29,7 +31,7 @@ from pytest_upskill.providers.keys import (
 )
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.served import served_models
-from pytest_upskill.sanitize.redaction import Redactor, without_userinfo
+from pytest_upskill.sanitize.redaction import HIDDEN, Redactor, without_userinfo
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict
@@ -39,7 +41,8 @@ RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""
 
 _REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
-_BUILT_IN = ("anthropic", "openai", "offline")
+_NAMES_OF_MODELS = ("anthropic", "openai", "offline")
+"""Providers of which the name alone tells the model, whichever host serves it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,7 +160,7 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
                 url="",
                 open=_plugin_opener(client, model, settings.timeout, redactor),
                 # Not recorded under a vendor's model name: it could be taken for the vendor's.
-                recorded=model.provider not in _BUILT_IN,
+                recorded=model.provider not in _NAMES_OF_MODELS,
                 given=True,
             )
     return found | _own_hosts(own, settings, redactor)
@@ -204,7 +207,7 @@ def _own_hosts(
             open=_opener(model, endpoint, settings.timeout),
             recorded=model.provider != "offline",
             served=partial(served_models, endpoint) if is_custom(model) else None,
-            caches_prompts=endpoint.provider == "anthropic" and endpoint.own,
+            caches_prompts=endpoint.wire == "anthropic" and endpoint.own,
         )
         shared.setdefault(endpoint, host)
     return {model: shared[endpoint] for model, endpoint in found.items()}
@@ -240,10 +243,15 @@ def _problems(
 
 
 def _model_problems(model: Model) -> list[str]:
-    if model.provider not in _BUILT_IN:
+    if model.provider not in {*BY_PREFIX, "offline"}:
+        close = get_close_matches(model.provider, BY_PREFIX, n=1)
+        meant = f" (did you mean '{close[0]}:'?)" if close else ""
+        # What is behind an '@' may be a host, and what is before it a password.
+        shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.resolved)
         line = (
-            f"--upskill-models: no provider for {model.resolved!r}: write anthropic:, openai: or "
-            f"model@base_url, or add a plugin with the hook pytest_upskill_make_client"
+            f"--upskill-models: no provider for {shown!r}{meant}: write a host such as openrouter: "
+            "or ollama:, or model@base_url, or add a plugin with the hook "
+            "pytest_upskill_make_client"
         )
         return [line]
     return [line for line in (missing_sdk(model), missing_key(model, os.environ)) if line]

@@ -10,6 +10,7 @@ from importlib.util import find_spec
 
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.model import Model
+from pytest_upskill.model.hosts import BY_PREFIX
 
 _TEMPLATE_TOKENS = 64
 """Maximum number of tokens that an API adds to each message or tool, for roles and separators."""
@@ -113,15 +114,28 @@ def _list_price(
         cache_write_tokens=cache_write,
         output_tokens=output_tokens,
     )
+    name, url = _listed(model)
     try:
         price = (
-            calc_price(usage, model.name, provider_id=model.provider)
-            if model.base_url is None
-            else calc_price(usage, model.name, provider_api_url=model.base_url)
+            calc_price(usage, name, provider_id=model.provider)
+            if url is None
+            else calc_price(usage, name, provider_api_url=url)
         )
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
     return float(price.total_price)
+
+
+def _listed(model: Model) -> tuple[str, str | None]:
+    """Return the name and the URL by which genai-prices knows a model; None for its provider's."""
+    host = BY_PREFIX.get(model.provider)
+    if model.base_url is not None or host is None or host.sdk:
+        return model.name, model.base_url
+    name, colon, via = model.name.rpartition(":")
+    if host.prefix == "hf" and colon:
+        # Hugging Face's router has no prices of its own, but those of the host behind it.
+        return name, f"https://router.huggingface.co/{via}"
+    return model.name, host.url
 
 
 def most_input_tokens(request: Request) -> int:

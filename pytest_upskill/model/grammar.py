@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
+from contextlib import suppress
+from dataclasses import replace
 from itertools import pairwise
 from types import MappingProxyType
-from urllib.parse import urlsplit
 
-from pytest_upskill.sanitize.redaction import HIDDEN, split_userinfo, without_credentials
+from pytest_upskill.model.hosts import BY_PREFIX
+from pytest_upskill.model.mistakes import (
+    BEDROCK_NAME,
+    hint,
+    parameters_in_name,
+    refuse_bad_url,
+    split_effort,
+    split_query,
+)
+from pytest_upskill.model.model import Model, ModelError, server
+from pytest_upskill.sanitize.redaction import split_userinfo, without_credentials
 
 ALIASES: Mapping[str, str] = MappingProxyType(
     {
@@ -21,42 +30,15 @@ ALIASES: Mapping[str, str] = MappingProxyType(
 )
 """Short names for Anthropic's current models; ini ``upskill_aliases`` adds and overrides."""
 
-_PROVIDERS = {"anthropic": "anthropic", "openai": "openai", "generic": "openai"}
+_ANY_URL = frozenset({"anthropic", "openai", "generic"})
+"""Prefixes that tell the wire format of any base URL."""
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _OPEN_USERINFO = re.compile(r"://[^/@]*$")
 """The end of a URL without a path, or of one that was split at a comma in its credentials."""
-_BAD_BASE_URL = re.compile(r"@.*(//|@)|://[^@]*@")
-"""A model with what looks like a base URL of another scheme; there may be a password in it."""
 _LABEL = re.compile(r"([A-Za-z0-9][A-Za-z0-9._-]*)=(?=.)")
 _PLUGIN_PROVIDER = re.compile(r"[a-z][a-z0-9_-]*")
-_OPENAI_NAME = re.compile(r"gpt-|chatgpt-|o\d")
-
-
-class ModelError(ValueError):
-    """An invalid model specification; the message says how to write it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """One model to run the cases on."""
-
-    label: str
-    """Short name in node ids and reports, unique in a run."""
-    provider: str
-    """``anthropic``, ``openai``, ``offline``, or a provider that a plugin's hook serves."""
-    name: str
-    """The id that is sent to the API, unchanged."""
-    base_url: str | None = None
-    """Base URL without credentials; None for the provider's own host."""
-    userinfo: str = field(default="", repr=False)
-    """``user:password`` from the base URL; "" if there is none."""
-
-    @property
-    def resolved(self) -> str:
-        """``provider:name@host``, without credentials, for reports."""
-        if self.base_url is None:
-            return f"{self.provider}:{self.name}"
-        return f"{self.provider}:{self.name}@{urlsplit(self.base_url).netloc}"
+_OPENAI_NAME = re.compile(r"gpt-(?!oss)|chatgpt-|o\d")
+"""Names of OpenAI's models; gpt-oss is served by others."""
 
 
 def parse_models(
@@ -112,16 +94,14 @@ def parse_model(
         )
     label, spec = _split_label(spec)
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
-    if not urls and _BAD_BASE_URL.search(spec):
-        shown = re.sub("(@|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
-        raise ModelError(
-            f"bad model {shown!r}: write model@base_url; a base URL begins with http:// or https://"
-        )
+    if not urls:
+        refuse_bad_url(spec)
     try:
         base_url = server(urls[0]) if urls else None
     except ValueError as error:
         shown = without_credentials(spec)
         raise ModelError(f"bad model {shown!r}: the base URL {error}") from None
+    _refuse_parameters(name, label, aliases, base_url)
     if not name:
         shown = without_credentials(spec)
         raise ModelError(f"bad model {shown!r}: no model name before the '@'")
@@ -137,28 +117,6 @@ def parse_model(
         base_url=bare_url,
         userinfo=userinfo,
     )
-
-
-def server(url: str) -> str:
-    """Check the URL of a server, and return it without trailing slashes.
-
-    Raises:
-        ValueError: The URL is invalid; the message is a predicate, such as ``has no host``.
-    """
-    if any(map(str.isspace, url)):
-        raise ValueError("has a space in it")
-    try:
-        parts = urlsplit(url)
-        host, _ = parts.hostname, parts.port
-    except ValueError:
-        raise ValueError("has an invalid host or port") from None
-    if parts.scheme not in {"http", "https"}:
-        raise ValueError("does not begin with http:// or https://")
-    if not host:
-        raise ValueError("has no host")
-    if parts.query or parts.fragment:
-        raise ValueError("has a query or a fragment: remove it")
-    return url.rstrip("/")
 
 
 def _parts(spec: str) -> list[str]:
@@ -179,41 +137,86 @@ def _split_label(spec: str) -> tuple[str | None, str]:
     return (match[1], spec[match.end() :]) if match else (None, spec)
 
 
+def _refuse_parameters(
+    name: str, label: str | None, aliases: Mapping[str, str], base_url: str | None
+) -> None:
+    """Raise ModelError for parameters in a model's name.
+
+    With a base URL, ``:high`` may be a part of the name; so it may be after a plugin's prefix.
+    """
+    model, given = split_query(name)
+    if not given and base_url is None:
+        bare, effort = split_effort(name)
+        with suppress(ModelError):
+            if effort and parse_model(bare, aliases=aliases).provider in BY_PREFIX:
+                model, given = bare, effort
+    if given:
+        head, _, tail = model.partition(":")
+        bare = tail if _prefix(head) else model
+        raise parameters_in_name(model, label or _label_of(bare), given)
+
+
 def _resolve(
     name: str, base_url: str | None, aliases: Mapping[str, str], default_base_url: str | None
 ) -> tuple[str, str, str | None]:
     """Return provider, model name and base URL; with a base URL the name is used unchanged."""
     head, colon, tail = name.partition(":")
-    if colon and head.lower() in _PROVIDERS:
+    if colon and (known := _prefix(head, with_url=base_url is not None)):
         if not tail:
             raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
-        provider = _PROVIDERS[head.lower()]
-        if provider == "anthropic" and tail.lower() in aliases:
-            target = parse_model(aliases[tail.lower()], aliases={})
-            if (target.provider, target.base_url) != ("anthropic", None):
-                raise ModelError(
-                    f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to "
-                    f"mean that, "
-                    "or Anthropic's full model name"
-                )
-            tail = target.name
-        if head.lower() == "generic" and base_url is None:
-            base_url = default_base_url
-            if base_url is None:
-                raise ModelError(
-                    f"{name!r} needs a server: write {name}@http://127.0.0.1:8080/v1 "
-                    "or set --upskill-base-url"
-                )
-        return provider, tail, base_url
+        if known == "anthropic":
+            tail = _of_anthropic(name, tail, aliases)
+        if known == "generic":
+            return "openai", tail, base_url or _generic_url(name, default_base_url)
+        local = BY_PREFIX[known].url if BY_PREFIX[known].local else None
+        return known, tail, base_url or local
     if base_url is not None:
         return "openai", name, base_url
     if name == "offline":
         return "offline", name, None
     head, dot, tail = name.partition(".")
     # The spelling of huggingface/upskill and fast-agent: provider.model
-    if dot and tail and head.lower() in _PROVIDERS:
+    if dot and tail and _prefix(head) and not BEDROCK_NAME.fullmatch(name):
         return _resolve(f"{head}:{tail}", None, aliases, default_base_url)
     return _guess(name, default_base_url, ["offline", *aliases])
+
+
+def _prefix(head: str, *, with_url: bool = False) -> str | None:
+    """Return a prefix of a model's name that is known, None for another one.
+
+    With a base URL, a vendor's prefix is part of the name: Ollama's ``mistral:7b``.
+    """
+    head = head.lower()
+    host = BY_PREFIX.get(head)
+    if head in _ANY_URL or (host is not None and (host.local or not with_url)):
+        return head
+    return None
+
+
+def _of_anthropic(name: str, tail: str, aliases: Mapping[str, str]) -> str:
+    """Return the name of a model of Anthropic's, which may be an alias.
+
+    Raises:
+        ModelError: The user's aliases make it stand for another model.
+    """
+    if tail.lower() not in aliases:
+        return tail
+    target = parse_model(aliases[tail.lower()], aliases={})
+    if (target.provider, target.base_url) != ("anthropic", None):
+        raise ModelError(
+            f"{name!r}: {tail} is an alias of {target.resolved} here: write {tail!r} to mean that, "
+            "or Anthropic's full model name"
+        )
+    return target.name
+
+
+def _generic_url(name: str, default_base_url: str | None) -> str:
+    if default_base_url is None:
+        raise ModelError(
+            f"{name!r} needs a server: write {name}@http://127.0.0.1:8080/v1 "
+            "or set --upskill-base-url"
+        )
+    return default_base_url
 
 
 def _guess(
@@ -227,18 +230,16 @@ def _guess(
     if _OPENAI_NAME.match(name) and "/" not in name:
         return "openai", name, None
     head, colon, tail = name.partition(":")
-    if colon and tail and head != "ft" and _PLUGIN_PROVIDER.fullmatch(head) and "/" not in head:
+    bedrock = BEDROCK_NAME.fullmatch(name)
+    if (
+        (colon and tail and not bedrock)
+        and head not in {"ft", "gpt-oss"}
+        and _PLUGIN_PROVIDER.fullmatch(head)
+    ):
         return head, tail, None
-    head, slash, tail = name.partition("/")
-    hint = ""
-    if slash and head in _PROVIDERS:
-        hint = f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
-    elif "@" in name:
-        hint = "; a base URL begins with http:// or https://"
-    elif close := get_close_matches(name.lower(), known, n=1):
-        hint = f" (did you mean {close[0]!r}?)"
     raise ModelError(
-        f"cannot tell the provider of model {name!r}: write provider:model or model@base_url{hint}"
+        f"cannot tell the provider of model {name!r}: write provider:model or model@base_url"
+        + hint(name, known, bedrock=bedrock is not None)
     )
 
 

@@ -1,0 +1,87 @@
+"""Model names that are mistakes, each with how to write what was probably meant."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from difflib import get_close_matches
+
+from pytest_upskill.model.hosts import BY_PREFIX
+from pytest_upskill.model.model import ModelError
+from pytest_upskill.sanitize.redaction import HIDDEN, without_credentials
+
+BEDROCK_NAME = re.compile(r"([a-z]+\.)?[a-z0-9]+\..+-v\d+(:\d+)?")
+"""Amazon Bedrock's names of models, which begin with a vendor's name and a dot."""
+
+_BAD_BASE_URL = re.compile(r"@.*(//|@)|://[^@]*@")
+"""A model with what looks like a base URL of another scheme; there may be a password in it."""
+_QUERY = re.compile(r"\?(?=\w+=)")
+_EFFORT = re.compile(r"(?P<model>.+)[.:](?P<effort>minimal|low|medium|high|xhigh)")
+_LOGIN = re.compile(
+    r"(?P<user>[^:/@]*):[^/@]+@(?P<host>([\w-]+\.)+[a-z][\w-]*|[\d.]+:\d+|localhost)(?=[:/]|$)"
+)
+"""Credentials in front of a host that lacks its scheme; not a model's version such as @20250514."""
+_SPELLINGS = {"reasoning": "effort", "reasoning_effort": "effort"}
+"""Other programs' names of parameters."""
+
+_PARAMETERS = {"temperature", "top_p", "seed", "stop", "effort", "max_tokens"}
+
+
+def refuse_bad_url(spec: str) -> None:
+    """Raise ModelError for what seems to be a base URL without its scheme, and hide passwords."""
+    if _BAD_BASE_URL.search(spec):
+        shown = re.sub("(@|://).*@", rf"\1{HIDDEN}@", without_credentials(spec))
+    elif _LOGIN.match(spec):
+        shown = _LOGIN.sub(rf"\g<user>:{HIDDEN}@\g<host>", spec)
+    else:
+        return
+    raise ModelError(
+        f"bad model {shown!r}: write model@base_url; a base URL begins with http:// or https://"
+    )
+
+
+def split_query(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a model's name without parameters like ``?temperature=0``, and those by name."""
+    model, *query = _QUERY.split(name, maxsplit=1)
+    pairs = (part.partition("=") for part in "".join(query).split("&") if part)
+    return model, [(key, value) for key, _, value in pairs]
+
+
+def split_effort(name: str) -> tuple[str, list[tuple[str, str]]]:
+    """Return a model's name without an effort such as ``:high`` at its end, and that."""
+    match = _EFFORT.fullmatch(name)
+    return (match["model"], [("effort", match["effort"])]) if match else (name, [])
+
+
+def parameters_in_name(model: str, label: str, given: Sequence[tuple[str, str]]) -> ModelError:
+    """Make the error for parameters in a model's name, as other programs write them.
+
+    Args:
+        model: The name without them.
+        label: The label of the model.
+        given: Names and values, which are hidden unless the name is known.
+    """
+    options = []
+    for key, value in given:
+        known = _SPELLINGS.get(key, key)
+        shown = f"{known}={value}" if known in _PARAMETERS else "KEY=VALUE"
+        options.append(f"--upskill-param {label}:{shown}")
+    return ModelError(
+        f"bad model {model!r} with {' and '.join(key for key, _ in given)}: parameters are "
+        f"options: write {model} and {' '.join(dict.fromkeys(options))}"
+    )
+
+
+def hint(name: str, known: Sequence[str], *, bedrock: bool) -> str:
+    """Return what else to say about a bare name of no known provider."""
+    head, slash, tail = name.partition("/")
+    if bedrock:
+        return f"; the name is Amazon Bedrock's, so write the URL of your gateway to it: {name}@URL"
+    if name.startswith("gpt-oss"):
+        return f", such as ollama:{name}"
+    if slash and head in BY_PREFIX:
+        return f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
+    if "@" in name:
+        return "; a base URL begins with http:// or https://"
+    close = get_close_matches(name.lower(), known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
