@@ -9,12 +9,16 @@ from typing import Annotated, Any, Literal, Protocol
 
 from pydantic import BeforeValidator, Field
 
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.model import Model
 
 StopReason = Literal["end", "max_tokens", "refusal", "other"]
 
 MAX_TOKENS_COUNTED = 10**9
 """Maximum of a plausible token count; a larger one is an error of the server."""
+
+MAX_TURNS = 20
+"""Maximum number of turns of an agent if the case sets none."""
 
 # These bounds are validated in completions from JSON and from plugins.
 Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS_COUNTED)]
@@ -64,6 +68,57 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class AgentTask:
+    """What an agent gets besides the user's message."""
+
+    workspace: tuple[WorkspaceFile, ...] = ()
+    """The files in its workspace, identical in all arms."""
+    skill_name: str = ""
+    """Name of the skill to install; "" in the ``without_skill`` arm."""
+    skill: tuple[WorkspaceFile, ...] = ()
+    """The files of the skill's folder; empty in the ``without_skill`` arm."""
+    max_turns: int = MAX_TURNS
+    """Maximum number of turns, that is, of replies of the model."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One call of a tool by the model of an agent."""
+
+    name: str
+    input: str
+    """The arguments as JSON or text, cut to a length that a record can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRun:
+    """What an agent did in one run, as read from its exchanges and from its workspace."""
+
+    version: str
+    """Version of the agent."""
+    changed: tuple[WorkspaceFile, ...] = ()
+    """The files that it created or changed."""
+    deleted: tuple[str, ...] = ()
+    """Names of the files that it deleted."""
+    turns: int = 0
+    requests: int = 0
+    offered: bool | None = None
+    """Whether the skill's description was in a request; None if that is unknown."""
+    called: bool = False
+    """Whether the model asked for the skill by name."""
+    loaded: bool | None = None
+    """Whether the body of the skill was in a request; None if that is unknown."""
+    read: tuple[str, ...] = ()
+    """Other files of the skill that were in a request."""
+    calls: tuple[ToolUse, ...] = ()
+    """The calls of tools, in order."""
+    limit: str = ""
+    """The limit that ended the run, which is then a miss; "" for none."""
+    broken: str = ""
+    """Why the run measures nothing, such as a skill that was called but not loaded; "" if not."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """Everything that is sent for one completion.
 
@@ -86,6 +141,8 @@ class Request:
     """Tools that the model may call; none for a plain question."""
     turns: tuple[Turn, ...] = ()
     """What followed the user's message so far."""
+    task: AgentTask | None = None
+    """What an agent gets; None for a single request."""
 
     @property
     def system(self) -> str:
@@ -133,6 +190,8 @@ class Completion:
     """Cost of the successful attempt in dollars; None if the price is unknown."""
     replayed: bool = False
     """Whether the answer is a cache hit, with the tokens, cost and seconds of the recording."""
+    agent_run: AgentRun | None = None
+    """What the agent did whose last message is ``text``; None for a single request."""
 
     @property
     def tokens(self) -> int | None:

@@ -52,12 +52,17 @@ class RunResult:
     checks: tuple[CheckResult, ...]
     judgement: Completion | None = None
     """Reply of the judge; its tokens and cost are not part of the answer's."""
+    process: tuple[CheckResult, ...] = ()
+    """Results on what an agent did, which are reported but never count."""
     cut: int = 0
     """Number of characters that a report cut from the end of the answer."""
 
     @property
     def stopped(self) -> str | None:
         """Why the answer is incomplete or empty, None if it is complete."""
+        if run := self.completion.agent_run:
+            # An agent may leave files and say nothing.
+            return run.limit or _STOPPED.get(self.completion.stop_reason)
         if not self.completion.text.strip() and self.completion.stop_reason != "refusal":
             return _instead_of_answer(self.completion)
         return _STOPPED.get(self.completion.stop_reason)

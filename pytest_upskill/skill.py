@@ -6,7 +6,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.checks import (
+    AnyCheck,
+    FileExists,
+    InFile,
+    Judge,
+    ProcessCheck,
+    Sandboxed,
+    WorkspaceFile,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +42,16 @@ class Case:
     skip: str | None = None
     """Why the case is skipped, such as a feature that needs an agent; None if it is not."""
 
+    workspace: tuple[WorkspaceFile, ...] = ()
+    """The files that an agent finds in its workspace."""
+    workspace_folder: str = ""
+    """The folder of ``workspace``, relative to the case file; "" if the file itself has it."""
+    max_turns: int | None = None
+    """Maximum number of an agent's turns; None for the default."""
+    process: tuple[ProcessCheck, ...] = ()
+    """What the agent is expected to do; reported, never part of a pass rate."""
+    agent_key: str = ""
+    """The key for which the case needs an agent, if no check tells; "" for none."""
     statement_numbers: tuple[int, ...] = ()
     """Numbers, from 1 in the file, of the statements for a judge among the checks."""
 
@@ -41,6 +59,18 @@ class Case:
         if not self.statement_numbers:
             count = sum(isinstance(check, Judge) for check in self.checks)
             object.__setattr__(self, "statement_numbers", tuple(range(1, count + 1)))
+
+    @property
+    def needs_agent(self) -> str:
+        """The key for which the case needs an agent, "" if it needs none."""
+        if self.workspace or self.max_turns is not None:
+            return "workspace" if self.workspace else "max_turns"
+        for check in self.checks:
+            if isinstance(check, (FileExists, InFile)):
+                return check.name
+            if isinstance(check, Sandboxed) and check.file:
+                return f"{check.name}.file"
+        return self.process[0].name if self.process else self.agent_key
 
     def foreign(self, labels: Iterable[str]) -> str | None:
         """Return a message if the case is for none of the models with these labels, else None."""
@@ -65,6 +95,8 @@ class SkillVersion:
 
     name: str
     text: str
+    files: tuple[WorkspaceFile, ...] = ()
+    """The files of its folder, without cases; read only where an agent is to use them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +112,8 @@ class Skill:
     """Folder of ``SKILL.md``."""
     shares_file: bool = False
     """Whether other skills have cases in the same case file."""
+    files: tuple[WorkspaceFile, ...] = ()
+    """The files of ``folder``, without cases; read only where an agent is to use them."""
     gate: GateRule = GateRule()
     ref: str = ""
     """The git ref to compare the skill with; "" for none."""

@@ -6,10 +6,10 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, asdict, dataclass, fields
-from typing import Literal
+from typing import Any, Literal
 
 from pytest_upskill.checks import AnyCheck, Judge
-from pytest_upskill.completion import Request
+from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
 from pytest_upskill.model import Model
 from pytest_upskill.skill import Case, Skill, SkillVersion
 
@@ -101,10 +101,12 @@ def plan(
 
 def request(trial: Trial, run: int) -> Request:
     """Return the request of a trial in one run; ``run`` counts from 0 in each trial."""
+    agent = bool(trial.model.agent)
     return Request(
         model=trial.model,
-        frame=FRAME,
-        skill=trial.skill_block,
+        frame="" if agent else FRAME,
+        skill="" if agent else trial.skill_block,
+        task=_task(trial) if agent else None,
         user=_user_message(trial.case),
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
@@ -118,8 +120,12 @@ def arm_digests(request: Request) -> tuple[str, str]:
         Hexadecimal digests of the part that is equal in all arms of a case, and of the skill block
         (empty without a skill).
     """
-    alike = [request.frame, request.user, request.max_tokens]
-    return _digest(json.dumps(alike)), _digest(request.skill) if request.skill else ""
+    alike: list[object] = [request.frame, request.user, request.max_tokens]
+    skill = request.skill
+    if task := request.task:
+        alike += [[asdict(file) for file in task.workspace], task.max_turns]
+        skill = json.dumps([task.skill_name, *map(asdict, task.skill)]) if task.skill else ""
+    return _digest(json.dumps(alike)), _digest(skill) if skill else ""
 
 
 def grader_digest(trial: Trial) -> str:
@@ -133,7 +139,15 @@ def grader_digest(trial: Trial) -> str:
             field.name: getattr(check, field.name) for field in named if _is_set(check, field)
         }
         said.append({"name": check.name} | values)
-    return _digest(json.dumps(said, sort_keys=True, default=asdict))
+    return _digest(json.dumps(said, sort_keys=True, default=_described))
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """Return the fields of a value, and its name, which may be an attribute of its class."""
+    described: dict[str, Any] = {"name": value.name} | asdict(value)
+    if "check" in described:
+        described["check"] = _described(value.check)
+    return described
 
 
 def _is_set(check: AnyCheck, field: Field[object]) -> bool:
@@ -145,6 +159,21 @@ def _is_set(check: AnyCheck, field: Field[object]) -> bool:
 
 def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def _task(trial: Trial) -> AgentTask:
+    """Return what an agent gets in the trial's arm."""
+    version: Skill | SkillVersion | None = None
+    if trial.arm == "with_skill":
+        version = trial.skill
+    elif trial.arm == "old_skill":
+        version = trial.skill.before
+    return AgentTask(
+        workspace=trial.case.workspace,
+        skill_name=version.name if version else "",
+        skill=version.files if version else (),
+        max_turns=trial.case.max_turns or MAX_TURNS,
+    )
 
 
 def _skill_block(skill: Skill | SkillVersion) -> str:

@@ -2,14 +2,15 @@
 
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run, Sandboxed
 from pytest_upskill.checks.custom import Custom
+from pytest_upskill.checks.files import FileCheck, FileExists, InFile, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.patterns import NotRegex, Regex, compile_pattern
 from pytest_upskill.checks.result import Check, CheckError, CheckResult
 from pytest_upskill.checks.structure import JsonSchema, ValueAtPath
 from pytest_upskill.checks.text import Contains, ContainsAny, NotContains
 
-AnyCheck = Check | Sandboxed | Judge | Custom
-"""Any check of a case; it is decided from the text, by a program, by a model or by a plugin."""
+AnyCheck = Check | FileCheck | Sandboxed | Judge | Custom
+"""Any check of a case, decided from text, from files, by a program, by a model or by a plugin."""
 
 __all__ = [
     "AnyCheck",
@@ -21,14 +22,19 @@ __all__ = [
     "Contains",
     "ContainsAny",
     "Custom",
+    "FileCheck",
+    "FileExists",
+    "InFile",
     "Instruction",
     "JsonSchema",
     "Judge",
     "NotContains",
     "NotRegex",
+    "ProcessCheck",
     "Regex",
     "Run",
     "Sandboxed",
     "ValueAtPath",
+    "WorkspaceFile",
     "compile_pattern",
 ]

@@ -43,6 +43,8 @@ class Compile:
     """Headers of libraries that the code needs; if one is missing, the check is undecided."""
     requires: tuple[AtMost | Instruction, ...] = ()
     """Requirements for the device code, each with a result of its own."""
+    file: tuple[str, ...] = ()
+    """Files of an agent's workspace to build instead of the answer's code."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,6 +57,8 @@ class Run:
     """A language with a runner: ``python``, or a language of a plugin."""
     code: str
     """The test code; it fails by raising."""
+    file: tuple[str, ...] = ()
+    """Files of an agent's workspace to test, on a copy of it, instead of the answer's code."""
 
 
 Sandboxed = Compile | Run

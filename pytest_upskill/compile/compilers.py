@@ -7,12 +7,15 @@ import threading
 from collections.abc import Iterable, Iterator
 from importlib.metadata import version
 from pathlib import Path
+from types import MappingProxyType
 
-from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed
+from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed, languages
 from pytest_upskill.checks.blocks import Block, blocks, choose
 from pytest_upskill.checks.compile_options import C_FAMILY, check_arch, check_file, check_flags
 from pytest_upskill.checks.extensions import raised
+from pytest_upskill.checks.files import Files, WorkspaceFile
 from pytest_upskill.checks.languages import canonical
+from pytest_upskill.checks.relative_path import relative_path
 from pytest_upskill.compile.build_cache import Remembered
 from pytest_upskill.compile.cuda import Cuda
 from pytest_upskill.compile.gnu import Gnu
@@ -32,6 +35,7 @@ from pytest_upskill.compile.toolchain import (
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 
+NO_FILES: Files = MappingProxyType({})
 _ENDED = "the session has ended"
 
 
@@ -93,12 +97,15 @@ class Compilers:
         if isinstance(toolchain, Repeatable):
             toolchain.identity(check)
 
-    def decide(self, check: Sandboxed, text: str) -> tuple[CheckResult, ...]:
-        """Build or run the code of an answer.
+    def decide(
+        self, check: Sandboxed, text: str, workspace: Files = NO_FILES
+    ) -> tuple[CheckResult, ...]:
+        """Build or run the code of an answer, or of files that an agent left.
 
         Args:
             check: What to build or run, and how.
             text: The answer.
+            workspace: The files in the workspace after the run.
 
         Returns:
             The check's own result, then one for each of its ``requires``.
@@ -111,13 +118,31 @@ class Compilers:
         if reason := self.missing(check) or _bad_options(check):
             raise CannotCompile(reason)
         language = self._languages[_spelling(check)]
-        found = blocks(text)
-        units = choose(found, *language.spellings)
-        if not units:
+        if check.file:
+            lacking = [name for name in check.file if not _is_text(workspace.get(name))]
+            if lacking:
+                message = (
+                    f"{check.name} {language.name}: no text file {lacking[0]} in the workspace"
+                )
+                return result(check, False, message), *unbuilt(check)
+            found = tuple(_block(file) for file in workspace.values() if _is_source(file))
+            named = (block for block in found if block.name in check.file)
+            units = tuple(block for block in named if block.kind in language.spellings)
+        else:
+            workspace = NO_FILES
+            found = blocks(text)
+            units = choose(found, *language.spellings)
+        if not units and not (check.file and isinstance(check, Run)):
             message = f"{check.name} {language.name}: no {language.name} block ({seen(found)})"
             return result(check, False, message), *unbuilt(check)
         headers = {block.name: block for block in found if _is_header_for(block, units)}
-        built = self._do(check, language, units, tuple(headers.values()))
+        sources = Sources(
+            units=units,
+            headers=tuple(headers.values()),
+            files=check.files if isinstance(check, Compile) else {},
+            workspace=tuple(workspace.values()) if isinstance(check, Run) else (),
+        )
+        built = self._do(check, language, sources)
         required = built.required if built.passed else unbuilt(check)
         return describe(check, language, units, built), *required
 
@@ -143,16 +168,8 @@ class Compilers:
             return None
         return f"header {header!r} is not installed here: install its library"
 
-    def _do(
-        self,
-        check: Sandboxed,
-        language: Language,
-        units: tuple[Block, ...],
-        headers: tuple[Block, ...],
-    ) -> Built:
+    def _do(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
         """Build or run the code, or return the result of the same work in this session."""
-        files = check.files if isinstance(check, Compile) else {}
-        sources = Sources(units=units, headers=headers, files=files)
 
         def do() -> Built:
             sandbox = self._confine()
@@ -163,7 +180,8 @@ class Compilers:
             return self._build(language.toolchain, sources, check, sandbox)
 
         try:
-            return self._built.get((language.name, *_identity(check), units, headers), do)
+            work = sources.units, sources.headers, sources.workspace
+            return self._built.get((language.name, *_identity(check), *work), do)
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
         except CannotCompile:
@@ -229,6 +247,21 @@ def _built_in() -> Iterator[Language]:
 def _spelling(check: Sandboxed) -> str:
     word = check.language.strip().lower()
     return canonical(word) or word
+
+
+def _is_text(file: WorkspaceFile | None) -> bool:
+    return file is not None and not file.binary
+
+
+def _is_source(file: WorkspaceFile) -> bool:
+    """Return whether a file has a name that a compiler takes for nothing but a file."""
+    return _is_text(file) and relative_path(file.name) == file.name
+
+
+def _block(file: WorkspaceFile) -> Block:
+    """Return a file of a workspace as a block of an answer."""
+    language = languages.of_file(file.name) or ""
+    return Block(language=language, name=file.name, code=file.text, line=1, closed=True)
 
 
 def _identity(check: Sandboxed) -> tuple[object, ...]:

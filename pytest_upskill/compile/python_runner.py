@@ -12,6 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_upskill.checks.python_tests import PythonTests, find_tests
+from pytest_upskill.checks.relative_path import relative_path
 from pytest_upskill.compile.running import LIMITS, Ran
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.run import Outcome, Sandbox
@@ -43,6 +44,7 @@ class PythonRunner:
         tests = _find_tests(code)
         with workspace() as home:
             try:
+                _copy_workspace(home, sources)
                 files = write_sources(home, sources, ".py")
             except OSError as error:
                 message = f"the answer's file names clash: {error.strerror}"
@@ -69,6 +71,20 @@ class PythonRunner:
                 limits=LIMITS,
             )
         return _read(outcome)
+
+
+def _copy_workspace(home: Workspace, sources: Sources) -> None:
+    """Copy the files that an agent left to where the tests run, and its modules to ``src``.
+
+    Modules of the standard library come first on the path: a ``json.py`` replaces nothing.
+    """
+    units = {unit.name for unit in sources.units}
+    for file in sources.workspace:
+        if relative_path(file.name) != file.name:
+            continue
+        home.write_bytes(f"cwd/{file.name}", file.content)
+        if file.name.endswith(".py") and file.name not in units:
+            home.write_bytes(f"src/{file.name}", file.content)
 
 
 def _find_tests(code: str) -> PythonTests:

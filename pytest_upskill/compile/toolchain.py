@@ -12,6 +12,7 @@ from typing import Protocol, runtime_checkable
 
 from pytest_upskill.checks import CheckError, CheckResult, Compile
 from pytest_upskill.checks.blocks import Block
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import Workspace
 
@@ -30,6 +31,8 @@ class Sources:
     """Blocks of the answer that the units may include."""
     files: Mapping[str, str]
     """Headers of the case: relative name to text."""
+    workspace: tuple[WorkspaceFile, ...] = ()
+    """The files that an agent left, to run the units on a copy of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,9 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 
 from pytest_upskill.checks import CheckResult, Sandboxed
+from pytest_upskill.checks.files import Files
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.grading.workspace import files_after
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.trial import Trial
@@ -44,11 +46,14 @@ class Builds:
     ) -> Answer:
         """Return the answer with the results of its compilers."""
         # Not left to the compilers alone: a thread that waits for another's build builds nothing.
-        digest = sha256(completion.text.encode("utf-8", "surrogatepass")).digest()
+        left = repr(completion.agent_run and completion.agent_run.changed)
+        digest = sha256((completion.text + left).encode("utf-8", "surrogatepass")).digest()
         same = str(trial.skill.case_file), trial.case.id, digest
         task = self._tasks.get(same)
         if task is None:
-            task = self._tasks[same] = asyncio.create_task(self._decide(checks, completion.text))
+            task = self._tasks[same] = asyncio.create_task(
+                self._decide(checks, completion.text, files_after(trial.case, completion))
+            )
         try:
             return Answer(completion=completion, compiled=await task)
         except CannotCompile as error:
@@ -59,11 +64,13 @@ class Builds:
         self._compilers.close()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def _decide(self, checks: Sequence[Sandboxed], text: str) -> Compiled:
+    async def _decide(self, checks: Sequence[Sandboxed], text: str, files: Files) -> Compiled:
         loop = asyncio.get_running_loop()
-        builds = [loop.run_in_executor(self._threads, self._run, check, text) for check in checks]
+        builds = [
+            loop.run_in_executor(self._threads, self._run, check, text, files) for check in checks
+        ]
         return tuple(await asyncio.gather(*builds))
 
-    def _run(self, check: Sandboxed, text: str) -> tuple[CheckResult, ...]:
+    def _run(self, check: Sandboxed, text: str, files: Files) -> tuple[CheckResult, ...]:
         with self._activity.doing(check.name):
-            return self._compilers.decide(check, text)
+            return self._compilers.decide(check, text, files)

@@ -7,7 +7,7 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
@@ -18,6 +18,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, Request, clean
 from pytest_upskill.wire.reasoning import without_reasoning
 
@@ -234,7 +235,7 @@ def identity(request: Request, url: str) -> str:
 @lru_cache(maxsize=_LATEST)
 def _asked(request: Request, url: str) -> Mapping[str, Any]:
     """Return everything that is sent, where to, and the run; without key, timeout and label."""
-    asked = {
+    asked: dict[str, Any] = {
         "model": f"{request.model.provider}:{request.model.name}",
         "url": url,
         "frame": _digest(request.frame),
@@ -248,7 +249,19 @@ def _asked(request: Request, url: str) -> Mapping[str, Any]:
         asked["tools"] = _digest(json.dumps([asdict(tool) for tool in request.tools]))
     if request.turns:
         asked["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
+    if task := request.task:
+        asked |= {
+            "agent": request.model.agent,
+            "workspace": _digest_of(task.workspace),
+            "skill": _digest_of(task.skill),
+            "max_turns": task.max_turns,
+        }
     return asked
+
+
+def _digest_of(files: Collection[WorkspaceFile]) -> str:
+    """Return the digest of names and contents of files, empty for none."""
+    return _digest(json.dumps([asdict(file) for file in files])) if files else ""
 
 
 @lru_cache(maxsize=256)  # The same few skills, again and again.

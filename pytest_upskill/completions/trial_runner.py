@@ -12,6 +12,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.source import CompletionRequest, CompletionSource
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
 from pytest_upskill.trial import Trial, request
 
@@ -103,7 +104,7 @@ class TrialRunner:
         from pytest_upskill.grading.judge import judge_request, read_judgement
 
         assert answer.completion is not None
-        text, statements = answer.completion.text, statements_of(trial.case)
+        text, statements = with_changes(answer.completion), statements_of(trial.case)
         question = request(trial, run=0).user
 
         def usable(said: Completion) -> bool:

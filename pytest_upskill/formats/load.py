@@ -14,7 +14,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.discovery import Places, folder_of_cases
 from pytest_upskill.formats.skill_md.bundle import read_bundle
-from pytest_upskill.formats.skill_md.files import leads_out, read_files
+from pytest_upskill.formats.skill_md.files import leads_out, read_files, read_workspace
 from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.json import read_json
@@ -126,7 +126,12 @@ class _Loader:
         text = self._read(self._path)
         if self._path.name == CASE_FILE:
             schema = partial(_read_schema, self._path.parent)
-            cases, self._gate = read_cases(text, read_schema=schema, extensions=self._extensions)
+            cases, self._gate = read_cases(
+                text,
+                read_schema=schema,
+                read_workspace=partial(read_workspace, self._path.parent),
+                extensions=self._extensions,
+            )
             _check_number(cases)
             return self._of_one(cases)
         # Imported late: most skills have no such file.

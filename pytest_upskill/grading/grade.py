@@ -5,9 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pytest_upskill.checks import Check, CheckError, CheckResult, Custom, Judge, Sandboxed
+from pytest_upskill.checks import (
+    Check,
+    CheckError,
+    CheckResult,
+    Custom,
+    FileExists,
+    InFile,
+    Judge,
+    Sandboxed,
+)
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.statements import suspects
+from pytest_upskill.grading.workspace import files_after, process_results
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.skill import Case
 from pytest_upskill.trial import Trial, arm_digests, grader_digest, request
@@ -50,7 +60,8 @@ def sandboxed_of(case: Case) -> list[Sandboxed]:
 
 def text_checks_of(case: Case) -> list[Check]:
     """Return the checks that need only the text of the answer."""
-    return [c for c in case.checks if not isinstance(c, (Sandboxed, Custom, Judge))]
+    others = (Sandboxed, Custom, Judge, FileExists, InFile)
+    return [check for check in case.checks if not isinstance(check, others)]
 
 
 def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
@@ -85,12 +96,20 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         if answer.completion is None or answer.error:
             errors.append(answer.error)
             continue
+        if answer.completion.agent_run and answer.completion.agent_run.broken:
+            errors.append(answer.completion.agent_run.broken)
+            continue
         try:
-            checks = tuple(_check(trial, answer, answer.completion.text, decide))
+            checks = tuple(_check(trial, answer, answer.completion, decide))
         except CheckError as error:
             errors.append(str(error))
         else:
-            run = RunResult(completion=answer.completion, checks=checks, judgement=answer.judgement)
+            run = RunResult(
+                completion=answer.completion,
+                checks=checks,
+                judgement=answer.judgement,
+                process=process_results(trial.case.process, answer.completion.agent_run),
+            )
             runs.append(run)
             ungraded = ungraded or answer.judged is None
     prompt_digest, skill_digest = arm_digests(request(trial, run=0))
@@ -116,8 +135,11 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     )
 
 
-def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[CheckResult]:
+def _check(
+    trial: Trial, answer: Answer, completion: Completion, decide: Decide
+) -> Iterator[CheckResult]:
     """Yield the result of each check in the order of the case; use results that already exist."""
+    text, files = completion.text, files_after(trial.case, completion)
     done, judged = iter(answer.compiled), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
     for check in trial.case.checks:
@@ -125,6 +147,8 @@ def _check(trial: Trial, answer: Answer, text: str, decide: Decide) -> Iterator[
             yield from next(done)
         elif isinstance(check, Custom):
             yield decide(check, text)
+        elif isinstance(check, (FileExists, InFile)):
+            yield check.check_files(files)
         elif not isinstance(check, Judge):
             yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails

@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from pytest_upskill.model.grammar import ALIASES, parse_model, parse_models
-from pytest_upskill.model.model import Model, ModelError, server
+from pytest_upskill.model.model import AGENTS, Model, ModelError, server
 
-__all__ = ["ALIASES", "Model", "ModelError", "parse_model", "parse_models", "server"]
+__all__ = ["AGENTS", "ALIASES", "Model", "ModelError", "parse_model", "parse_models", "server"]

@@ -1,4 +1,4 @@
-"""The model grammar: ``[label=][provider:]model[@base_url]``."""
+"""The model grammar: ``[label=][agent:][provider:]model[@base_url]``."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from pytest_upskill.model.mistakes import (
     split_effort,
     split_query,
 )
-from pytest_upskill.model.model import Model, ModelError, server
+from pytest_upskill.model.model import AGENTS, Model, ModelError, server
 from pytest_upskill.sanitize.redaction import split_userinfo, without_credentials
 
 ALIASES: Mapping[str, str] = MappingProxyType(
@@ -93,6 +93,9 @@ def parse_model(
             f"bad model {without_credentials(text)!r}: write [label=][provider:]model[@base_url]"
         )
     label, spec = _split_label(spec)
+    agent, colon, inner = spec.partition(":")
+    if colon and agent in AGENTS:
+        return _of_agent(agent, inner, label, aliases, default_base_url)
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
     if not urls:
         refuse_bad_url(spec)
@@ -117,6 +120,32 @@ def parse_model(
         base_url=bare_url,
         userinfo=userinfo,
     )
+
+
+def _of_agent(
+    agent: str,
+    inner: str,
+    label: str | None,
+    aliases: Mapping[str, str],
+    default_base_url: str | None,
+) -> Model:
+    """Read the model of an agent, ``AGENT:[provider:]model[@base_url]``."""
+    if not inner:
+        raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:haiku")
+    spoken = AGENTS[agent]
+    head = inner.partition(":")[0].lower()
+    if spoken and _BASE_URL.search(inner) and _prefix(head, with_url=True) is None:
+        inner = f"{spoken}:{inner}"
+    model = parse_model(inner, aliases=aliases, default_base_url=default_base_url)
+    if model.agent:
+        raise ModelError(f"{agent}:{model.agent}: an agent uses a model, not another agent")
+    host = BY_PREFIX.get(model.provider)
+    if spoken and (host is None or host.wire != spoken):
+        raise ModelError(
+            f"{agent} speaks the wire format of {spoken} only, and {model.resolved!r} does not: "
+            f"write loop:{without_credentials(inner)} for an agent on this model"
+        )
+    return replace(model, agent=agent, label=label or f"{agent}-{model.label}")
 
 
 def _parts(spec: str) -> list[str]:

@@ -2,8 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from urllib.parse import urlsplit
+
+from pytest_upskill.model.hosts import WireFormat
+
+AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
+    {"loop": None, "claude-code": "anthropic", "codex": "openai"}
+)
+"""Agents, each with the wire format that it speaks; None for any."""
 
 
 class ModelError(ValueError):
@@ -24,13 +33,16 @@ class Model:
     """Base URL without credentials; None for the provider's own host on the internet."""
     userinfo: str = field(default="", repr=False)
     """``user:password`` from the base URL; "" if there is none."""
+    agent: str = ""
+    """The agent that uses the model, a key of `AGENTS`; "" for single requests."""
 
     @property
     def resolved(self) -> str:
-        """``provider:name@host``, without credentials, for reports."""
-        if self.base_url is None:
-            return f"{self.provider}:{self.name}"
-        return f"{self.provider}:{self.name}@{urlsplit(self.base_url).netloc}"
+        """``agent:provider:name@host``, without credentials, for reports."""
+        name = f"{self.provider}:{self.name}"
+        if self.agent:
+            name = f"{self.agent}:{name}"
+        return name if self.base_url is None else f"{name}@{urlsplit(self.base_url).netloc}"
 
 
 def server(url: str) -> str:

@@ -37,10 +37,14 @@ class Workspace:
         Raises:
             OSError: The file exists, or one of its parent folders is a file.
         """
+        return self.write_bytes(name, text.encode("utf-8", "replace"))
+
+    def write_bytes(self, name: str, content: bytes) -> str:
+        """Create a file below the root from bytes; otherwise like `write`."""
         target = self.root / name
         target.parent.mkdir(parents=True, exist_ok=True)
         with target.open("xb") as file:
-            file.write(text.encode("utf-8", "replace"))
+            file.write(content)
         return f"../{name}"
 
 

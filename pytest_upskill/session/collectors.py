@@ -11,6 +11,7 @@ import pytest
 
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
+from pytest_upskill.formats.skill_md.installed import InstallError
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git import GitError
 from pytest_upskill.result import NO_JUDGE
@@ -21,6 +22,7 @@ from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, places_of
 from pytest_upskill.skill import Case, Skill
+from pytest_upskill.trial import Trial
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers
@@ -105,11 +107,15 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
         trials = list(trials_of(skill, settings))
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
+    except InstallError as error:
+        raise parent.CollectError(str(error)) from None
     # A baseline needs every case: where a compiler is missing, none is written.
     planned = Counter(
         trial.model
         for trial in trials
-        if not unasked[trial.case.id] and (settings.baseline_update or not blocked[trial.case.id])
+        if not unasked[trial.case.id]
+        and not _no_agent(trial)
+        and (settings.baseline_update or not blocked[trial.case.id])
     )
     for index, trial in enumerate(trials):
         item = TrialItem.from_parent(
@@ -122,7 +128,7 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
             planned=planned[trial.model],
             blocked=blocked[trial.case.id],
         )
-        if reason := unasked[trial.case.id]:
+        if reason := unasked[trial.case.id] or _no_agent(trial):
             item.add_marker(pytest.mark.skip(reason=safe_line(reason)))
         elif item.blocked and not settings.require_compilers:
             item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
@@ -175,6 +181,17 @@ def _unasked(case: Case, settings: Settings) -> str | None:
     if case.skip is None and only_statements and settings.judge is None:
         return NO_JUDGE
     return case.skip
+
+
+def _no_agent(trial: Trial) -> str | None:
+    """Return why a trial needs an agent, None if it has one or needs none."""
+    needed = trial.case.needs_agent
+    if not needed or trial.model.agent:
+        return None
+    return (
+        f"'{needed}' needs an agent, and {trial.model.label} answers single requests: "
+        f"choose one, such as loop:{trial.model.label}"
+    )
 
 
 def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:

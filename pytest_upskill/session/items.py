@@ -12,6 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from pytest_upskill.cells.wording import ANSWER, failure, quoted_lines
+from pytest_upskill.formats.skill_md.installed import with_files
 from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.report.junit.properties import trial_properties
@@ -198,9 +199,15 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
 
     Raises:
         GitError: The old version of the skill cannot be read.
+        InstallError: The skill's folder cannot be installed for an agent.
     """
+    agents = any(model.agent for model in settings.models)
+    if agents:
+        skill = with_files(skill)
+    if settings.ref is not None:
+        skill = with_history(skill, settings.ref, settings.project)
     return plan(
-        skill if settings.ref is None else with_history(skill, settings.ref, settings.project),
+        skill,
         settings.models,
         runs=settings.runs,
         min_pass_rate=settings.min_pass_rate,

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path, PurePosixPath
+
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
+from pytest_upskill.checks.files import MAX_FILES as WORKSPACE_FILES
 
 MAX_FILE_BYTES = 128 << 10
 """Maximum size of a file that is sent to a model."""
@@ -63,6 +67,63 @@ def read_files(
     if len(inner) > MAX_FILES:
         raise Unreadable(f"{name!r} holds over {MAX_FILES} files")
     return {shown: read_file(home, file, shown=shown) for shown, file in inner.items()}
+
+
+def read_workspace(root: Path, name: str) -> tuple[WorkspaceFile, ...]:
+    """Read the folder that a case names as the workspace of agents.
+
+    Args:
+        root: The folder of the case file.
+        name: A path relative to it.
+
+    Raises:
+        ValueError: It is no folder inside ``root``, or it holds what a workspace must not.
+    """
+    folder = root / name
+    if not _is_inside(folder, root):
+        raise ValueError(f"{name!r} leads out of the folder of the case file: move it inside")
+    if not folder.is_dir():
+        raise ValueError(f"{name!r} is no folder beside the case file")
+    found = read_folder(folder)
+    if not found:
+        raise ValueError(f"{name!r} holds no files")
+    return found
+
+
+def read_folder(
+    folder: Path, *, but: Callable[[str], bool] = lambda _: False
+) -> tuple[WorkspaceFile, ...]:
+    """Read all files of a folder, without following links, sorted by name.
+
+    Args:
+        folder: The folder.
+        but: Returns whether to leave out a file or folder of this relative name.
+
+    Raises:
+        ValueError: There are too many files, or they are too large, or one has an odd name; the
+            message is one line.
+    """
+    found: list[WorkspaceFile] = []
+    size = 0
+    pending = [folder]
+    while pending:
+        for path in sorted(pending.pop().iterdir()):
+            name = path.relative_to(folder).as_posix()
+            if but(name) or path.is_symlink():
+                continue
+            if path.is_dir():
+                pending.append(path)
+            elif path.is_file():
+                if not safe_name(name):
+                    raise ValueError(f"{folder.name!r} holds a file with an odd name: {name!r}")
+                size += path.stat().st_size
+                if size > MAX_BYTES or len(found) >= WORKSPACE_FILES:
+                    raise ValueError(
+                        f"{folder.name!r} holds over {MAX_BYTES >> 20} MiB or "
+                        f"{WORKSPACE_FILES:,} files"
+                    )
+                found.append(WorkspaceFile.of(name, path.read_bytes()))
+    return tuple(sorted(found, key=lambda file: file.name))
 
 
 def leads_out(path: Path, root: Path | None) -> Path | None:

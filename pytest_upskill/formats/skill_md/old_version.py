@@ -10,6 +10,7 @@ from typing import TypedDict
 
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.repository.git import commit_then, extract, gone_skills, is_changed
 from pytest_upskill.skill import Skill, SkillVersion
@@ -46,11 +47,11 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
         if not extract(commit, folder, Path(temporary)):
             return replace(skill, ref=ref, **_new_or_renamed(since, gone_skills(commit, folder)))
         try:
-            before = _read(Path(temporary), folder.name)
-        except (BadFile, OSError, UnicodeDecodeError):
+            before = _read(Path(temporary), skill)
+        except (BadFile, OSError, ValueError):
             history = f"not compared: its SKILL.md at {since} cannot be read"
             return replace(skill, ref=ref, history=history, past_unknown=True)
-    if (before.name, before.text) == (skill.name, skill.text):
+    if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
         return replace(skill, ref=ref, history=f"no text changed since {since}: not compared")
     return replace(skill, ref=ref, before=before)
 
@@ -66,7 +67,11 @@ def _new_or_renamed(since: str, gone: Sequence[str]) -> _History:
     return {"history": history, "past_unknown": True}
 
 
-def _read(folder: Path, name: str) -> SkillVersion:
+def _read(folder: Path, skill: Skill) -> SkillVersion:
     content = (folder / "SKILL.md").read_text("utf-8-sig")
-    text = read_skill_text(content, folder=name)
-    return SkillVersion(name=text.name, text=read_bundle(folder, text).text)
+    text = read_skill_text(content, folder=skill.folder.absolute().name)
+    return SkillVersion(
+        name=text.name,
+        text=read_bundle(folder, text).text,
+        files=read_skill_files(folder, names_of_cases(skill)) if skill.files else (),
+    )

@@ -15,7 +15,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from pytest_upskill.formats.skill_meta.schema import CaseEntry, CaseFile
+from pytest_upskill.formats.skill_meta.schema import CaseEntry, CaseFile, Entry
 
 FILE = "skill_meta.schema.json"
 URL = "https://json.schemastore.org/skill_meta.json"
@@ -61,6 +61,9 @@ class _Draft7(GenerateJsonSchema):
 
 def _docstrings(model: type[BaseModel]) -> Iterator[tuple[str, str]]:
     """Yield the key and the docstring of each field of a model."""
+    for base in model.__bases__:
+        if issubclass(base, Entry) and base is not Entry:
+            yield from _docstrings(base)
     (definition,) = ast.parse(inspect.getsource(model)).body
     assert isinstance(definition, ast.ClassDef)
     for field, below in pairwise(definition.body):

@@ -10,8 +10,13 @@ from pydantic_core import ErrorDetails
 
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.skill_meta import schema as entries
-from pytest_upskill.formats.skill_meta.expected import checks_of
-from pytest_upskill.formats.skill_meta.values import ReadSchema, suggestion
+from pytest_upskill.formats.skill_meta.expected import checks_of, process_checks_of
+from pytest_upskill.formats.skill_meta.values import (
+    ReadSchema,
+    ReadWorkspace,
+    no_folders,
+    suggestion,
+)
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
@@ -35,6 +40,7 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
     "context": entries.Context,
     "defaults": entries.Defaults,
     "expected": entries.Expected,
+    "file": entries.TextChecks,
     "gate": entries.Gate,
     "provenance": entries.Provenance,
     "run": entries.RunEntry,
@@ -63,6 +69,8 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
         ("language", "lang"),
         ("code", "script source tests"),
         ("files context", "file fixtures attachments"),
+        ("workspace", "sandbox working_directory cwd"),
+        ("file_exists", "files_exist output_files expected_files artifacts"),
         ("context", "files"),
     )
     for synonym in synonyms.split()
@@ -71,13 +79,18 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
 
 
 def read_cases(
-    text: str, *, read_schema: ReadSchema, extensions: Extensions = NO_EXTENSIONS
+    text: str,
+    *,
+    read_schema: ReadSchema,
+    read_workspace: ReadWorkspace = no_folders,
+    extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a bare list of cases.
 
     Args:
         text: The file's text.
         read_schema: Reads the file that a ``json_schema`` names.
+        read_workspace: Reads the folder that a ``workspace`` names.
         extensions: What plugins add to the format.
 
     Returns:
@@ -91,7 +104,11 @@ def read_cases(
     value = {"cases": document.value} if listed else document.value
     named = _named_entries(document.value)
     problems = [*_repeated_ids(document, named), *_unclaimed(document, extensions)]
-    context = {"read_schema": read_schema, "extensions": extensions}
+    context = {
+        "read_schema": read_schema,
+        "read_workspace": read_workspace,
+        "extensions": extensions,
+    }
     try:
         file = entries.CaseFile.model_validate(value, context=context)
     except ValidationError as error:
@@ -103,9 +120,7 @@ def read_cases(
         raise BadFile(problems)
     cases = []
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
-        case = _case(
-            entry, name=case_id, line=document.line(path), file=file, order=raw["expected"]
-        )
+        case = _case(entry, name=case_id, line=document.line(path), file=file, raw=raw)
         try:
             cases.append(marked(case, read_marks(entry.statements or {})))
         except ValueError as error:
@@ -183,8 +198,9 @@ def _case(
     name: str,
     line: int,
     file: entries.CaseFile,
-    order: Iterable[str],
+    raw: Mapping[str, Any],
 ) -> Case:
+    order, folder = raw["expected"], raw.get("workspace")
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
     return Case(
         id=name,
@@ -198,6 +214,10 @@ def _case(
         quote=(entry.provenance and entry.provenance.quote) or "",
         line=line,
         skip=_VALIDATOR if entry.validator else None,
+        workspace=entry.workspace or (),
+        workspace_folder=folder if isinstance(folder, str) else "",
+        max_turns=entry.max_turns,
+        process=process_checks_of(entry.expected),
     )
 
 
@@ -240,7 +260,9 @@ def _meant(path: JsonPath) -> str:
     """Return a suggestion for the unknown key at the end of ``path``."""
     *parents, word = (step for step in path if isinstance(step, str))
     listed = "cases" if isinstance(path[0], int) else ""
-    fields = _OBJECTS[parents[-1] if parents else listed].model_fields
+    # Below "file" come names of files, each with an object of checks.
+    holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
+    fields = _OBJECTS[str(holder)].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
     meant = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
     return suggestion(next((key for key in meant if key in known), str(word)), known)

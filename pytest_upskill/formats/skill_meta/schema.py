@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from pytest_upskill.checks import compile_options
 from pytest_upskill.formats.skill_meta.values import (
     FileName,
+    FileNames,
     HeaderName,
     Id,
     Language,
@@ -24,6 +25,8 @@ from pytest_upskill.formats.skill_meta.values import (
     Text,
     Texts,
     Values,
+    WorkspaceFiles,
+    WorkspaceName,
     wrong,
 )
 from pytest_upskill.formats.statements import Mark
@@ -60,6 +63,10 @@ class Entry(BaseModel):
     )
 
 
+_OF_ANY_LANGUAGE = frozenset({"language", "flags", "files", "requires", "file"})
+"""Keys of `CompileEntry` that are not for CUDA only."""
+
+
 class CompileEntry(Entry):
     """How the answer's code is built."""
 
@@ -85,10 +92,12 @@ class CompileEntry(Entry):
     """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
     sass_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the SASS, such as `HGMMA`; needs nvdisasm."""
+    file: FileNames = Field(default_factory=list)
+    """Files of an agent's workspace to build instead of the answer's code."""
 
     @model_validator(mode="after")
     def _check_options(self) -> CompileEntry:
-        for name in sorted(self.model_fields_set - {"language", "flags", "files", "requires"}):
+        for name in sorted(self.model_fields_set - _OF_ANY_LANGUAGE):
             if self.language != "cuda":
                 raise ValueError(f"{name!r} is for cuda only: remove it")
         if self.requires and self.language not in compile_options.C_FAMILY:
@@ -108,6 +117,8 @@ class RunEntry(Entry):
     """`python`."""
     code: Text
     """Test code, which fails by raising; it finds the names that the answer defines."""
+    file: FileNames = Field(default_factory=list)
+    """Files of an agent's workspace to test, on a copy of it, instead of the answer's code."""
 
     @model_validator(mode="after")
     def _check_code(self) -> RunEntry:
@@ -119,13 +130,8 @@ class RunEntry(Entry):
         return self
 
 
-class Expected(Entry):
-    """The checks of a case; every one must hold."""
-
-    # A plugin may claim further keys; the reader rejects unclaimed ones.
-    model_config = ConfigDict(
-        extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
-    )
+class TextChecks(Entry):
+    """Checks of a text; every one must hold."""
 
     contains: Texts = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
@@ -145,6 +151,16 @@ class Expected(Entry):
     """What must stand where in the answer's YAML: path such as `jobs.test.steps[0]` to value."""
     json_: Annotated[Values, Field(alias="json")] = Field(default_factory=dict)
     """What must stand where in the answer's JSON: path such as `items[0].'a.b'` to value."""
+
+
+class Expected(TextChecks):
+    """The checks of a case; every one must hold."""
+
+    # A plugin may claim further keys; the reader rejects unclaimed ones.
+    model_config = ConfigDict(
+        extra="allow", json_schema_extra={"additionalProperties": False, "minProperties": 1}
+    )
+
     compile: Annotated[
         CompileEntry | None,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
@@ -156,6 +172,36 @@ class Expected(Entry):
     """Test code that the answer's code must pass; both are run in a sandbox."""
     judge: Texts = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
+    file_exists: FileNames = Field(default_factory=list)
+    """Files that must be in an agent's workspace after the run; `*` and `?` are wildcards."""
+    file_contains: Annotated[dict[WorkspaceName, Texts], Field(min_length=1)] = Field(
+        default_factory=dict
+    )
+    """File of an agent's workspace to the strings that must all be in it."""
+    file: Annotated[
+        dict[WorkspaceName, Annotated[TextChecks, BeforeValidator(_check_expected)]],
+        Field(min_length=1),
+    ] = Field(default_factory=dict)
+    """File of an agent's workspace to the checks of its text."""
+    triggered: Literal[True] | None = None
+    """Whether the agent took the skill; reported, never part of a pass rate."""
+    read_file: FileNames = Field(default_factory=list)
+    """Files of the skill that the agent should read; reported, never part of a pass rate."""
+    ran_script: FileNames = Field(default_factory=list)
+    """Scripts of the skill that a command should name; reported, never part of a pass rate."""
+
+    @model_validator(mode="after")
+    def _check_deciding(self) -> Expected:
+        if self.model_fields_set <= PROCESS and not self.model_extra:
+            raise ValueError(
+                "decides nothing: only an agent with the skill can trigger it, read its files and "
+                "run its scripts; add a check of the result, such as 'file_contains'"
+            )
+        return self
+
+
+PROCESS = frozenset({"triggered", "read_file", "ran_script"})
+"""Keys of `Expected` that are reported but decide nothing."""
 
 
 class Context(Entry):
@@ -191,6 +237,10 @@ class CaseEntry(Entry):
     """The checks of the answer."""
     context: Context | None = None
     """What is sent along with the input."""
+    workspace: WorkspaceFiles | None = None
+    """What an agent finds in its workspace: name to text, or a folder, relative to this file."""
+    max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
+    """Replies that an agent's model may need for this case; 20 without it."""
     statements: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], Mark] | None = None
     """Statements of `judge` to exclude from every arm: number, from 1, to `agent` or `vacuous`."""
     min_pass_rate: Rate | None = None

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
 from pytest_upskill.checks import compile_options, compile_pattern
 from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
 from pytest_upskill.checks.paths import parse_path
 from pytest_upskill.formats.source.case_ids import MAX_ID
 from pytest_upskill.formats.source.problems import shown
@@ -19,8 +20,16 @@ from pytest_upskill.sanitize.safe_text import safe_line
 ReadSchema = Callable[[str], Any]
 """Reads the JSON file that a ``json_schema`` names; raises ValueError with a one-line message."""
 
+ReadWorkspace = Callable[[str], tuple[WorkspaceFile, ...]]
+"""Reads the folder that ``workspace`` names; raises ValueError with a one-line message."""
+
 
 _ID = r"^(?!gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
+
+
+def no_folders(name: str) -> tuple[WorkspaceFile, ...]:
+    """Raise ValueError: cases that are not in a file have no folders beside them."""
+    raise ValueError(f"{name!r}: there is no folder beside these cases: write names and texts")
 
 
 def _listed(value: object) -> object:
@@ -110,6 +119,28 @@ def _check_header(value: str) -> str:
     return value
 
 
+def _check_workspace_name(value: str) -> str:
+    if not safe_name(value):
+        raise ValueError("must be a path in the workspace, such as 'out/report.csv'")
+    return value
+
+
+def _read_workspace(value: object, info: ValidationInfo) -> object:
+    assert info.context is not None
+    if isinstance(value, str):
+        return info.context["read_workspace"](value)
+    if not isinstance(value, dict):
+        raise wrong(value, "an object of names and texts, or the path of a folder")
+    for name, text in value.items():
+        if not isinstance(text, str):
+            raise ValueError(f"{name}: must be text, got {shown(text)}")  # noqa: TRY004  in a file
+        if not safe_name(name):
+            raise ValueError(f"{name!r} must be a path in the workspace, such as 'data/in.csv'")
+    if sum(len(text.encode("utf-8", "replace")) for text in value.values()) > MAX_BYTES:
+        raise ValueError(f"is larger than {MAX_BYTES >> 10} KiB")
+    return tuple(WorkspaceFile(name=name, text=text) for name, text in sorted(value.items()))
+
+
 def suggestion(word: str, known: tuple[str, ...]) -> str:
     """Return the known word closest to ``word``, else all known words, in brackets."""
     if close := get_close_matches(word, known, n=1):
@@ -130,6 +161,17 @@ Texts = Annotated[
     BeforeValidator(
         _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
     ),
+]
+WorkspaceName = Annotated[Text, AfterValidator(_check_workspace_name)]
+FileNames = Annotated[
+    list[WorkspaceName],
+    Field(min_length=1),
+    BeforeValidator(
+        _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+    ),
+]
+WorkspaceFiles = Annotated[
+    Any, BeforeValidator(_read_workspace, json_schema_input_type=Text | dict[Text, str])
 ]
 Patterns = Annotated[
     list[Pattern],

@@ -1,0 +1,68 @@
+"""The workspace that an agent left, and the checks of what it did there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pytest_upskill.checks import CheckResult, ProcessCheck
+from pytest_upskill.checks.files import Files
+from pytest_upskill.checks.result import failed, passed
+from pytest_upskill.completion import AgentRun, Completion
+from pytest_upskill.skill import Case
+
+_MAX_SHOWN = 64 << 10
+"""Maximum characters of the changed files that a judge sees."""
+
+
+def files_after(case: Case, completion: Completion) -> Files:
+    """Return the files in the workspace after a run: those of the case, with the run's changes."""
+    files = {file.name: file for file in case.workspace}
+    if run := completion.agent_run:
+        files |= {file.name: file for file in run.changed}
+        for name in run.deleted:
+            files.pop(name, None)
+    return files
+
+
+def with_changes(completion: Completion) -> str:
+    """Return the answer followed by the files that the agent changed, for a judge.
+
+    What the agent did otherwise is left out, because it would tell whether it had the skill.
+    """
+    run = completion.agent_run
+    if run is None:
+        return completion.text
+    return "".join((completion.text, *_changes(run)))
+
+
+def process_results(
+    checks: Iterable[ProcessCheck], run: AgentRun | None
+) -> tuple[CheckResult, ...]:
+    """Return the results of the checks of what an agent did; none without a run of an agent."""
+    return () if run is None else tuple(_result(check, run) for check in checks)
+
+
+def _changes(run: AgentRun) -> Iterator[str]:
+    left = _MAX_SHOWN
+    for file in run.changed:
+        text = "(not text)" if file.binary else file.text[:left]
+        left -= len(text)
+        yield f'\n\n<file name="{file.name}">\n{text}\n</file>'
+    for name in run.deleted:
+        yield f"\n\n(deleted: {name})"
+
+
+def _result(check: ProcessCheck, run: AgentRun) -> CheckResult:
+    match check.name:
+        case "triggered":
+            done = run.called or bool(run.loaded)
+            said = "the agent took the skill" if done else "the agent did not take the skill"
+            return (passed if done else failed)(check.name, f": {said}")
+        case "read_file":
+            done = check.file in run.read
+            said = "in a request" if done else "in no request"
+            return (passed if done else failed)(check.name, f" {check.file}: {said}")
+        case "ran_script":
+            named = [call for call in run.calls if check.file in call.input]
+            said = f"named in a call of {named[0].name}" if named else "named in no command"
+            return (passed if named else failed)(check.name, f" {check.file}: {said}")

@@ -1,0 +1,262 @@
+"""Cases with a workspace: their keys, their checks, and where they are skipped."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.checks import FileExists, WorkspaceFile
+from pytest_upskill.compile import Compilers
+from pytest_upskill.completion import AgentRun, Completion, ToolUse
+from pytest_upskill.formats.load import load_skills
+from pytest_upskill.formats.skill_md.installed import InstallError, with_files
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
+from pytest_upskill.grading.workspace import files_after, with_changes
+from pytest_upskill.model import parse_model
+from pytest_upskill.result import TrialResult
+from pytest_upskill.skill import Case, Skill
+from pytest_upskill.trial import arm_digests, plan, request
+from tests.conftest import Run, WriteSkill
+
+
+def read(expected: dict[str, Any], **more: Any) -> Case:
+    text = json.dumps([{"id": "c", "input": "Add them.", "expected": expected, **more}])
+    ((case,), _) = read_cases(text, read_schema=json.loads)
+    return case
+
+
+def problem(expected: dict[str, Any], **more: Any) -> str:
+    with pytest.raises(BadFile) as caught:
+        read(expected, **more)
+    (only,) = caught.value.problems
+    return only.at("f").partition(" ")[2]
+
+
+def graded(case: Case, run: AgentRun | None = None, text: str = "Done.") -> TrialResult:
+    skill = Skill(name="sums", text="", case_file=Path("skill_meta.json"), cases=(case,))
+    models = [parse_model("loop:offline")]
+    trial = next(plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9))
+    completion = Completion(
+        text=text, input_tokens=1, output_tokens=1, agent_run=run or AgentRun(version="1")
+    )
+    return grade(trial, [Answer(completion=completion)])
+
+
+def left(*files: tuple[str, str], **more: Any) -> AgentRun:
+    changed = tuple(WorkspaceFile(name=name, text=text) for name, text in files)
+    return AgentRun(version="1", changed=changed, **more)
+
+
+@pytest.mark.parametrize(
+    ("expected", "name", "text"),
+    [
+        ({"file_exists": "out/*.csv"}, "out/sum.csv", ""),
+        ({"file_contains": {"sum.txt": ["total", "350"]}}, "sum.txt", "TOTAL 350"),
+        ({"file": {"sum.json": {"json": {"total": 350}}}}, "sum.json", '{"total": 350}'),
+        ({"file": {"sum.txt": {"regex": "^350$", "not_contains": "USD"}}}, "sum.txt", "350"),
+    ],
+)
+def test_a_check_of_a_file_looks_at_what_the_agent_left(
+    expected: dict[str, Any], name: str, text: str
+) -> None:
+    case = read(expected)
+
+    assert graded(case, left((name, text))).passed
+    assert not graded(case, text=text).passed
+
+
+def test_a_failed_check_names_the_file_and_says_what_is_in_it() -> None:
+    case = read({"file": {"sum.txt": {"contains": "the answer"}}, "file_exists": "b.txt"})
+
+    (run,) = graded(case, left(("sum.txt", "nothing"))).runs
+
+    assert [check.message for check in run.checks] == [
+        "file sum.txt: contains 'the answer': not in the file (7 characters; begins 'nothing')",
+        "file_exists b.txt: not in the workspace (sum.txt)",
+    ]
+
+
+def test_the_files_after_a_run_are_those_of_the_case_with_what_the_agent_changed() -> None:
+    case = read({"contains": "x"}, workspace={"keep.txt": "1", "drop.txt": "2", "edit.txt": "3"})
+    run = replace(left(("edit.txt", "4"), ("new.txt", "5")), deleted=("drop.txt",))
+
+    files = files_after(case, replace(COMPLETION, agent_run=run))
+
+    assert {name: file.text for name, file in files.items()} == {
+        "keep.txt": "1",
+        "edit.txt": "4",
+        "new.txt": "5",
+    }
+
+
+COMPLETION = Completion(text="Done.", input_tokens=1, output_tokens=1)
+
+
+def test_what_an_agent_did_is_reported_and_never_counts() -> None:
+    case = read(
+        {"contains": "Done", "triggered": True, "read_file": "a.md", "ran_script": "run.py"}
+    )
+    call = ToolUse(name="bash", input='{"command": "python run.py"}')
+
+    (run,) = graded(case, left(called=True, calls=(call,))).runs
+
+    assert run.passed
+    assert [check.message for check in run.process] == [
+        "triggered: the agent took the skill",
+        "read_file a.md: in no request",
+        "ran_script run.py: named in a call of bash",
+    ]
+    assert [check.name for check in run.checks] == ["contains"]
+
+
+def test_a_run_that_reached_a_limit_is_a_miss_that_names_it() -> None:
+    (run,) = graded(read({"contains": "Done"}), left(limit="it needs more than 20 turns")).runs
+
+    assert run.stopped == "it needs more than 20 turns"
+    assert not run.passed
+
+
+def test_a_run_of_a_broken_installation_is_missing_data() -> None:
+    result = graded(read({"contains": "Done"}), left(broken="the skill was called but not loaded"))
+
+    assert result.errors == ("the skill was called but not loaded",)
+
+
+def test_a_judge_sees_the_answer_and_the_changes_but_not_the_calls() -> None:
+    run = replace(left(("a.txt", "new"), calls=(ToolUse(name="Skill", input="x"),)), deleted=("b",))
+
+    shown = with_changes(replace(COMPLETION, agent_run=run))
+
+    assert shown == 'Done.\n\n<file name="a.txt">\nnew\n</file>\n\n(deleted: b)'
+
+
+@pytest.mark.parametrize(
+    ("expected", "more", "said"),
+    [
+        (
+            {"triggered": True},
+            {},
+            (
+                "[0].expected: decides nothing: only an agent with the skill can trigger it, read "
+                "its files and run its scripts; add a check of the result, such as 'file_contains'"
+            ),
+        ),
+        (
+            {"file": {"a.txt": {"contians": "x"}}},
+            {},
+            "[0].expected.file[\"a.txt\"].contians: unknown key (did you mean 'contains'?)",
+        ),
+        (
+            {"file_exists": "../a"},
+            {},
+            ("[0].expected.file_exists: must be a path in the workspace, such as 'out/report.csv'"),
+        ),
+        (
+            {"contains": "x"},
+            {"workspace": {"/etc/passwd": "x"}},
+            "[0].workspace: '/etc/passwd' must be a path in the workspace, such as 'data/in.csv'",
+        ),
+        ({"contains": "x"}, {"max_turns": 0}, "[0].max_turns: must be at least 1, got 0"),
+    ],
+)
+def test_a_mistake_is_told_with_its_place(
+    expected: dict[str, Any], more: dict[str, Any], said: str
+) -> None:
+    assert problem(expected, **more) == said
+
+
+def test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing() -> None:
+    code = "import json\nassert json.loads(open('sum.json').read())['total'] == add(1, 2)"
+    case = read({"run": {"language": "python", "code": code, "file": "add.py"}})
+    (check,) = sandboxed_of(case)
+    good = ("add.py", "from plus import plus\ndef add(a, b): return plus(a, b)")
+    other = ("plus.py", "def plus(a, b): return a + b")
+    forged = ("json.py", "def loads(text): return {'total': 3}")
+    compilers = Compilers()
+
+    def passes(total: str) -> bool:
+        files = files_after(
+            case,
+            replace(COMPLETION, agent_run=left(good, other, forged, ("sum.json", total))),
+        )
+        return compilers.decide(check, "no code here", files)[0].passed
+
+    try:
+        assert passes('{"total": 3}')
+        assert not passes('{"total": 4}')
+        assert not compilers.decide(check, "```python\ndef add(a, b): return 3\n```", {})[0].passed
+    finally:
+        compilers.close()
+
+
+def test_a_single_request_skips_what_needs_an_agent_and_names_one(
+    run_once: Run, write_skill: WriteSkill, model: str
+) -> None:
+    write_skill({"id": "c", "input": "Sum up.", "expected": {"file_exists": "sum.txt"}})
+
+    result = run_once("skills", f"--upskill-models={model}", "-rs")
+
+    said = "'file_exists' needs an agent, and m answers single requests: choose one, such as loop:m"
+    assert said in " ".join(result.stdout.str().split())
+
+
+def test_a_workspace_can_be_a_folder_which_is_not_installed_with_the_skill(tmp_path: Path) -> None:
+    (tmp_path / "start/data").mkdir(parents=True)
+    (tmp_path / "start/data/in.csv").write_text("1", "utf-8")
+    (tmp_path / "start/logo.bin").write_bytes(b"\xff\x00")
+    (tmp_path / "start/link").symlink_to("/etc/passwd")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts/sum.py").write_text("print(1)", "utf-8")
+    (tmp_path / "evals").mkdir()
+    (tmp_path / "evals/evals.json").write_text("[]", "utf-8")
+    (tmp_path / "SKILL.md").write_text("---\nname: s\ndescription: d\n---\nx", "utf-8")
+    cases = [{"input": "a", "workspace": "start", "expected": {"contains": "x"}}]
+    (tmp_path / "skill_meta.json").write_text(json.dumps(cases), "utf-8")
+
+    (skill,) = load_skills(tmp_path / "skill_meta.json")
+
+    assert {file.name: file.content for file in skill.cases[0].workspace} == {
+        "data/in.csv": b"1",
+        "logo.bin": b"\xff\x00",
+    }
+    assert [file.name for file in with_files(skill).files] == ["SKILL.md", "scripts/sum.py"]
+
+
+def test_a_skill_that_is_too_large_to_install_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "model.bin").write_bytes(bytes(2 << 20))
+    skill = Skill(
+        name="s", text="", case_file=tmp_path / "skill_meta.json", cases=(), folder=tmp_path
+    )
+
+    with pytest.raises(InstallError, match="cannot be installed for an agent"):
+        with_files(skill)
+
+
+def test_the_arms_of_an_agent_differ_in_the_skill_alone() -> None:
+    case = read({"file_exists": "a"}, workspace={"in.csv": "1"}, max_turns=7)
+    files = (WorkspaceFile(name="SKILL.md", text="x"),)
+    skill = Skill(name="s", text="", case_file=Path("f"), cases=(case,), files=files)
+    models = [parse_model("claude-code:haiku")]
+
+    with_skill, without = plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9)
+    (same, digest), (alike, none) = (
+        arm_digests(request(each, 0)) for each in (with_skill, without)
+    )
+
+    assert same == alike
+    assert (bool(digest), none) == (True, "")
+    task = request(without, 0).task
+    assert task is not None
+    assert (task.skill, task.max_turns, task.workspace) == ((), 7, case.workspace)
+
+
+def test_a_pattern_finds_files_in_folders() -> None:
+    files = {"a/b.txt": WorkspaceFile(name="a/b.txt", text="")}
+
+    assert FileExists(file="*.txt").check_files(files).passed
