@@ -8,10 +8,22 @@ without a valid run in one of the arms are left out. An estimate that the data d
 
 from __future__ import annotations
 
+from pytest_upskill.stats.agreement import Agreement, Share, agreement
+from pytest_upskill.stats.correction import Correction, correct_lift, corrected_verdict
 from pytest_upskill.stats.counts import CaseCounts, Interval, lift
 from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
 from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
+from pytest_upskill.stats.labels import (
+    MIN_LABELS,
+    STRATA,
+    JudgedCase,
+    JudgedRuns,
+    Label,
+    Stratum,
+    answers_of,
+    lacking_labels,
+)
 from pytest_upskill.stats.tokens import (
     TokenRatio,
     pays_for_itself,
@@ -30,13 +42,27 @@ from pytest_upskill.stats.verdicts import (
 )
 
 __all__ = [
+    "MIN_LABELS",
     "MIN_RUNS",
+    "STRATA",
+    "Agreement",
     "CaseCounts",
+    "Correction",
     "Interval",
+    "JudgedCase",
+    "JudgedRuns",
+    "Label",
+    "Share",
+    "Stratum",
     "TokenRatio",
     "Verdict",
+    "agreement",
+    "answers_of",
+    "correct_lift",
+    "corrected_verdict",
     "early_verdict",
     "holm",
+    "lacking_labels",
     "last_look_alpha",
     "lift",
     "lift_interval",

@@ -26,10 +26,18 @@ def pass_rate_interval(passes: int, runs: int, level: float = 0.95) -> Interval 
     Returns:
         The interval, or None without runs.
     """
-    if not runs:
-        return None
+    return wilson_interval(passes / runs, runs, level) if runs else None
+
+
+def wilson_interval(rate: float, runs: float, level: float = 0.95) -> Interval:
+    """Return the interval of ``pass_rate_interval`` from a rate.
+
+    Args:
+        rate: Observed rate, from 0 to 1.
+        runs: Number of runs above 0; weighted runs have an effective number that is not whole.
+        level: Confidence level, from 0 to 1.
+    """
     z = two_sided_z(level)
-    rate = passes / runs
     scale = 1 + z * z / runs
     centre = rate + z * z / (2 * runs)
     reach = z * sqrt(rate * (1 - rate) / runs + z * z / (4 * runs * runs))

@@ -1,0 +1,251 @@
+"""Measure what the errors of a judge do to lift and verdict, and what labels repair.
+
+Suites are drawn from known pass rates, decided by a judge of known error rates, and labelled
+without error, ten answers of each stratum unless the table says otherwise:
+
+    python benchmarks/simulate_judge.py --full
+
+The same seed and number of suites print the same tables. ``docs/judging.md`` quotes them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import groupby
+from multiprocessing import Pool
+from statistics import fmean
+
+from pytest_upskill.stats import (
+    JudgedCase,
+    JudgedRuns,
+    Label,
+    correct_lift,
+    corrected_verdict,
+    lift,
+    lift_interval,
+    verdict,
+)
+
+FEW, MANY = 150, 2000
+"""Suites of a setting by default, and with ``--full``."""
+
+ALL = 10**6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One setting that many suites are drawn from."""
+
+    table: str
+    row: str
+    change: float = 0.0
+    """True lift, where the mean pass rate without the skill is 50 %."""
+    finds: tuple[float, float] = (1.0, 1.0)
+    """Share that the judge passes of the answers that pass, with and without the skill."""
+    rejects: tuple[float, float] = (1.0, 1.0)
+    """Share that it fails of those that do not."""
+    labels: int = 10
+    """Labels of each stratum."""
+    cases: int = 10
+    runs: int = 5
+    spread: float = 0.5
+    """Concentration of the Beta distribution of pass rates over cases; 0 for equal ones."""
+    older: float | None = None
+    """Share that it rejected of the old answers with the skill that were labelled; None as now."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """Of a suite, or the mean of a setting's suites."""
+
+    judged: float
+    corrected: float
+    bias: float
+    judged_covers: float
+    corrected_covers: float
+    judged_width: float
+    corrected_width: float
+    judged_finds: float
+    """Whether the judge alone gives ``helps`` or ``hurts``."""
+    corrected_finds: float
+
+
+def main() -> None:
+    """Draw the suites of every setting and print the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser.add_argument("--full", action="store_true", help=f"{MANY} suites a setting")
+    parser.add_argument("--suites", type=int, default=FEW, help=f"suites a setting ({FEW})")
+    parser.add_argument("--seed", type=int, default=1, help="seed of every figure (1)")
+    parser.add_argument("--processes", type=int, default=2, help="processes (2)")
+    args = parser.parse_args()
+    suites = MANY if args.full else args.suites
+    chosen = list(settings())
+    with Pool(args.processes) as pool:
+        jobs = [(each, suites, args.seed) for each in chosen]
+        outcomes = dict(zip(chosen, pool.starmap(simulate, jobs, chunksize=1), strict=True))
+    print(f"{suites} suites a setting, seed {args.seed}")
+    for table, rows in groupby(chosen, key=lambda each: each.table):
+        print_table(table, [(each.row, outcomes[each]) for each in rows])
+
+
+def settings() -> Iterator[Setting]:
+    """List every setting, table by table."""
+    for right in (1.0, 0.95, 0.9, 0.8):
+        for change in (0.45, 0.2, 0.0):
+            yield Setting(
+                table="equal errors in both arms, 10 cases x 5 runs",
+                row=f"judge right in {right:.0%}, true {100 * change:+.0f}",
+                change=change,
+                finds=(right, right),
+                rejects=(right, right),
+            )
+    for cases, runs in ((10, 5), (20, 10)):
+        for points in (0, 2, 5, 10, 15):
+            yield Setting(
+                table=f"leniency towards the skill, true +0, {cases} cases x {runs} runs",
+                row=f"{points} points",
+                rejects=(1 - points / 50, 1.0),
+                cases=cases,
+                runs=runs,
+            )
+    for labels, said in ((10, "40 labels"), (15, "60 labels"), (25, "100 labels"), (ALL, "all")):
+        table = "number of labels, 10 cases x 5 runs"
+        lenient = Setting(
+            table=table, row=f"{said}, 10 points of leniency", rejects=(0.8, 1.0), labels=labels
+        )
+        yield lenient
+        yield Setting(
+            table=table,
+            row=f"{said}, true +20, right in 90%",
+            change=0.2,
+            finds=(0.9, 0.9),
+            rejects=(0.9, 0.9),
+            labels=labels,
+        )
+    table = "where it is hard, 10 cases x 5 runs, true +0"
+    nothing = (0.02, 0.02)
+    yield Setting(table=table, row="passes everything, cases alike", rejects=nothing, spread=0)
+    yield Setting(table=table, row="passes everything", rejects=nothing)
+    coin = (0.5, 0.5)
+    yield Setting(table=table, row="tosses a coin, cases alike", finds=coin, rejects=coin, spread=0)
+    yield Setting(table=table, row="tosses a coin", finds=coin, rejects=coin)
+    yield Setting(table=table, row="labels of an older skill", rejects=(0.8, 1.0), older=1.0)
+
+
+def simulate(setting: Setting, suites: int, seed: int) -> Outcome:
+    """Draw the suites of a setting and return their mean."""
+    rng = random.Random(f"{seed} {setting}")
+    drawn = [one(setting, rng) for _ in range(suites)]
+    return Outcome(
+        **{name: fmean(getattr(each, name) for each in drawn) for name in Outcome.__slots__}
+    )
+
+
+def one(setting: Setting, rng: random.Random) -> Outcome:
+    """Draw a suite, have it judged and labelled, and compare both results with the truth."""
+    without = [_rate(setting, rng) for _ in range(setting.cases)]
+    with_ = [rate + 2 * setting.change * (1 - rate) for rate in without]
+    truth = fmean(with_) - fmean(without)
+    answers = {
+        (index, arm): [
+            _answer(rate, setting, rng, with_skill=arm, older=False) for _ in range(setting.runs)
+        ]
+        for arm, rates in ((True, with_), (False, without))
+        for index, rate in enumerate(rates)
+    }
+    cases = [
+        JudgedCase(_counted(answers[index, True]), _counted(answers[index, False]))
+        for index in range(setting.cases)
+    ]
+    labels = _labels(setting, answers, (with_, without), rng)
+    judged, corrected = lift_interval([c.counts for c in cases]), correct_lift(cases, labels)
+    estimate = lift([c.counts for c in cases])
+    assert judged is not None
+    assert corrected is not None
+    assert estimate is not None
+    effects = {"helps", "hurts"}
+    return Outcome(
+        judged=estimate,
+        corrected=corrected.lift,
+        bias=corrected.lift - truth,
+        judged_covers=judged.low <= truth <= judged.high,
+        corrected_covers=corrected.low <= truth <= corrected.high,
+        judged_width=(judged.high - judged.low) / 2,
+        corrected_width=(corrected.high - corrected.low) / 2,
+        judged_finds=verdict([c.counts for c in cases]) in effects,
+        corrected_finds=corrected_verdict(cases, labels) in effects,
+    )
+
+
+Answer = tuple[bool, bool]
+"""Whether an answer passes, and whether the judge passes it."""
+
+
+def _labels(
+    setting: Setting,
+    answers: dict[tuple[int, bool], list[Answer]],
+    rates: tuple[list[float], list[float]],
+    rng: random.Random,
+) -> list[Label]:
+    """Draw answers of each stratum: of these, or of those of an older skill."""
+    if setting.older is not None:
+        answers = answers | {
+            (index, True): [
+                _answer(rate, setting, rng, with_skill=True, older=True)
+                for _ in range(setting.runs)
+            ]
+            for index, rate in enumerate(rates[0])
+        }
+    strata: dict[tuple[bool, bool], list[Label]] = {}
+    for (index, arm), each in answers.items():
+        for passed, judged in each:
+            strata.setdefault((arm, judged), []).append(Label(index, arm, judged, passed))
+    return [
+        label
+        for stratum in strata.values()
+        for label in rng.sample(stratum, min(setting.labels, len(stratum)))
+    ]
+
+
+def _rate(setting: Setting, rng: random.Random) -> float:
+    return rng.betavariate(*[setting.spread / 2] * 2) if setting.spread else 0.5
+
+
+def _answer(
+    rate: float, setting: Setting, rng: random.Random, *, with_skill: bool, older: bool
+) -> Answer:
+    passes = rng.random() < rate
+    arm = 0 if with_skill else 1
+    rejects = setting.older if older and setting.older is not None else setting.rejects[arm]
+    right = rng.random() < (setting.finds[arm] if passes else rejects)
+    return passes, passes is right
+
+
+def _counted(answers: list[Answer]) -> JudgedRuns:
+    passes = sum(judged for _, judged in answers)
+    return JudgedRuns(passes, len(answers) - passes, len(answers))
+
+
+def print_table(title: str, rows: list[tuple[str, Outcome]]) -> None:
+    """Print a table; in points of 100, widths are halves of intervals."""
+    print(f"\n{title}")
+    print(f"{'':40} {'judge alone':^28} {'corrected':^28}")
+    names = ("lift", "width", "covers", "effect")
+    print(" " * 40, *(f"{name:>7}" for name in (*names, *names)), f"{'bias':>7}")
+    for row, found in rows:
+        alone = (found.judged, found.judged_width, found.judged_covers, found.judged_finds)
+        corrected = (
+            found.corrected,
+            found.corrected_width,
+            found.corrected_covers,
+            found.corrected_finds,
+            found.bias,
+        )
+        print(f"{row:40}", *(f"{100 * each:7.1f}" for each in (*alone, *corrected)))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,72 @@
+"""What a judge finds of what holds, and of what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import fsum
+
+from pytest_upskill.stats.intervals import wilson_interval
+from pytest_upskill.stats.labels import JudgedCase, Label, answers_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """An estimated share with its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Agreement:
+    """What the judge finds in one arm; None without such a label."""
+
+    holds: Share | None
+    """Share that the judge passes of the answers that pass by their labels."""
+    fails: Share | None
+    """Share that the judge fails of the answers that do not."""
+
+
+def agreement(
+    cases: Sequence[JudgedCase], labels: Sequence[Label], *, with_skill: bool
+) -> Agreement:
+    """Return what the judge finds in one arm, estimated for all of its answers.
+
+    A label stands for as many answers of its stratum as it is one of. The intervals are Wilson's,
+    for the effective number of labels (Kish 1965; Korn & Graubard 1998, Surv Methodol 24:193-201).
+
+    Args:
+        cases: The runs as judged, one entry for each case.
+        labels: The labels, in any order.
+        with_skill: Whether the arm is that with the skill.
+    """
+    weighted = []
+    for judged in (True, False):
+        of = [label for label in labels if (label.with_skill, label.judged) == (with_skill, judged)]
+        if of:
+            each = answers_of(cases, (with_skill, judged)) / len(of)
+            weighted += [(label, each) for label in of]
+    shares = [
+        _share(
+            [
+                (label.judged == passed, weight)
+                for label, weight in weighted
+                if label.passed is passed
+            ]
+        )
+        for passed in (True, False)
+    ]
+    return Agreement(holds=shares[0], fails=shares[1])
+
+
+def _share(labels: Sequence[tuple[bool, float]]) -> Share | None:
+    """Return the weighted share of true values with its interval, None without any."""
+    total = fsum(weight for _, weight in labels)
+    if not total:
+        return None
+    rate = fsum(weight for found, weight in labels if found) / total
+    effective = total**2 / fsum(weight**2 for _, weight in labels)
+    low, high = wilson_interval(rate, effective)
+    return Share(estimate=rate, low=low, high=high)

@@ -1,0 +1,205 @@
+"""The lift, corrected for the errors of a judge, by labels of some of the answers.
+
+It is double sampling (Tenenbein 1970, JASA 65:1350-1361): the judge decides every answer, and a
+person labels some, drawn at random from four strata: with and without the skill, judged to pass and
+not to pass. Strata of the arms are never pooled, as a judge may be more lenient to one arm.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from math import floor, fsum, sqrt
+
+from pytest_upskill.stats.counts import lift
+from pytest_upskill.stats.intervals import lift_interval, two_sided_z
+from pytest_upskill.stats.labels import (
+    STRATA,
+    JudgedCase,
+    Label,
+    Stratum,
+    arm_of,
+    count_in,
+)
+from pytest_upskill.stats.numerics import student_t_quantile
+from pytest_upskill.stats.verdicts import MIN_RUNS, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Correction:
+    """A lift, corrected by labels."""
+
+    lift: float
+    low: float
+    high: float
+    judge_share: float
+    """Share of the interval's squared width that is due to the judge; more labels reduce it."""
+
+
+def correct_lift(
+    cases: Sequence[JudgedCase],
+    labels: Sequence[Label],
+    level: float = 0.95,
+    *,
+    sampled: bool = True,
+) -> Correction | None:
+    """Return the lift corrected for the errors of the judge, with its interval.
+
+    The pass rate of arm a is ``judged_a + Σ_g W_ag d_ag``, where W is the share of the arm's runs
+    in stratum g, and d the mean of label minus judgement there. Its variance given the judgements
+    is ``V = Σ W² r(1-r)/(m+1) (1 - m/N)``, with m labels of N answers, x errors of the judge among
+    the labels, and ``r = (x+½)/(m+1)``. The interval is square-and-add around the interval
+    [l, u] of the judged lift δ: ``low = corrected - √((δ-l)² + t²V)``, and high alike (Zou & Donner
+    2008, Stat Med 27:1693-1702), where t is Student's with Satterthwaite's degrees of freedom, as m
+    is small. The squares grow by z² times what the variance of the pass rates that the labels
+    imply exceeds that of the judged ones: a judge who passes everything hides how answers vary.
+
+    Args:
+        cases: The runs as judged, one entry for each case; all cases weigh the same. Cases without
+            a run in one of the arms are left out.
+        labels: The labels, in any order.
+        level: Confidence level, from 0 to 1.
+        sampled: Whether the labelled answers are among these runs; False for labels of other
+            answers of the same model, judge, cases and skill, which say less about these runs.
+
+    Returns:
+        The correction within -1..1, or None without a lift, or if answers in a stratum have no
+        label.
+    """
+    estimate = lift([case.counts for case in cases])
+    strata = [_stratum(cases, labels, stratum) for stratum in STRATA]
+    if estimate is None or any(each.share and not each.labels for each in strata):
+        return None
+    shifts = [each.share * each.shift * (1 if each.with_skill else -1) for each in strata]
+    corrected = min(1.0, max(-1.0, estimate + fsum(shifts)))
+    spread = _spread(strata, level, sampled=sampled)
+    low, high = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
+    total = low**2 + high**2
+    return Correction(
+        lift=corrected,
+        low=max(-1.0, corrected - low),
+        high=min(1.0, corrected + high),
+        judge_share=2 * spread / total if total else 0.0,
+    )
+
+
+def corrected_verdict(
+    cases: Sequence[JudgedCase],
+    labels: Sequence[Label],
+    alpha: float = 0.05,
+    margin: float = 0.15,
+    *,
+    sampled: bool = True,
+) -> Verdict:
+    """Return the verdict by the corrected interval.
+
+    It is ``helps`` or ``hurts`` if the ``1 - alpha`` interval excludes 0, else ``no effect`` if the
+    ``1 - 2 alpha`` interval lies within ±margin, else ``too few runs``.
+
+    Args:
+        cases: The runs as judged, one entry for each case.
+        labels: The labels, in any order.
+        alpha: Error rate of each verdict, from 0 to 1.
+        margin: The largest lift that is too small to matter, as a fraction.
+        sampled: As of ``correct_lift``.
+    """
+    wide = correct_lift(cases, labels, 1 - alpha, sampled=sampled)
+    narrow = correct_lift(cases, labels, 1 - 2 * alpha, sampled=sampled)
+    counts = [case.counts for case in cases if case.counts.usable]
+    fewest = min(sum(c.runs_with for c in counts), sum(c.runs_without for c in counts))
+    if wide is None or narrow is None or fewest < MIN_RUNS:
+        return "too few runs"
+    if wide.low > 0:
+        return "helps"
+    if wide.high < 0:
+        return "hurts"
+    return "no effect" if -margin < narrow.low and narrow.high < margin else "too few runs"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stratum:
+    """A stratum with the labels in it."""
+
+    with_skill: bool
+    share: float
+    """Mean over cases of the share of the arm's runs."""
+    answers: int
+    labels: int
+    errors: float
+    """Share of the labels that contradict the judge, weighted as their cases."""
+    judged: bool
+
+    @property
+    def shift(self) -> float:
+        """Mean of label minus judgement."""
+        return -self.errors if self.judged else self.errors
+
+    def variance(self, *, sampled: bool) -> float:
+        if not self.share:
+            return 0.0
+        rate = (self.errors * self.labels + 0.5) / (self.labels + 1)
+        left = max(0.0, 1 - self.labels / self.answers) if sampled else 1.0
+        return self.share**2 * rate * (1 - rate) / (self.labels + 1) * left
+
+
+def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stratum) -> _Stratum:
+    with_skill, judged = stratum
+    usable = [index for index, case in enumerate(cases) if case.counts.usable]
+    runs = {i: arm_of(cases[i], with_skill=with_skill).runs for i in usable}
+    weights: Mapping[int, float] = {i: 1 / (len(usable) * runs[i]) for i in usable}
+    inside = [
+        label
+        for label in labels
+        if (label.with_skill, label.judged) == stratum and label.case in weights
+    ]
+    total = fsum(weights[label.case] for label in inside)
+    wrong = fsum(weights[label.case] for label in inside if label.passed is not judged)
+    return _Stratum(
+        with_skill=with_skill,
+        judged=judged,
+        share=fsum(weights[i] * count_in(cases[i], stratum) for i in usable),
+        answers=sum(count_in(cases[i], stratum) for i in usable),
+        labels=len(inside),
+        errors=wrong / total if total else 0.0,
+    )
+
+
+def _spread(strata: Sequence[_Stratum], level: float, *, sampled: bool) -> float:
+    """Return the square of the half-width that is due to the judge."""
+    variances = [each.variance(sampled=sampled) for each in strata]
+    total = fsum(variances)
+    if not total:
+        return 0.0
+    parts = zip(strata, variances, strict=True)
+    freedom = total**2 / fsum(v**2 / max(1, each.labels - 1) for each, v in parts)
+    # Whole degrees of freedom, which are slightly wide, are computed once.
+    return student_t_quantile((1 + level) / 2, max(1, floor(freedom))) ** 2 * total
+
+
+def _reaches(
+    cases: Sequence[JudgedCase], strata: Sequence[_Stratum], estimate: float, level: float
+) -> tuple[float, float]:
+    """Return the half-widths down and up that are due to the number of runs."""
+    interval = lift_interval([case.counts for case in cases], level)
+    assert interval is not None
+    as_judged = [replace(each, errors=0.0) for each in strata]
+    more = max(0.0, _variance(cases, strata) - _variance(cases, as_judged))
+    spread = two_sided_z(level) ** 2 * more
+    return (
+        sqrt((estimate - interval.low) ** 2 + spread),
+        sqrt((interval.high - estimate) ** 2 + spread),
+    )
+
+
+def _variance(cases: Sequence[JudgedCase], strata: Sequence[_Stratum]) -> float:
+    """Return the variance of the lift if a stratum has the same share of errors in every case."""
+    errors = {(each.with_skill, each.judged): each.errors for each in strata}
+    usable = [case for case in cases if case.counts.usable]
+    parts = []
+    for case, with_skill in product(usable, (True, False)):
+        arm = arm_of(case, with_skill=with_skill)
+        passes = arm.passes * (1 - errors[with_skill, True]) + arm.fails * errors[with_skill, False]
+        rate = passes / arm.runs
+        parts.append(rate * (1 - rate) / arm.runs)
+    return fsum(parts) / len(usable) ** 2
