@@ -33,6 +33,8 @@ class Case:
     models: tuple[str, ...] | None = None
     """Labels of the models that the case is for; None for all."""
     tags: tuple[str, ...] = ()
+    reference: str = ""
+    """An answer known to be right, which only the judge sees; empty for none."""
     train: bool = False
     """Whether the skill's text was chosen by this case, which therefore tells nothing about it."""
     quote: str = ""

@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, fields
 from typing import Any, Literal
 
 from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
 from pytest_upskill.model import Model
 from pytest_upskill.skill import Case, Skill, SkillVersion
@@ -132,7 +133,9 @@ def grader_digest(trial: Trial) -> str:
     """Return the digest of a trial's checks and judge; fields with default values do not count."""
     said = []
     if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
-        said.append({"judge": f"{trial.judge.provider}:{trial.judge.name}"})
+        judge = f"{trial.judge.provider}:{trial.judge.name}"
+        reference = {"reference": trial.case.reference} if trial.case.reference else {}
+        said.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
     for check in trial.case.checks:
         named = fields(check)  # type: ignore[arg-type]  # every check is a dataclass
         values = {

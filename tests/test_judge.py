@@ -17,11 +17,15 @@ Judge = Callable[[Received], Reply]
 
 
 def verdicts(*holds: bool, quote: str = "37 attempts") -> Judge:
+    return lambda _received: Reply(text=said(*holds, quote=quote))
+
+
+def said(*holds: bool, quote: str = "37 attempts") -> str:
     entries = [
-        {"statement": number, "holds": each, "quote": quote, "reason": "as quoted"}
+        {"statement": number, "quote": quote, "reason": "as quoted", "holds": each}
         for number, each in enumerate(holds, 1)
     ]
-    return lambda _received: Reply(text=json.dumps({"verdicts": entries}))
+    return json.dumps({"verdicts": entries})
 
 
 @pytest.fixture
@@ -182,7 +186,7 @@ def test_the_plan_counts_judgements(
 
     result = run_once(*models, "--upskill-dry-run")
 
-    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: *; up to 2 to judge, at most *"])
+    result.stdout.fnmatch_lines(["upskill: 2 trials, 2 answers: *; up to 4 to judge, at most *"])
     assert loopback.requests == []
 
 
@@ -236,3 +240,18 @@ def test_what_a_judge_says_that_is_no_judgement_is_not_recorded(
     assert sorry.ret == NOT_MEASURED
     assert well.ret == pytest.ExitCode.OK
     well.stdout.fnmatch_lines(["replayed 2 answers: *", "judge: requested 1 answers: *"])
+
+
+def test_an_unusable_judgement_is_asked_for_once_more_and_both_are_paid_for(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+) -> None:
+    write_skill(CASE)
+    replies = iter([Reply(text="I am sorry, I"), Reply(text=said(True, True))])
+    serve(loopback, lambda _: next(replies))
+
+    result = run_once(*models)
+    replayed = run_once(*models, "--upskill-cache=replay")
+
+    result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["judge: requested 2 answers: *"])
+    replayed.assert_outcomes(passed=3)

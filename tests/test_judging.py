@@ -149,3 +149,24 @@ def test_a_short_answer_is_evidence_as_a_whole() -> None:
 def test_every_reply_is_read_or_refused(reply: str) -> None:
     with pytest.raises(CheckError):
         read_judgement(said(reply), STATEMENTS, ANSWER)
+
+
+def test_the_judge_sees_the_reference_of_a_case_beside_every_answer() -> None:
+    asked = judge_request(
+        MODEL, STATEMENTS, question="How?", answer=ANSWER, reference="Use the module csv."
+    )
+
+    assert "\nUse the module csv.\n</reference" in asked.user
+    assert asked.user.index("</reference") < asked.user.index("<answer")
+
+
+def test_a_quote_need_not_be_copied_letter_by_letter() -> None:
+    first, _ = judged(verdict(1, quote="use CSV.reader … never split by hand"), verdict(2))
+
+    assert first.passed
+
+
+def test_the_evidence_comes_before_the_decision() -> None:
+    asked = judge_request(MODEL, STATEMENTS, question="How?", answer=ANSWER).system
+
+    assert asked.index('"quote"') < asked.index('"reason"') < asked.index('"holds"')

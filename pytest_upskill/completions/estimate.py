@@ -101,8 +101,10 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
                 statements_of(trial.case),
                 question=request(trial, run=0).user,
                 answer=" " * (_BYTES_PER_TOKEN * trial.max_tokens),
+                reference=trial.case.reference,
             ),
-            trial.runs,
+            # An unusable judgement is asked for once more.
+            2 * trial.runs,
         )
         for trial in trials
         if statements_of(trial.case)

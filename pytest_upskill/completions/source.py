@@ -103,18 +103,27 @@ class CompletionSource:
             raise ExceptionGroup("clients failed to close", errors)
 
     async def _pay(self, wanted: CompletionRequest) -> Answer:
-        """Send the request to the model, within the budget, and record the answer."""
+        """Send the request to the model, within the budget, and record a usable answer.
+
+        An answer that is not usable is asked for once more.
+        """
         try:
-            completion = without_reasoning(await self._ask(wanted.request, wanted.host))
+            completion = await self._billed(wanted)
+            if not wanted.usable(completion):
+                completion = await self._billed(wanted)
         except BudgetError as error:
             return Answer(completion=None, unasked=str(error))
         except ProviderError as error:
             return Answer(completion=None, error=str(error))
-        if wanted.request.model.provider != "offline":
-            wanted.bill.append(completion)
         if wanted.host.recorded and wanted.usable(completion):
             self._cache.store(wanted.request, wanted.host.url, completion, wanted.subject)
         return Answer(completion=completion)
+
+    async def _billed(self, wanted: CompletionRequest) -> Completion:
+        completion = without_reasoning(await self._ask(wanted.request, wanted.host))
+        if wanted.request.model.provider != "offline":
+            wanted.bill.append(completion)
+        return completion
 
     async def _ask(self, asked: Request, host: Host) -> Completion:
         client = await self._client(host)

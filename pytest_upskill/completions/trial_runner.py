@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from pytest_upskill.checks import CheckError
-from pytest_upskill.completion import Completion
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.source import CompletionRequest, CompletionSource
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
@@ -101,31 +99,31 @@ class TrialRunner:
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
-        from pytest_upskill.grading.judge import judge_request, read_judgement
+        from pytest_upskill.grading.judge import Reader, judge_request
 
         assert answer.completion is not None
         text, statements = with_changes(answer.completion), statements_of(trial.case)
-        question = request(trial, run=0).user
-
-        def usable(said: Completion) -> bool:
-            with suppress(CheckError):
-                return bool(read_judgement(said, statements, text))
-            return False
-
+        reader = Reader(statements, text)
         said = await self._inquiries.answer(
             CompletionRequest(
-                request=judge_request(judge, statements, question=question, answer=text),
+                request=judge_request(
+                    judge,
+                    statements,
+                    question=request(trial, run=0).user,
+                    answer=text,
+                    reference=trial.case.reference,
+                ),
                 host=self._hosts[judge],
                 subject=f"{JUDGEMENT}{subject}",
                 bill=self._bill.judgements,
-                usable=usable,
+                usable=reader.usable,
             )
         )
         if said.completion is None:
             error = said.error and f"judge: {said.error}"
             return replace(answer, error=error, unasked=said.unasked)
         try:
-            results = read_judgement(said.completion, statements, text)
+            results = reader.results(said.completion)
         except CheckError as error:
             return replace(answer, error=str(error), judgement=said.completion)
         return replace(answer, judged=results, judgement=said.completion)

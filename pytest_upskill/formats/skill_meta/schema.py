@@ -241,6 +241,8 @@ class CaseEntry(Entry):
     """What an agent finds in its workspace: name to text, or a folder, relative to this file."""
     max_turns: Annotated[int, Field(ge=1, le=200)] | None = None
     """Replies that an agent's model may need for this case; 20 without it."""
+    reference: Text | None = None
+    """An answer known to be right, for the judge alone, with every answer of every arm."""
     statements: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], Mark] | None = None
     """Statements of `judge` to exclude from every arm: number, from 1, to `agent` or `vacuous`."""
     min_pass_rate: Rate | None = None
