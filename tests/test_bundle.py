@@ -105,7 +105,7 @@ def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -
 
     assert bundle.text.count("<file ") == 2
     assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
-        "SKILL.md:5:11: left out of the context: from 'c.md' on it would be over 256 KiB"
+        "SKILL.md:5:11: left out of the context: from 'c.md' it would exceed 256 KiB"
     ]
 
 
@@ -124,7 +124,7 @@ def test_a_link_out_of_the_skill_is_not_followed(folder: Path) -> None:
     bundle = bundled(folder, "See link.md.")
 
     assert "secret" not in bundle.text
-    assert "leads out of the skill's folder" in bundle.warnings[0].what
+    assert "leads outside the skill's folder" in bundle.warnings[0].what
 
 
 def test_a_link_to_another_skill_is_no_mistake(folder: Path) -> None:

@@ -212,7 +212,7 @@ def test_a_skill_that_may_be_another_one_renamed_is_not_green(
     result = run(*OFFLINE, COMPARE, LENIENT, quiet)
 
     assert result.ret == NOT_MEASURED
-    why = "it was not there at main (*), and skills/billing is gone: if it was renamed, keep *"
+    why = "it did not exist at main (*), and skills/billing is gone: if it was renamed, keep *"
     result.stdout.fnmatch_lines(
         [f"nothing was compared with main (exit code 75): shipping on offline: not compared: {why}"]
     )

@@ -201,7 +201,7 @@ def test_a_file_without_cases_is_a_warning(document: Any) -> None:
     evals = read(document)
 
     assert evals.cases == ()
-    assert [warning.at("f") for warning in evals.warnings] == ["f: holds no cases"]
+    assert [warning.at("f") for warning in evals.warnings] == ["f: contains no cases"]
 
 
 def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
@@ -215,13 +215,15 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
 @pytest.mark.parametrize(
     ("document", "problem"),
     [
-        (3, "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
+        (3, ("f:1:1: contains no cases: write a list of cases, or an object with such a list as "
+            "'evals'")),
         ({"a": [1]},
-         "f:1:1: holds no cases: write a list of them, alone or as 'evals' of an object"),
+         ("f:1:1: contains no cases: write a list of cases, or an object with such a list as "
+         "'evals'")),
         ([1], "f:2:2: [0]: must be an object, got 1"),
-        ([{"prompt": " "}], 'f:3:13: [0].prompt: must be text that asks something, got " "'),
+        ([{"prompt": " "}], 'f:3:13: [0].prompt: must be a text that is not empty, got " "'),
         ({"evals": [{"question": 3}]},
-         "f:4:16: evals[0].question: must be text that asks something, got 3"),
+         "f:4:16: evals[0].question: must be a text that is not empty, got 3"),
         ([{"prompt": "a", "assertions": 1}],
          "f:4:17: [0].assertions: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": ["b", 1]}],
@@ -229,9 +231,9 @@ def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
         ([{"prompt": "a", "must_contain": ["b", 1]}],
          "f:6:4: [0].must_contain[1]: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": [{"name": ""}]}],
-         "f:5:4: [0].assertions[0]: says nothing: add 'text'"),
+         "f:5:4: [0].assertions[0]: is empty: add 'text'"),
         ([{"prompt": "a", "assertions": [{"type": "contains", "value": ""}]}],
-         "f:5:4: [0].assertions[0]: holds no text to look for: add 'value'"),
+         "f:5:4: [0].assertions[0]: has no text to look for: add 'value'"),
         ('[{"prompt": "a", "prompt": "b"}]', "f:1:18: [0].prompt: duplicate key: remove one"),
     ],
 )  # fmt: skip
@@ -249,8 +251,8 @@ def test_all_defects_of_a_file_are_told_at_once() -> None:
     ("odd", "problem"),
     [
         ('{"id": "odd", "prompt": "", "assertions": ["b"]}',
-         '[0].prompt: must be text that asks something, got ""'),
-        ('{"id": "odd", "assertions": ["b"]}', "[0]: nothing to ask: add 'prompt'"),
+         '[0].prompt: must be a text that is not empty, got ""'),
+        ('{"id": "odd", "assertions": ["b"]}', "[0]: no prompt: add 'prompt'"),
         ('{"id": "odd", "prompt": "a", "assertions": [3]}',
          "[0].assertions[0]: must be text or an object, got 3"),
         ('{"id": "odd", "prompt": "a", "prompt": "b"}', "[0].prompt: duplicate key: remove one"),
@@ -344,8 +346,8 @@ def test_a_case_that_names_a_skill_is_for_that_skill() -> None:
         "own": ("csv", None),
         "same": ("csv", None),
         "other": ("tsv", None),
-        "none": ("csv", "skill: no skill is called 'xml' near this file"),
-        "two": ("csv", "skills: it is for 2 skills at once, and one is run at a time"),
+        "none": ("csv", "skill: no skill near this file is called 'xml'"),
+        "two": ("csv", "skills: it needs 2 skills at once, but each skill runs alone"),
         "odd": ("csv", "skill: must be the name of a skill"),
     }
 

@@ -134,7 +134,7 @@ def test_cases_that_name_another_skill_are_none_of_its(run_once: Run, folder: Pa
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(
-        ["*parcels/evals.json: nothing of it can be run: names no skill: add 'skill'"]
+        ["*parcels/evals.json: none of its cases can run: names no skill: add 'skill'"]
     )
 
 
@@ -156,7 +156,7 @@ def test_asked_for_by_name_such_a_file_says_what_it_lacks(
     result = run_once("--upskill-models", "offline", "evals/evals.json")
 
     result.stdout.fnmatch_lines(
-        ["evals/evals.json: nothing of it can be run: names no skill: add 'skill'"]
+        ["evals/evals.json: none of its cases can run: names no skill: add 'skill'"]
     )
 
 
@@ -257,7 +257,7 @@ def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
     result.stdout.fnmatch_lines(
         ["billing", "  offline  0->100% *", "parcels", "  offline  0->100% *"]
     )
-    result.stdout.fnmatch_lines(["SKIPPED*: skill: no skill is called 'letters' near this file"])
+    result.stdout.fnmatch_lines(["SKIPPED*: skill: no skill near this file is called 'letters'"])
     ids = collected(run, "evals/evals.json::parcels")
     assert ids == [
         "evals/evals.json::parcels::weight[offline-with_skill]",
@@ -273,7 +273,10 @@ def test_a_shared_file_whose_skills_are_not_there_is_a_warning(run_once: Run, fo
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     result.stdout.fnmatch_lines(
         [
-            "*evals/evals.json: nothing of it can be run: skill: no skill is called 'parcels' *",
+            (
+                "*evals/evals.json: none of its cases can run: skill: no skill near this file is "
+                "called 'parcels' *"
+            ),
         ]
     )
 
@@ -302,7 +305,7 @@ def test_a_file_of_any_name_is_read_where_it_is_named(run_once: Run, folder: Pat
     ("name", "reason"),
     [
         ("quiz.toml", "*quiz.toml: cases are read from .json, .jsonl, .yaml, .yml only"),
-        ("quiz.json", "*evals/quiz.json:1:1: holds no cases: write a list of them, *"),
+        ("quiz.json", "*evals/quiz.json:1:1: contains no cases: write a list *"),
     ],
 )
 def test_a_named_file_that_cannot_be_read_says_why(
@@ -332,9 +335,7 @@ def test_a_file_may_hold_so_many_cases(run_once: Run, folder: Path) -> None:
 
     result = run_once("--upskill-models", "offline", "skills")
 
-    result.stdout.fnmatch_lines(
-        ["*evals.json: holds 1,001 cases, and a file may hold 1,000: split it"]
-    )
+    result.stdout.fnmatch_lines(["*evals.json: holds 1,001 cases; a file may have 1,000: split it"])
 
 
 def test_a_run_may_have_so_many_cases(
@@ -363,7 +364,7 @@ def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
     result = run_once("--upskill-models", "offline", "skills")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
-    result.stdout.fnmatch_lines([f"*: a link leads out of the project, to {outside.parent}*"])
+    result.stdout.fnmatch_lines([f"*: this link leads outside the project, to {outside.parent}*"])
 
 
 def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run_once: Run, folder: Path) -> None:

@@ -73,11 +73,11 @@ def test_a_file_may_stand_in_its_case(folder: Path) -> None:
     [
         ("none.csv", "files: 'none.csv' is not in the skill's folder"),
         ("loop", "files: 'loop' is not in the skill's folder"),
-        ("a.xlsx", "files: 'a.xlsx' is no UTF-8 text, and only text can be sent along"),
-        ("nul.txt", "files: 'nul.txt' is no UTF-8 text, and only text can be sent along"),
+        ("a.xlsx", "files: 'a.xlsx' is not UTF-8 text, and only text can be sent"),
+        ("nul.txt", "files: 'nul.txt' is not UTF-8 text, and only text can be sent"),
         ("big.txt", "files: 'big.txt' is larger than 128 KiB"),
-        ("half", "files: over 256 KiB in all"),
-        ("many", "files: 'many' holds over 100 files"),
+        ("half", "files: over 256 KiB in total"),
+        ("many", "files: 'many' contains over 100 files"),
     ],
 )
 def test_a_file_that_cannot_be_sent_along_skips_the_case(
@@ -108,7 +108,7 @@ def test_a_path_out_of_the_skills_folder_is_not_read_and_skips_the_case(
 
     case = read(folder, "evals/files/a.csv", name)
 
-    assert case.skip == f"files: {name!r} leads out of the skill's folder"
+    assert case.skip == f"files: {name!r} leads outside the skill's folder"
     assert "secret" not in str(case.files)
 
 
@@ -118,7 +118,7 @@ def test_a_link_out_of_a_folder_of_files_is_not_read_and_skips_the_case(folder: 
 
     case = read(folder, "evals/files")
 
-    assert case.skip == "files: 'evals/files/link.csv' leads out of the skill's folder"
+    assert case.skip == "files: 'evals/files/link.csv' leads outside the skill's folder"
     assert "secret" not in str(case.files)
 
 
@@ -126,7 +126,9 @@ def test_a_link_out_of_a_folder_of_files_is_not_read_and_skips_the_case(folder: 
 def test_an_absolute_path_is_not_read_and_skips_the_case(folder: Path, name: str) -> None:
     case = read(folder, "evals/files/a.csv", name)
 
-    assert case.skip == f"files: {name!r} is an absolute path: name it from the skill's folder"
+    assert (
+        case.skip == f"files: {name!r} is an absolute path: write it relative to the skill's folder"
+    )
     assert case.files == {"evals/files/a.csv": "1,2\n"}
 
 
@@ -147,4 +149,4 @@ def test_a_file_may_lie_with_the_cases_of_all_skills(folder: Path, name: str) ->
 
     (case,) = skill.cases
     assert case.files == {name: "1,2"}
-    assert case.skip == "files: '../README.md' leads out of the skill's folder"
+    assert case.skip == "files: '../README.md' leads outside the skill's folder"

@@ -19,7 +19,7 @@ CHOSEN = "trigger case: the skill is always in context, so nothing chooses it"
         ({"expected_references": ["a.md"]}, "expected_references: a single answer opens no files"),
         ({"expected_files": ["a.csv"]}, "expected_files: a single answer leaves no files"),
         ({"deterministic_assertions": [{"cmd": ["a"]}]},
-         "deterministic_assertions: a single answer leaves commands nothing to look at"),
+         "deterministic_assertions: a single answer leaves nothing for commands to look at"),
         ({"tool_assertions": [{"type": "tool-called"}]},
          "tool_assertions: a single answer calls no tools"),
         ({"expected_activation": False}, f"expected_activation: {CHOSEN}"),
@@ -38,9 +38,9 @@ CHOSEN = "trigger case: the skill is always in context, so nothing chooses it"
         ({"forbidden_skills": ["csv"]}, f"forbidden_skills: {CHOSEN}"),
         ({"must_not_activate": ["csv"]}, f"must_not_activate: {CHOSEN}"),
         ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
-        ({"prompt": {"command": "make"}}, "nothing to ask: add 'prompt'"),
+        ({"prompt": {"command": "make"}}, "no prompt: add 'prompt'"),
         ({"prompt": {"task": "Say hi", "setup": "make"}},
-         "setup: a single answer leaves commands nothing to look at"),
+         "setup: a single answer leaves nothing for commands to look at"),
     ],
 )  # fmt: skip
 def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: str) -> None:
@@ -123,7 +123,7 @@ def test_nothing_may_be_asked_where_the_skill_is_not_wanted() -> None:
 def test_a_file_in_which_nothing_asks_is_for_another_tool() -> None:
     cases = read([{"id": "a", "args": "--all", "expect": "hi"}, {"id": "b", "must": ["hi"]}]).cases
 
-    assert [case.skip for case in cases] == ["nothing to ask: add 'prompt'"] * 2
+    assert [case.skip for case in cases] == ["no prompt: add 'prompt'"] * 2
 
 
 def test_a_case_that_neither_asks_nor_checks_is_skipped() -> None:

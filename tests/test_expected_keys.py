@@ -101,11 +101,11 @@ def test_test_code_and_statements_are_checks() -> None:
     ("expected", "message"),
     [
         ({"run": {"language": "c", "code": "x"}},
-         "[0].expected.run.language: nothing runs c: write python"),
+         "[0].expected.run.language: c: write python"),
         ({"run": {"language": "cobol", "code": "x"}},
          "[0].expected.run.language: unknown language 'cobol' ..."),
         ({"run": {"language": "python", "code": "assert ("}},
-         "[0].expected.run: 'code' is no Python: line 1: '(' was never closed"),
+         "[0].expected.run: 'code' is not Python: line 1: '(' was never closed"),
         ({"run": {"language": "python"}}, "[0].expected.run.code: missing"),
         ({"run": "python"}, '[0].expected.run: must be an object, got "python"'),
         ({"judge": []}, "[0].expected.judge: must not be empty"),

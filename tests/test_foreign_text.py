@@ -155,7 +155,7 @@ def test_a_skill_whose_name_is_a_command_is_refused(
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     assert steering(result.stdout.str()) == []
-    result.stdout.fnmatch_lines(["*SKILL.md:2:7: name: must not hold what a CI runner takes *"])
+    result.stdout.fnmatch_lines(["*SKILL.md:2:7: name: must not contain a CI runner's command*"])
 
 
 def test_an_id_that_makes_a_command_of_a_node_id_is_refused(
@@ -166,7 +166,7 @@ def test_an_id_that_makes_a_command_of_a_node_id_is_refused(
     result = run_once("--upskill-models=offline", "skills")
 
     assert steering(result.stdout.str()) == []
-    result.stdout.fnmatch_lines(["*cases?0?.id: must not be what a CI runner takes *"])
+    result.stdout.fnmatch_lines(["*cases?0?.id: must not be a CI runner's command*"])
 
 
 def test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_no_key(

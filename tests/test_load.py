@@ -99,14 +99,14 @@ def test_a_folder_in_the_place_of_a_file_is_refused(folder: Path) -> None:
     (folder / "SKILL.md").unlink()
     (folder / "SKILL.md").mkdir()
 
-    assert refusal(folder) == ["skills/csv/SKILL.md: is no file"]
+    assert refusal(folder) == ["skills/csv/SKILL.md: is not a file"]
 
 
 def test_a_pipe_in_the_place_of_a_file_is_not_waited_for(folder: Path) -> None:
     (folder / "SKILL.md").unlink()
     os.mkfifo(folder / "SKILL.md")
 
-    assert refusal(folder) == ["skills/csv/SKILL.md: is no file"]
+    assert refusal(folder) == ["skills/csv/SKILL.md: is not a file"]
 
 
 def test_a_file_that_may_not_be_read_is_refused(

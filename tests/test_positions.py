@@ -63,7 +63,7 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ("[1, 2,]", "f:1:7: a comma before the closing bracket: remove it"),
         ('{"a": 1} // end', "f:1:10: JSON has no comments: remove it"),
         ('{\n  # why\n  "a": 1}', "f:2:3: JSON has no comments: remove it"),
-        ("{'a': 1}", "f:1:2: JSON strings stand in double quotes"),
+        ("{'a': 1}", "f:1:2: JSON strings need double quotes"),
         ("[True]", "f:1:2: JSON writes true, false and null"),
         ('{"a": [1', "f:1:9: the document ends too early: a closing bracket is missing"),
         ('["a\nb"]', 'f:1:4: a line break or tab in a string: write "\\n" or "\\t"'),
@@ -73,7 +73,7 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ("{\0}\0", "f:1:2: a NUL character: save the file as UTF-8"),
         ("[1 2]", "f:1:4: a comma is missing before this"),
         ('{"a" 1}', "f:1:6: a colon is missing before this"),
-        ("[hello]", "f:1:2: no value stands here: text needs double quotes"),
+        ("[hello]", "f:1:2: a value is missing here: text needs double quotes"),
         (f"[{'9' * 5000}]", "f:1:2: a number has thousands of digits: write it as a string"),
     ],
 )
@@ -103,7 +103,7 @@ def test_text_that_no_model_can_be_sent_is_refused() -> None:
 
     assert problems(text) == [
         r"f:1:23: b: \ud800 is half a character: write the character itself",
-        r'f:1:39: ["c\u0000"]: \u0000 is no character of a text: remove it',
+        r'f:1:39: ["c\u0000"]: \u0000 is not allowed in text: remove it',
     ]
 
 
@@ -112,7 +112,7 @@ def test_deep_nesting_is_refused_where_it_becomes_too_deep(depth: int) -> None:
     text = "[" * depth + "]" * depth
 
     assert problems(text) == [
-        f"f:1:{MAX_DEPTH + 1}: nested over {MAX_DEPTH} levels deep: flatten it"
+        f"f:1:{MAX_DEPTH + 1}: nested more than {MAX_DEPTH} levels deep: flatten it"
     ]
 
 

@@ -68,8 +68,8 @@ def test_what_the_specification_and_claude_code_know_is_no_departure(frontmatter
          "f:1:1: no frontmatter: the file must begin with a line '---', then 'name: …'"),
         (f"---\n{GOOD}# CSV\n", "f:1:1: the frontmatter has no end: close it with a line '---'"),
         (f"---\n{GOOD}---- \n", "f:1:1: the frontmatter has no end: close it with a line '---'"),
-        ("---\n---\n", "f:2:1: the frontmatter must hold lines such as 'name: …'"),
-        ("---\n- name\n---\n", "f:2:1: the frontmatter must hold lines such as 'name: …'"),
+        ("---\n---\n", "f:2:1: the frontmatter must contain lines such as 'name: …'"),
+        ("---\n- name\n---\n", "f:2:1: the frontmatter must contain lines such as 'name: …'"),
         ("---\nname: csv\n---\n", "f:1:1: description: missing from the frontmatter"),
         ("---\nname: csv\ndescription:\n---\n", "f:3:13: description: must not be empty"),
         ("---\nname: csv\ndescription: ' '\n---\n", "f:3:14: description: must not be empty"),
@@ -84,7 +84,8 @@ def test_what_the_specification_and_claude_code_know_is_no_departure(frontmatter
          "f:2:7: not YAML: found undefined alias (quote the value: it begins with '*')"),
         ("---\nname: csv\ndescription: a\x07\n---\n",
          "f:3:15: not YAML: control character U+0007: remove it"),
-        ("---\na: " + "[" * 100_000 + "\n---\n", "f:2:23: nested over 20 levels deep: flatten it"),
+        ("---\na: " + "[" * 100_000 + "\n---\n", ("f:2:23: nested more than 20 levels deep: "
+                                                 "flatten it")),
         (f"---\n{GOOD}---\na\n\0", "f:6:1: a NUL character: save the file as UTF-8"),
     ],
 )  # fmt: skip
@@ -107,11 +108,12 @@ def test_name_and_description_are_both_missed_at_once() -> None:
         ("name: c--v\ndescription: a\n",
          "f:2:7: name: must be lower-case letters and digits, with single hyphens between"),
         ("name: tsv\ndescription: a\n", "f:2:7: name: must be the name of its folder, 'csv'"),
-        (f"name: {'a' * 65}\ndescription: a\n", "f:2:7: name: has 65 characters, 64 are allowed"),
+        (f"name: {'a' * 65}\ndescription: a\n", ("f:2:7: name: has 65 characters; at most 64 are "
+                                                "allowed")),
         (f"name: csv\ndescription: {'a' * 1025}\n",
-         "f:3:14: description: has 1,025 characters, 1,024 are allowed"),
+         "f:3:14: description: has 1,025 characters; at most 1,024 are allowed"),
         (f"{GOOD}compatibility: {'a' * 501}\n",
-         "f:4:16: compatibility: has 501 characters, 500 are allowed"),
+         "f:4:16: compatibility: has 501 characters; at most 500 are allowed"),
         (f"{GOOD}allowed-tools: [Bash, Read]\n",
          "f:4:16: allowed-tools: must be text, tools separated by spaces"),
         (f"{GOOD}license: [MIT]\n", "f:4:10: license: must be text"),
@@ -132,7 +134,7 @@ def test_a_departure_from_the_specification_is_a_warning(frontmatter: str, warni
 @pytest.mark.parametrize(
     ("value", "warning"),
     [
-        ("Reads: CSV's", f"f:3:19: not YAML: {NO_COLON} (quote the value: it holds ': ')"),
+        ("Reads: CSV's", f"f:3:19: not YAML: {NO_COLON} (quote the value: it contains ': ')"),
         ("@csv", f"f:3:14: not YAML: {NO_TOKEN} (quote the value: it has '@')"),
     ],
 )

@@ -63,10 +63,10 @@ def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_place() -> None:
     ("document", "problem"),
     [
         (3, "must be an object, got 3"),
-        ({}, "must hold either 'cases' or 'tests'"),
+        ({}, "must have either 'cases' or 'tests'"),
         ({"tests": []}, "tests: must not be empty"),
         ({"evals": [case()]}, "evals: unknown key (did you mean 'cases'?)"),
-        ({"cases": [case()], "tests": [case(id="b")]}, "must hold either 'cases' or 'tests'"),
+        ({"cases": [case()], "tests": [case(id="b")]}, "must have either 'cases' or 'tests'"),
         ({"cases": []}, "cases: must not be empty"),
         ([], "must not be empty"),
         ({"cases": {}}, "cases: must be a list, got {}"),
@@ -115,10 +115,10 @@ def test_a_mistake_in_a_case_is_one_line(entry: Any, problem: str) -> None:
 @pytest.mark.parametrize(
     ("name", "what"),
     [
-        ("a::b", "must not hold '::', '[' or ']': pytest's node ids give them a meaning"),
-        ("a[0]", "must not hold '::', '[' or ']': pytest's node ids give them a meaning"),
-        ("a\nb", "must be one line of printable characters, without blanks around it"),
-        (" a", "must be one line of printable characters, without blanks around it"),
+        ("a::b", "must not contain '::', '[' or ']', which have a meaning in pytest's node ids"),
+        ("a[0]", "must not contain '::', '[' or ']', which have a meaning in pytest's node ids"),
+        ("a\nb", "must be one line of printable characters, without spaces around it"),
+        (" a", "must be one line of printable characters, without spaces around it"),
         ("a" * 101, "must have at most 100 characters"),
         ("", "must not be empty"),
         ("gate", "'gate' is the name of the skill's own gate: choose another"),

@@ -66,14 +66,17 @@ def _repeated(skill: Skill) -> Iterator[Finding]:
     for case in skill.cases:
         other = first.setdefault((case.input, *sorted(case.files.items())), case)
         if other is not case:
-            what = f"{case.id}: asks the same as {other.id} in line {other.line}: make one of them"
+            what = (
+                f"{case.id}: asks the same as {other.id} in line {other.line}: merge them, or "
+                f"remove one"
+            )
             yield Finding(line=case.line, what=what)
 
 
 def _case(case: Case) -> Iterator[str]:
     for said, count in Counter(map(repr, case.checks)).items():
         if count > 1:
-            yield f"the same check stands there {count} times: {said[:80]}"
+            yield f"the same check appears {count} times: {said[:80]}"
     for check in case.checks:
         yield from _check(check, case.input)
     yield from _contradictions(case)
@@ -83,13 +86,16 @@ def _check(check: AnyCheck, question: str) -> Iterator[str]:
     match check:
         case Contains() | ContainsAny() | Regex():
             if _holds(check.check, ""):
-                yield f"{_named(check)} can never fail: even an empty answer holds it"
+                yield f"{_named(check)} can never fail: it passes even for an empty answer"
             elif _holds(check.check, question):
-                yield f"{_named(check)} holds in the question already: an answer may just repeat it"
+                yield (
+                    f"{_named(check)} is satisfied by the question itself: an answer that "
+                    f"repeats it passes"
+                )
         case NotContains() if not check.text.strip():
-            yield f"{_named(check)} can hardly ever hold: it forbids blanks"
+            yield f"{_named(check)} can hardly ever pass: it forbids spaces"
         case NotRegex() if not _holds(check.check, ""):
-            yield f"{_named(check)} can never hold: it is found even in an empty answer"
+            yield f"{_named(check)} can never pass: it is found even in an empty answer"
         case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
             yield f"run can never be decided: {problem}"
 
@@ -101,7 +107,7 @@ def _contradictions(case: Case) -> Iterator[str]:
         if isinstance(check, Contains):
             for other in forbidden:
                 if other.text.casefold() in check.text.casefold():
-                    yield f"{_named(check)} and {_named(other)} can never both hold"
+                    yield f"{_named(check)} and {_named(other)} can never both pass"
 
 
 def _holds(check: Callable[[str], object], text: str) -> bool:

@@ -143,8 +143,8 @@ class _Loader:
         evals = read_evals(text, suffix=self._path.suffix, owner=owner, find=self._find)
         _check_number(evals.cases)
         if not evals.owners and self._folder is None:
-            reason = evals.cases[0].skip if evals.cases else "it holds no cases"
-            raise NoSkillError(f"{self._shown}: nothing of it can be run: {reason}")
+            reason = evals.cases[0].skip if evals.cases else "it contains no cases"
+            raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
         self._warnings = evals.warnings
         if not evals.owners:
             return self._of_one(())
@@ -192,7 +192,10 @@ class _Loader:
 
     def _read(self, path: Path) -> str:
         if target := leads_out(path, self._places.root):
-            what = f"a link leads out of the project, to {target}: copy it in, or name that folder"
+            what = (
+                f"this link leads outside the project, to {target}: copy the folder, or pass "
+                f"it as an argument"
+            )
             raise BadFile([Problem(what=what)])
         return _text(path)
 
@@ -207,7 +210,7 @@ class _Loader:
 
 def _check_number(cases: Sequence[Case]) -> None:
     if len(cases) > MAX_CASES:
-        what = f"holds {len(cases):,} cases, and a file may hold {MAX_CASES:,}: split it"
+        what = f"has {len(cases):,} cases; a file may have {MAX_CASES:,}: split it"
         raise BadFile([Problem(what=what)])
 
 
@@ -229,7 +232,7 @@ def _text(path: Path) -> str:
     try:
         status = path.stat()
         if not S_ISREG(status.st_mode):
-            raise BadFile([Problem(what="is no file")])
+            raise BadFile([Problem(what="is not a file")])
         if status.st_size > MAX_BYTES:
             raise BadFile([Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: split it")])
         with path.open("rb") as file:

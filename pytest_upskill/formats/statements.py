@@ -152,7 +152,8 @@ def read_marks(value: object) -> Mapping[int, Mark]:
     for number, mark in value.items():
         if mark not in MARKS or not str(number).isdecimal():
             raise ValueError(
-                f"{number}: {mark!r} is no mark: write a number and {' or '.join(map(repr, MARKS))}"
+                f"{number}: {mark!r} is not a mark: write a number and "
+                f"{' or '.join(map(repr, MARKS))}"
             )
         marks[int(number)] = mark
     return marks

@@ -56,34 +56,43 @@ OPTIONS = (
         "MODEL[,MODEL...]",
         "args",
     ),
-    Option("base-url", "run", "OpenAI-compatible server for models of no known provider.", "URL"),
-    Option("judge", "run", "Model that decides the 'judge' statements about answers.", "MODEL"),
+    Option(
+        "base-url", "run", "OpenAI-compatible server for models whose provider is not known.", "URL"
+    ),
+    Option(
+        "judge",
+        "run",
+        "Model that decides whether 'judge' statements are true of an answer.",
+        "MODEL",
+    ),
     Option("runs", "run", "Runs of each case in each arm.", "N", "int", 1),
     Option(
         "changed-since",
         "run",
-        "Run only skills whose folder changed since the git ref.",
+        "Run only skills whose folder changed since this git ref.",
         "REF",
     ),
     Option(
         "shard",
         "run",
-        "Run only the K-th of N shards of the trials; then merge the reports.",
+        "Run only the K-th of N shards of the trials; merge the reports afterwards.",
         "K/N",
     ),
-    Option("concurrency", "run", "Requests in flight at one host.", "N", "int", 20),
-    Option("max-tokens", "run", "Output limit of one answer.", "N", "int", 8192),
-    Option("timeout", "run", "Limit of one request.", "SECONDS", "int", 120),
+    Option(
+        "concurrency", "run", "Maximum number of requests in flight at one host.", "N", "int", 20
+    ),
+    Option("max-tokens", "run", "Maximum output tokens of one answer.", "N", "int", 8192),
+    Option("timeout", "run", "Timeout of one request.", "SECONDS", "int", 120),
     Option(
         "early-stop",
         "run",
-        "Request answers in rounds, and none for a skill on a model once the verdict is clear.",
+        "Request answers in rounds, and stop for a skill on a model once its verdict is clear.",
         kind="bool",
     ),
     Option(
         "sandbox",
         "run",
-        "Confine compilers by bwrap, landlock, limits or off.",
+        "How compilers and code of answers are confined: auto, bwrap, landlock, limits or off.",
         "LEVEL",
         default="auto",
     ),
@@ -96,7 +105,7 @@ OPTIONS = (
     Option(
         "lint",
         "run",
-        "Report what is wrong with skills and cases, and request nothing.",
+        "Report problems of skills and cases, and send no requests.",
         kind="bool",
         in_ini=False,
     ),
@@ -110,7 +119,7 @@ OPTIONS = (
     Option(
         "case-files",
         "run",
-        "Further names of files with cases, such as '*-checks.json', or "
+        "More names of files with cases, such as '*-checks.json', or "
         "'cases/csv.yaml=skills/csv' for cases of that skill.",
         kind="args",
         on_command_line=False,
@@ -118,7 +127,7 @@ OPTIONS = (
     Option(
         "max-cases",
         "run",
-        "Cases that a run may have.",
+        "Maximum number of cases in a run.",
         kind="int",
         default=20000,
         on_command_line=False,
@@ -126,21 +135,21 @@ OPTIONS = (
     Option(
         "aliases",
         "run",
-        "Names of models, 'name = model'.",
+        "Your own names of models, 'name = model'.",
         kind="linelist",
         on_command_line=False,
     ),
     Option(
         "min-pass-rate",
         "gate",
-        "Share of a case's runs that must pass (default: all), and of a skill's cases on a model.",
+        "Share of runs that must pass: of each case (default: all), and of a skill on a model.",
         "RATE",
         "float",
     ),
     Option(
         "min-lift",
         "gate",
-        "Fail a skill that lifts a model by less; 0.2 is 20 points.",
+        "Fail a skill whose lift on a model is smaller; 0.2 is 20 points.",
         "LIFT",
         "float",
     ),
@@ -154,34 +163,34 @@ OPTIONS = (
     Option(
         "compare",
         "gate",
-        "Fail a skill that has become worse than its committed baseline, or than at the git ref.",
+        "Fail a skill that is worse than its committed baseline, or than at this git ref.",
         "baseline|REF",
     ),
     Option(
         "baseline-update",
         "gate",
-        "Write the results of the cases into .upskill/baselines, to be committed.",
+        "Write the results of each case into .upskill/baselines, to be committed.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "max-cost",
         "money and recordings",
-        "Send no request that could pass this many dollars.",
+        "Maximum cost in dollars: send no request that could exceed it.",
         "USD",
         "float",
     ),
     Option(
         "dry-run",
         "money and recordings",
-        "Show what would be requested and its highest cost, and request nothing.",
+        "Show what would be requested and its maximum cost, and send no requests.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "cache",
         "money and recordings",
-        "Use of recordings: auto, refresh, replay or off.",
+        "How recordings are used: auto, refresh, replay or off.",
         "MODE",
         default="auto",
     ),
@@ -194,27 +203,29 @@ OPTIONS = (
     Option(
         "cache-prune",
         "money and recordings",
-        "Delete recordings that no trial refers to, and run nothing; with --upskill-dry-run, "
-        "list them.",
+        "Delete recordings that no trial uses, and run nothing; --upskill-dry-run lists them.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "prices",
         "money and recordings",
-        "Own prices, 'label = IN/OUT' or 'label = IN/OUT cached RATE'.",
+        "Your own prices in dollars per million tokens, 'label = IN/OUT' or 'label = IN/OUT "
+        "cached RATE'.",
         kind="linelist",
         on_command_line=False,
     ),
-    Option("json", "reports", "Write everything as JSON.", "PATH"),
+    Option("json", "reports", "Write all results as JSON.", "PATH"),
     Option(
         "md",
         "reports",
-        "Write a summary as Markdown, such as for a comment on a pull request.",
+        "Write a summary in Markdown, for example for a comment on a pull request.",
         "PATH",
     ),
-    Option("html", "reports", "Write a page with charts and answers, in one file.", "PATH"),
-    Option("benchmark-json", "reports", "Write skill-creator's benchmark.json.", "PATH"),
+    Option("html", "reports", "Write one HTML file with charts and answers.", "PATH"),
+    Option(
+        "benchmark-json", "reports", "Write benchmark.json in the format of skill-creator.", "PATH"
+    ),
     Option(
         "junit-properties",
         "reports",

@@ -49,8 +49,8 @@ def checks_of(assertion: object) -> Checks:
     if text := _said(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
         return statements([text])
     if any(assertion.values()):
-        raise Unsupported("says nothing under a key that is known: add 'text'")
-    raise ValueError("says nothing: add 'text'")
+        raise Unsupported("has no known key: add 'text'")
+    raise ValueError("is empty: add 'text'")
 
 
 def _written(text: str) -> Checks:
@@ -96,7 +96,7 @@ def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
     said = [text.strip() for text in texts if text.strip()]
     formula = None if prefix else next(filter(_FORMULA.fullmatch, said), None)
     if formula:
-        raise Unsupported(f"{formula!r} is a formula: nothing here can work it out")
+        raise Unsupported(f"{formula!r} is a formula, which is not evaluated")
     return [Judge(statement=prefix + text) for text in said]
 
 
@@ -140,7 +140,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
     if not given and len(assertion) > 1:
         if "negate" not in assertion and (text := _said(assertion, _PROSE_KEYS)):
             return statements([text])
-        raise Unsupported(f"{kind}: what to look for stands under no key that is known")
+        raise Unsupported(f"{kind}: no known key says what to look for")
     value = next((assertion[key] for key in given if assertion[key]), None)
     return _MAKERS[kind](value, str(assertion.get("flags") or ""))
 
@@ -149,7 +149,7 @@ def _texts(value: object) -> list[str]:
     listed = value if isinstance(value, list) else [value]
     texts = [text for text in listed if isinstance(text, str) and text]
     if not texts or len(texts) < len(listed):
-        raise ValueError("holds no text to look for: add 'value'")
+        raise ValueError("has no text to look for: add 'value'")
     return texts
 
 
@@ -162,7 +162,9 @@ def _patterns(value: object, flags: str) -> list[str]:
         try:
             compile_pattern(pattern)
         except (re.error, RecursionError, OverflowError) as error:
-            raise Unsupported(f"pattern {text[:40]!r} is none in Python: {error}") from None
+            raise Unsupported(
+                f"pattern {text[:40]!r} is not a Python regular expression: {error}"
+            ) from None
         patterns.append(pattern)
     return patterns
 
@@ -202,7 +204,7 @@ def _json_schema(value: object, _flags: str) -> Checks:
     from pytest_upskill.checks.schemas import check_schema
 
     if not isinstance(value, dict) or not value:
-        raise Unsupported("json_schema: the schema must stand in the assertion")
+        raise Unsupported("json_schema: the schema must be part of the assertion")
     check_schema(value)
     return [JsonSchema(schema=value)]
 
@@ -280,7 +282,7 @@ _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
             "trigger triggered skill activates activation",
             TRIGGER_CASE,
         ),
-        ("max min latency cost budget tokens", "a budget is no check of the answer"),
+        ("max min latency cost budget tokens", "a budget is not a check of the answer"),
     )
 )
 """Words in types of assertions that a single answer cannot satisfy, and why."""

@@ -75,7 +75,7 @@ READ = {
 }
 """All keys that are read."""
 
-_NOTHING_ASKED = f"nothing to ask: add {PROMPTS[0]!r}"
+_NOTHING_ASKED = f"no prompt: add {PROMPTS[0]!r}"
 
 
 def read_case(
@@ -168,7 +168,7 @@ class _Reader:
         if isinstance(asked, list) and asked:
             self.reasons.append(f"{key}: {NO_TURNS}")
         elif key and not (asked == "" and self.reasons):
-            self._note((key,), f"must be text that asks something, got {shown(asked)}")
+            self._note((key,), f"must be a text that is not empty, got {shown(asked)}")
         elif must_ask and not self.reasons:
             self._note((), _NOTHING_ASKED)
         else:
@@ -207,7 +207,7 @@ class _Reader:
         files = dict(_inline(parts.get("files"))) | dict(_inline(self.value.get("files")))
         files |= self._read_files(_named(self.value.get("files")))
         if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
-            self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in all")
+            self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in total")
         return files
 
     def _read_files(self, names: Sequence[str]) -> Mapping[str, str]:

@@ -90,9 +90,9 @@ def _named(
     if not names:
         return owner, f"{key}: must be the name of a skill"
     if len(names) > 1:
-        return owner, f"{key}: it is for {len(names)} skills at once, and one is run at a time"
+        return owner, f"{key}: it needs {len(names)} skills at once, but each skill runs alone"
     (name,) = names
     if owner is not None and (owner.is_called(name) or not plain_name(name)):
         return owner, ""
     found = find(name)
-    return found or owner, "" if found else f"{key}: no skill is called {name!r} near this file"
+    return found or owner, "" if found else f"{key}: no skill near this file is called {name!r}"

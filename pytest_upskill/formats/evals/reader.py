@@ -86,7 +86,7 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
         raise BadFile(bad)
     warnings += [replace(each, what=f"{each.what} (the case is skipped)") for each in bad]
-    warnings += _unread(document, entries) if cases else [Problem(what="holds no cases")]
+    warnings += _unread(document, entries) if cases else [Problem(what="contains no cases")]
     any_owner = next(filter(None, owners), None)
     return Evals(
         cases=tuple(cases),

@@ -52,7 +52,7 @@ def find_entries(document: Document) -> Entries:
     for has_shape, find in _SHAPES:
         if has_shape(document.value):
             return find(document.value, ())
-    what = "holds no cases: write a list of them, alone or as 'evals' of an object"
+    what = "contains no cases: write a list of cases, or an object with such a list as 'evals'"
     raise BadFile([document.problem((), what)])
 
 

@@ -39,7 +39,10 @@ FEATURES: Mapping[str, str] = {
         ("expected_script expected_test cmd", "runs no scripts"),
         ("expected_references", "opens no files"),
         ("expected_files expected_artifacts required_artifacts output_files", "leaves no files"),
-        ("deterministic_assertions validators graders setup", "leaves commands nothing to look at"),
+        (
+            "deterministic_assertions validators graders setup",
+            "leaves nothing for commands to look at",
+        ),
         (
             "tool_assertions expected_tool expected_tools expect_tools reject_tools tools",
             "calls no tools",

@@ -66,7 +66,7 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
             continue
         left -= len(content.encode())
         if left < 0:
-            what = f"from {name!r} on it would be over {MAX_TOTAL_BYTES >> 10} KiB"
+            what = f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB"
             warnings.append(_left_out(skill.text, at, what))
             break
         parts.append(f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>')

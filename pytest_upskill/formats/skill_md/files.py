@@ -65,7 +65,7 @@ def read_files(
         if not file.is_dir()
     }
     if len(inner) > MAX_FILES:
-        raise Unreadable(f"{name!r} holds over {MAX_FILES} files")
+        raise Unreadable(f"{name!r} contains over {MAX_FILES} files")
     return {shown: read_file(home, file, shown=shown) for shown, file in inner.items()}
 
 
@@ -166,13 +166,17 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     except UnicodeDecodeError:
         text = "\0"
     if "\0" in text:
-        raise BinaryError(f"{shown!r} is no UTF-8 text, and only text can be sent along")
+        raise BinaryError(f"{shown!r} is not UTF-8 text, and only text can be sent")
     return text
 
 
 def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
     if not _is_inside(path, root):
-        cure = "is an absolute path: name it from" if shown.startswith("/") else "leads out of"
+        cure = (
+            "is an absolute path: write it relative to"
+            if shown.startswith("/")
+            else "leads outside"
+        )
         raise OutsideError(f"{shown!r} {cure} the skill's folder")
 
 

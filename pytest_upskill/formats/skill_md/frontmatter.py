@@ -125,7 +125,7 @@ def _quoted(line: re.Match[str]) -> str:
 def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
     """Return the entries of the frontmatter; the last of duplicate keys wins."""
     if not isinstance(node, yaml.MappingNode):
-        what = "the frontmatter must hold lines such as 'name: …'"
+        what = "the frontmatter must contain lines such as 'name: …'"
         raise BadFile([Problem(line=2, column=1, what=what)])
     fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
     for key, value in node.value:
@@ -158,7 +158,7 @@ def _unfit_name(value: yaml.ScalarNode) -> Problem | None:
     if not name.isprintable():
         return _problem(value.start_mark, "name", "must be one line of printable characters")
     if safe_line(name) != name:
-        what = "must not hold what a CI runner takes for a command, such as '##['"
+        what = "must not contain a CI runner's command, such as '##['"
         return _problem(value.start_mark, "name", what)
     return None
 
@@ -179,9 +179,9 @@ def _departure(key: str, value: yaml.Node, folder: str) -> str:
         case "name":
             return _name_departure(text, folder)
         case "description" if len(text) > MAX_DESCRIPTION:
-            return f"has {len(text):,} characters, {MAX_DESCRIPTION:,} are allowed"
+            return f"has {len(text):,} characters; at most {MAX_DESCRIPTION:,} are allowed"
         case "compatibility" if len(text) > MAX_COMPATIBILITY:
-            return f"has {len(text):,} characters, {MAX_COMPATIBILITY:,} are allowed"
+            return f"has {len(text):,} characters; at most {MAX_COMPATIBILITY:,} are allowed"
         case "metadata" if not _maps_texts(value):
             return "must map text to text"
         case "license" | "compatibility" | "allowed-tools" if not _is_scalar(value):
@@ -192,7 +192,7 @@ def _departure(key: str, value: yaml.Node, folder: str) -> str:
 def _name_departure(name: str, folder: str) -> str:
     name = normalize("NFKC", name)
     if len(name) > MAX_NAME:
-        return f"has {len(name)} characters, {MAX_NAME} are allowed"
+        return f"has {len(name)} characters; at most {MAX_NAME} are allowed"
     if name != name.lower() or not all(part.isalnum() for part in name.split("-")):
         return "must be lower-case letters and digits, with single hyphens between"
     # In a repository with one skill, its folder is often called "skill".

@@ -61,8 +61,8 @@ def _new_or_renamed(since: str, gone: Sequence[str]) -> _History:
     if not gone:
         return {"history": f"new since {since}: not compared", "past_unknown": False}
     history = (
-        f"not compared: it was not there at {since}, and {', '.join(gone)} is gone: if it was "
-        "renamed, keep its cases or most of its SKILL.md, so that git finds it"
+        f"not compared: it did not exist at {since}, and {', '.join(gone)} is gone: if it was "
+        "renamed, keep its cases or most of its SKILL.md, so that git recognizes it"
     )
     return {"history": history, "past_unknown": True}
 

@@ -83,11 +83,11 @@ class CompileEntry(Entry):
     host: bool = False
     """Whether the host's half of CUDA code must build too; it takes twice the time."""
     max_registers: Annotated[int, Field(ge=1)] | None = None
-    """Registers that a thread of any kernel may use; toolkits differ by a few."""
+    """Maximum registers per thread of any kernel; toolkits differ by a few."""
     max_spill_bytes: Annotated[int, Field(ge=0)] | None = None
-    """Bytes of registers that any function may store and load elsewhere, together."""
+    """Maximum bytes of register spills, stores and loads together, of any function."""
     max_shared_bytes: Annotated[int, Field(ge=0)] | None = None
-    """Bytes of static shared memory that any kernel may use."""
+    """Maximum bytes of static shared memory of any kernel."""
     ptx_contains: Texts = Field(default_factory=list)
     """Strings that must all be in the PTX, such as `wgmma.mma_async`."""
     sass_contains: Texts = Field(default_factory=list)
@@ -111,12 +111,12 @@ class CompileEntry(Entry):
 
 
 class RunEntry(Entry):
-    """What the answer's code is run with."""
+    """How the answer's code is tested."""
 
     language: Runnable
     """`python`."""
     code: Text
-    """Test code, which fails by raising; it finds the names that the answer defines."""
+    """Test code, which fails by raising; it can use the names that the answer defines."""
     file: FileNames = Field(default_factory=list)
     """Files of an agent's workspace to test, on a copy of it, instead of the answer's code."""
 
@@ -126,7 +126,9 @@ class RunEntry(Entry):
             try:
                 ast.parse(self.code)
             except SyntaxError as error:
-                raise ValueError(f"'code' is no Python: line {error.lineno}: {error.msg}") from None
+                raise ValueError(
+                    f"'code' is not Python: line {error.lineno}: {error.msg}"
+                ) from None
         return self
 
 
@@ -136,21 +138,21 @@ class TextChecks(Entry):
     contains: Texts = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
     not_contains: Texts = Field(default_factory=list)
-    """Strings of which none may be in the answer; case does not matter."""
+    """Strings that must not be in the answer; case does not matter."""
     contains_any: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
     regex: Patterns = Field(default_factory=list)
     """Python regular expressions that must all be found in the answer."""
     not_regex: Patterns = Field(default_factory=list)
-    """Python regular expressions of which none may be found in the answer."""
+    """Python regular expressions that must not be found in the answer."""
     json_schema: Schema = Field(default_factory=dict)
-    """JSON Schema (2020-12) of the answer's JSON block, or its path, relative to this file."""
+    """JSON Schema (2020-12) of the answer's JSON block, or its path relative to this file."""
     toml: Values = Field(default_factory=dict)
-    """What must stand where in the answer's TOML: path such as `general.backends` to value."""
+    """Values that the answer's TOML must have: path, such as `general.backends`, to value."""
     yaml: Values = Field(default_factory=dict)
-    """What must stand where in the answer's YAML: path such as `jobs.test.steps[0]` to value."""
+    """Values that the answer's YAML must have: path, such as `jobs.test.steps[0]`, to value."""
     json_: Annotated[Values, Field(alias="json")] = Field(default_factory=dict)
-    """What must stand where in the answer's JSON: path such as `items[0].'a.b'` to value."""
+    """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
 
 
 class Expected(TextChecks):
@@ -165,11 +167,11 @@ class Expected(TextChecks):
         CompileEntry | None,
         BeforeValidator(_as_compile_entry, json_schema_input_type=str | CompileEntry),
     ] = None
-    """The language in which the answer's code must build, or how it is built."""
+    """Language in which the answer's code must build, or an object with it and options."""
     run: Annotated[RunEntry | None, BeforeValidator(_present, json_schema_input_type=RunEntry)] = (
         None
     )
-    """Test code that the answer's code must pass; both are run in a sandbox."""
+    """Test code that the answer's code must pass; both run in a sandbox."""
     judge: Texts = Field(default_factory=list)
     """Statements that must be true of the answer; the model of `--upskill-judge` decides."""
     file_exists: FileNames = Field(default_factory=list)
@@ -227,10 +229,10 @@ class Provenance(Entry):
 
 
 class CaseEntry(Entry):
-    """One question to a model and the checks its answer must hold."""
+    """A question to a model and the checks that its answer must pass."""
 
     id: Id | None = None
-    """Unique name of the case; without one it is made of the input."""
+    """Unique name of the case; by default it is derived from the input."""
     input: Text
     """The user's message."""
     expected: Annotated[Expected, BeforeValidator(_check_expected, json_schema_input_type=Expected)]
@@ -248,9 +250,9 @@ class CaseEntry(Entry):
     min_pass_rate: Rate | None = None
     """Share of the runs that must pass."""
     models: Texts | None = None
-    """Labels of the only models this case is for."""
+    """Labels of the models this case is for; by default all."""
     tags: Texts | None = None
-    """Words to select cases by, as in `pytest -k slow`."""
+    """Words that select the case, as in `pytest -k slow`."""
     train: bool = False
     """Whether the skill was written or chosen with this case: it runs and guards against
     regressions, but is left out of the lift."""
@@ -259,7 +261,7 @@ class CaseEntry(Entry):
     output_file: str | None = None
     """Ignored, as it belongs to `validator`."""
     validator: str | None = None
-    """Skips the case: upskill's validators are code that looks at files an agent left."""
+    """Skips the case: upskill's validators inspect files, and a single answer leaves none."""
     validator_config: dict[str, Any] | None = None
     """Ignored, as it belongs to `validator`."""
 
@@ -274,7 +276,7 @@ class Gate(Entry):
 
 
 class Defaults(Entry):
-    """What holds for every case that does not say otherwise."""
+    """Values for every case that does not set its own."""
 
     min_pass_rate: Rate | None = None
     """Share of the runs that must pass."""
@@ -292,11 +294,11 @@ class CaseFile(Entry):
     schema_: Annotated[str | None, Field(alias="$schema")] = None
     """Where editors find the schema of this file."""
     metadata: dict[str, Any] | None = None
-    """Ignored: upskill notes here how it made the skill."""
+    """Ignored: upskill records here how it generated the skill."""
     gate: Gate = Field(default_factory=Gate)
     """What the skill must reach on every model."""
     defaults: Defaults = Field(default_factory=Defaults)
-    """What holds for every case that does not say otherwise."""
+    """Values for every case that does not set its own."""
     cases: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
     """The test cases."""
     tests: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
@@ -305,5 +307,5 @@ class CaseFile(Entry):
     @model_validator(mode="after")
     def _check_cases(self) -> CaseFile:
         if ("cases" in self.model_fields_set) == ("tests" in self.model_fields_set):
-            raise ValueError("must hold either 'cases' or 'tests'")
+            raise ValueError("must have either 'cases' or 'tests'")
         return self

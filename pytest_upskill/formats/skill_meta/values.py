@@ -42,12 +42,14 @@ def _listed(value: object) -> object:
 
 def _check_id(value: str) -> str:
     if "::" in value or "[" in value or "]" in value:
-        raise ValueError("must not hold '::', '[' or ']': pytest's node ids give them a meaning")
+        raise ValueError(
+            "must not contain '::', '[' or ']', which have a meaning in pytest's node ids"
+        )
     if not value.isprintable() or value != value.strip():
-        raise ValueError("must be one line of printable characters, without blanks around it")
+        raise ValueError("must be one line of printable characters, without spaces around it")
     # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
     if safe_line(f"{value}[") != f"{value}[":
-        raise ValueError("must not be what a CI runner takes for a command, such as '##'")
+        raise ValueError("must not be a CI runner's command, such as '##'")
     if value == "gate":
         raise ValueError("'gate' is the name of the skill's own gate: choose another")
     return value
@@ -89,7 +91,7 @@ def _check_runnable(value: str, info: ValidationInfo) -> str:
     language = _check_language(value, info)
     runnable = tuple(sorted(_extensions(info).runnable))
     if language not in runnable:
-        raise ValueError(f"nothing runs {language}: write {' or '.join(runnable)}")
+        raise ValueError(f"{language} code cannot be run: write {' or '.join(runnable)}")
     return language
 
 

@@ -37,13 +37,13 @@ _HINTS = tuple(
         (r"\0", "a NUL character: save the file as UTF-8"),
         (r"//|/\*|#", "JSON has no comments: remove it"),
         (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
-        (r"'", "JSON strings stand in double quotes"),
+        (r"'", "JSON strings need double quotes"),
         (r"(?:True|False|None)\b", "JSON writes true, false and null"),
         (r"\s*\Z", "the document ends too early: a closing bracket is missing"),
     )
 )
 _CURES = {
-    "Expecting value": "no value stands here: text needs double quotes",
+    "Expecting value": "a value is missing here: text needs double quotes",
     "Expecting ',' delimiter": "a comma is missing before this",
     "Expecting ':' delimiter": "a colon is missing before this",
     "Invalid control character at": 'a line break or tab in a string: write "\\n" or "\\t"',
@@ -175,13 +175,13 @@ def unusable(text: str) -> str:
     if not match:
         return ""
     if match[0] == "\0":
-        return r"\u0000 is no character of a text: remove it"
+        return r"\u0000 is not allowed in text: remove it"
     return f"\\u{ord(match[0]):x} is half a character: write the character itself"
 
 
 def too_deep(levels: int) -> str:
     """Return the message for a document with more nested levels than ``levels``."""
-    return f"nested over {levels} levels deep: flatten it"
+    return f"nested more than {levels} levels deep: flatten it"
 
 
 def _loads(text: str) -> Any:

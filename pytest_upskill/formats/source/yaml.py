@@ -29,7 +29,7 @@ _TYPES = tuple(f"tag:yaml.org,2002:{name}" for name in ("null", "bool", "int", "
 """Tags of values that are not text. As in JSON, a date is text."""
 _MERGE = "tag:yaml.org,2002:merge"
 """The tag of ``<<``: https://yaml.org/type/merge.html."""
-_TOO_MANY = Problem(what=f"holds over {MAX_VALUES:,} values: split it")
+_TOO_MANY = Problem(what=f"contains over {MAX_VALUES:,} values: split it")
 
 _HINTS = {
     "block sequence entries are not allowed": "begin the list in a line of its own",
@@ -40,7 +40,7 @@ _HINTS = {
     "found undefined alias": "quote the value: it begins with '*'",
     "found unexpected end of stream": "close the quote",
     "found unknown escape character": "write the backslash twice, or single quotes",
-    "mapping values are not allowed": "quote the value: it holds ': '",
+    "mapping values are not allowed": "quote the value: it contains ': '",
 }
 """Fixes, by the start of libyaml's message."""
 
@@ -198,13 +198,13 @@ def _misread(node: yaml.ScalarNode) -> str:
     """Return why a value cannot be read as the type of its tag."""
     if len(node.value) > MAX_NUMBER:
         return THOUSANDS
-    return f"{shown(node.value)} is no {node.tag.rpartition(':')[2]}: remove the tag"
+    return f"{shown(node.value)} is not a valid {node.tag.rpartition(':')[2]}: remove the tag"
 
 
 def _to_merge(node: yaml.Node) -> list[yaml.MappingNode]:
     """Return the objects that a ``<<`` merges in, in descending precedence."""
     nodes = node.value if isinstance(node, yaml.SequenceNode) else [node]
     if not all(isinstance(each, yaml.MappingNode) for each in nodes):
-        what = "'<<' takes an object, or a list of objects, to merge in"
+        what = "'<<' must be an object or a list of objects"
         raise BadFile([_problem(node.start_mark, what)])
     return list(nodes)
