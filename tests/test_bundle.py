@@ -105,7 +105,7 @@ def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -
 
     assert bundle.text.count("<file ") == 2
     assert [warning.at("SKILL.md") for warning in bundle.warnings] == [
-        "SKILL.md:5:11: left out of the context: from 'c.md' it would exceed 256 KiB"
+        "SKILL.md:5:11: left out of the context: with 'c.md' it would exceed 256 KiB"
     ]
 
 
@@ -173,4 +173,4 @@ def test_a_text_in_another_encoding_is_told(folder: Path) -> None:
 
     (warning,) = bundled(folder, "See references/old.md.\n").warnings
 
-    assert warning.what.startswith("left out of the context: 'references/old.md' is no UTF-8 text")
+    assert warning.what.startswith("left out of the context: 'references/old.md' is not UTF-8 text")

@@ -101,7 +101,7 @@ def test_test_code_and_statements_are_checks() -> None:
     ("expected", "message"),
     [
         ({"run": {"language": "c", "code": "x"}},
-         "[0].expected.run.language: c: write python"),
+         "[0].expected.run.language: c cannot be run: write python"),
         ({"run": {"language": "cobol", "code": "x"}},
          "[0].expected.run.language: unknown language 'cobol' ..."),
         ({"run": {"language": "python", "code": "assert ("}},

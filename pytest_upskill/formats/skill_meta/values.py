@@ -91,7 +91,7 @@ def _check_runnable(value: str, info: ValidationInfo) -> str:
     language = _check_language(value, info)
     runnable = tuple(sorted(_extensions(info).runnable))
     if language not in runnable:
-        raise ValueError(f"{language} code cannot be run: write {' or '.join(runnable)}")
+        raise ValueError(f"{language} cannot be run: write {' or '.join(runnable)}")
     return language
 
 
