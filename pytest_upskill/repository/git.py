@@ -161,6 +161,18 @@ def is_changed(commit: str, folder: Path) -> bool:
     return bool(_must(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
 
 
+def is_dirty(path: Path) -> bool:
+    """Return whether a file, or a file in a folder, differs from the last commit or is untracked.
+
+    Ignored files do not count, and nothing does outside a repository or without git.
+    """
+    folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
+    try:
+        return bool(_git(folder, "status", "--porcelain", "--", name))
+    except GitError:
+        return False
+
+
 def _gitlink(outer: Path, commit: str, path: str) -> str | None:
     """Return a submodule's commit at a commit of its repository, even if it was moved since."""
     names = {place: name for name, place in _submodules(outer, "--file", ".gitmodules")}

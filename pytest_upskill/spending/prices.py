@@ -73,6 +73,10 @@ class Prices:
         # Writing to the vendor's prompt cache is more expensive than plain input.
         return self._price(request.model, sent, request.max_tokens, cache_write=sent)
 
+    def known(self, model: Model) -> bool:
+        """Return whether a model has a price."""
+        return self._price(model, _STEP, _STEP) is not None
+
     def unknown(self, model: Model) -> str:
         """Return the message for a model without a price, which says how to set one."""
         listed = "" if self._listed or model.base_url else "pip install genai-prices, or "

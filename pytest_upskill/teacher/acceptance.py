@@ -1,0 +1,110 @@
+"""The rule by which a new version of a skill is accepted, and how often it finds a true gain."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.stats import CaseCounts, holm, regression_test
+from pytest_upskill.stats.exact_test import mid_p_tails, significant
+
+ALPHA = 0.05
+"""Chance that a hold-out ever accepts a version that is no better, over all looks at it."""
+
+WORSE = 0.05
+"""Significance at which a student counts as worse, which rules a version out."""
+
+_SESSIONS = 400
+_SPREAD = 0.5
+"""Concentration of the Beta distribution of pass rates: most cases nearly always pass or fail."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Acceptance:
+    """The decision about a version."""
+
+    accepted: bool
+    p: float
+    """Smallest one-sided mid-p over the students, adjusted by Holm's method."""
+    alpha: float
+    """The significance level of this look."""
+    worse: tuple[str, ...]
+    """Students that do worse with the new version."""
+
+
+def alpha_of_look(look: int, alpha: float = ALPHA) -> float:
+    """Return the significance level of a look, ``alpha / (look (look + 1))``.
+
+    The levels of all looks sum to ``alpha``, so a hold-out may be looked at again and again
+    (Foster & Stine 2008, J R Stat Soc B 70:429-444, on alpha spending).
+
+    Args:
+        look: Number of the look at the hold-out, from 1.
+        alpha: Sum of the levels of all looks.
+    """
+    return alpha / (look * (look + 1))
+
+
+def decide(
+    students: Mapping[str, Sequence[CaseCounts]], *, look: int, alpha: float = ALPHA
+) -> Acceptance:
+    """Decide whether a new version is better.
+
+    Args:
+        students: Counts per held-out case by student; *with* is the new version, *without* the
+            old one.
+        look: Number of the look at the hold-out, from 1.
+        alpha: Sum of the levels of all looks.
+    """
+    ps = [mid_p_tails(cases)[1] for cases in students.values()]
+    smallest = min(holm(ps), default=1.0)
+    level = alpha_of_look(look, alpha)
+    worse = tuple(
+        name for name, cases in students.items() if significant(regression_test(cases), WORSE)
+    )
+    return Acceptance(
+        accepted=significant(smallest, level) and not worse, p=smallest, alpha=level, worse=worse
+    )
+
+
+def power(
+    gain: float, *, cases: int, runs: int, look: int, students: int = 1, rate: float = 0.5
+) -> float:
+    """Estimate how often a version that is truly better would be accepted.
+
+    Pass rates are drawn from a U-shaped Beta distribution; the gain mends the same share of the
+    failures everywhere. The same arguments return the same figure.
+
+    Args:
+        gain: The true difference in the mean pass rate, a fraction.
+        cases: Held-out cases.
+        runs: Runs of each case with each version.
+        look: Number of the look, from 1.
+        students: How many students there are, of which one gains.
+        rate: Mean pass rate with the old version.
+    """
+    chance = random.Random(f"{gain} {cases} {runs} {look} {students} {rate}")  # noqa: S311  a simulation
+    level = alpha_of_look(look) / students
+    accepted = 0
+    for _ in range(_SESSIONS):
+        old = [chance.betavariate(rate * _SPREAD, (1 - rate) * _SPREAD) for _ in range(cases)]
+        new = improved(old, gain)
+        counts = [
+            CaseCounts(passes(chance, better, runs), runs, passes(chance, before, runs), runs)
+            for better, before in zip(new, old, strict=True)
+        ]
+        accepted += mid_p_tails(counts)[1] <= level
+    return accepted / _SESSIONS
+
+
+def improved(rates: Sequence[float], gain: float) -> list[float]:
+    """Return pass rates whose mean is higher by ``gain``, or 1 where that is impossible."""
+    room = 1 - sum(rates) / len(rates)
+    share = min(1.0, gain / room) if room > 0 else 0.0
+    return [rate + (1 - rate) * share for rate in rates]
+
+
+def passes(chance: random.Random, rate: float, runs: int) -> int:
+    """Draw the number of passes of some runs."""
+    return sum(chance.random() < rate for _ in range(runs))

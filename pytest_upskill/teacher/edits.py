@@ -1,0 +1,146 @@
+"""Edits of a ``SKILL.md``: find and replace, and every reason to refuse them."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.skill import Case
+from pytest_upskill.teacher.ngrams import copies
+from pytest_upskill.teacher.reply import BadReply, json_of
+
+GROWTH = 1.5
+"""How many times as long as before a skill may get."""
+
+HEADROOM = 400
+"""Bytes by which any skill may grow."""
+
+_BYTES_PER_TOKEN = 4
+_URL = re.compile(r"\b(?:https?|ftp|file|ssh|data):[^\s)>\]\"'`]+", re.IGNORECASE)
+_COMMAND = re.compile(r"!`[^`\n]+`|^```!", re.MULTILINE)
+"""What Claude Code runs when it loads a skill (https://code.claude.com/docs/en/skills)."""
+_FILE = re.compile(r"(?<![\w/])(?:\.{0,2}/)?(?:[\w.-]+/)*[\w-]+\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
+_HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs"})
+"""Unicode categories of characters that a reader of a diff does not see."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Edit:
+    """One replacement."""
+
+    find: str
+    replace: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Reply:
+    edits: tuple[Edit, ...]
+
+
+_REPLY = TypeAdapter(_Reply)
+
+
+class Refused(Exception):  # noqa: N818  a decision, not an error of this program
+    """Edits that are not applied; the message is one line, for the teacher and for the user."""
+
+
+def read_edits(reply: str) -> tuple[Edit, ...]:
+    """Read the edits of a teacher's reply.
+
+    Raises:
+        Refused: There are none, or they cannot be read.
+    """
+    try:
+        edits = _REPLY.validate_python(json_of(reply)).edits
+    except BadReply as error:
+        raise Refused(str(error)) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the reply"
+        raise Refused(f"malformed edits: {where}: {first['msg']}") from None
+    if not edits:
+        raise Refused("the reply proposes no edit")
+    return edits
+
+
+def apply_edits(text: str, edits: Iterable[Edit]) -> str:
+    """Return a text with every edit made, in order.
+
+    Raises:
+        Refused: What is to be found occurs never or several times, or nothing changes.
+    """
+    edited = text
+    for edit in edits:
+        shown = repr(edit.find[:60])
+        times = edited.count(edit.find) if edit.find else 0
+        if not edit.find:
+            raise Refused("an edit finds nothing: 'find' is empty")
+        if times != 1:
+            raise Refused(f"{shown} occurs {times} times, not once")
+        edited = edited.replace(edit.find, edit.replace.replace("\r\n", "\n"))
+    if edited == text:
+        raise Refused("the edits change nothing")
+    return edited
+
+
+def check_candidate(new: str, old: str, cases: Sequence[Case], *, limit: int) -> None:
+    """Check a whole new version of a ``SKILL.md``.
+
+    Args:
+        new: The new text.
+        old: The text in the skill's folder.
+        cases: All cases of the skill, none of whose questions may be copied.
+        limit: The most bytes that it may have.
+
+    Raises:
+        Refused: Something in it is not allowed.
+    """
+    for problem in _problems(new, old, cases, limit):
+        raise Refused(problem)
+
+
+def byte_limit(old: str) -> int:
+    """Return how many bytes a new version may have."""
+    return int(len(old.encode()) * GROWTH) + HEADROOM
+
+
+def tokens(text: str) -> int:
+    """Estimate the tokens of a text."""
+    return len(text.encode()) // _BYTES_PER_TOKEN
+
+
+def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator[str]:
+    try:
+        read = read_skill_text(new, folder="")
+    except BadFile as error:
+        yield f"no SKILL.md any more: {error.problems[0].what}"
+        return
+    before = read_skill_text(old, folder="")
+    if new[: read.body_at] != before.text[: before.body_at]:
+        # The description decides when a skill is used, other keys what it may do.
+        yield "the front matter is changed: only the text below it may be"
+    if (size := len(new.encode())) > limit:
+        yield f"{tokens(new):,} tokens, more than the {limit // _BYTES_PER_TOKEN:,} allowed ({size:,} bytes)"
+    if found := _new(_URL, new, old):
+        yield f"a new URL: {found}"
+    if found := _new(_COMMAND, new, old):
+        yield f"a new command that agents run when they load the skill: {found}"
+    if found := _new(_FILE, new, old):
+        yield f"names a program that the skill did not name: {found}"
+    hidden = {char for char in new if char != "\n" and unicodedata.category(char) in _HIDDEN}
+    if hidden := hidden - {"\t"} - set(old):
+        yield f"an invisible character: U+{ord(min(hidden)):04X}"
+    if any(copies(new, case.input) and not copies(old, case.input) for case in cases):
+        yield "copies the question of a case"
+
+
+def _new(pattern: re.Pattern[str], new: str, old: str) -> str:
+    """Return the first match of a pattern that the old text does not hold, "" if none."""
+    known = set(pattern.findall(old))
+    return next((found[:80] for found in pattern.findall(new) if found not in known), "")

@@ -1,0 +1,38 @@
+"""Which cases of a skill can choose or decide between versions of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from pytest_upskill.checks import Judge
+from pytest_upskill.grading.grade import sandboxed_of
+from pytest_upskill.model import Model
+from pytest_upskill.skill import Case
+from pytest_upskill.teacher.engine import Engine
+
+
+def eligible(
+    engine: Engine, cases: Iterable[Case], students: Sequence[Model]
+) -> tuple[list[Case], dict[str, str]]:
+    """Return the cases that all students can be measured on by code, and why the others are not."""
+    kept, left_out = list[Case](), dict[str, str]()
+    for case in cases:
+        if reason := _reason(engine, case, students):
+            left_out[case.id] = reason
+        else:
+            kept.append(case)
+    return kept, left_out
+
+
+def _reason(engine: Engine, case: Case, students: Sequence[Model]) -> str:
+    if case.skip:
+        return case.skip
+    if not any(not isinstance(check, Judge) for check in case.checks):
+        return "has no check by code"
+    for student in students:
+        if foreign := case.foreign([student.label]):
+            return foreign
+    if sandboxed := sandboxed_of(case):
+        compilers = engine.workplace.resources.compilers()
+        return next(filter(None, map(compilers.missing, sandboxed)), "")
+    return ""

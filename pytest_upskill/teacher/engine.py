@@ -1,0 +1,205 @@
+"""Run trials for a teacher: in stages, within limits, and resumable at any moment."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future, wait
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TextIO
+
+from pytest_upskill.checks import CheckError, CheckResult
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.completion import Request
+from pytest_upskill.completions.estimate import Estimate, forecast
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.completions.service import Policy, Service
+from pytest_upskill.grading.grade import Answer, Decide, grade, sandboxed_of, text_checks_of
+from pytest_upskill.model import Model
+from pytest_upskill.result import TrialResult
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.skill import Case
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.trial import Trial
+
+_TICK = 0.2
+"""Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
+
+
+class TeacherError(Exception):
+    """A command that cannot run as it was given; the message is one line with the cure."""
+
+
+class Stopped(Exception):  # noqa: N818  a state that starting again goes on from
+    """A command that ended early; everything so far is recorded. The message says why."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a command may spend."""
+
+    max_cost: float
+    """Dollars."""
+    max_answers: int | None
+    """Requests; None for no limit."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What a session lends to a teacher."""
+
+    resources: Resources
+    hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]
+    """Return where models are served, and check that they can be asked."""
+    concurrency: int
+    max_tokens: int
+    """Maximum output tokens of a student's answer."""
+    extensions: Extensions
+    decide: Callable[[Case], Decide]
+    """Return what decides the custom checks of a case."""
+
+
+class Engine:
+    """Runs trials and counts what they cost.
+
+    Args:
+        workplace: What the session lends.
+        limits: What may be spent.
+        out: Where to write; the live line is shown on terminals only.
+    """
+
+    def __init__(self, workplace: Workplace, limits: Limits, out: TextIO | None = None) -> None:
+        self.workplace = workplace
+        self._limits = limits
+        self._out = out or sys.stderr
+        self._asked = 0
+        self._left = limits.max_cost
+
+    @property
+    def cost_usd(self) -> float:
+        """Dollars that answers have cost in this process; replayed ones cost nothing."""
+        return sum(paid.cost_usd or 0.0 for paid in self.workplace.resources.bill.answers)
+
+    @property
+    def asked(self) -> int:
+        """Answers that were paid for in this process."""
+        return len(self.workplace.resources.bill.answers)
+
+    @property
+    def unicode(self) -> bool:
+        """Whether what is written to can show block characters."""
+        return (self._out.encoding or "").lower().replace("-", "") == "utf8"
+
+    def say(self, line: str = "") -> None:
+        """Print a line."""
+        self._out.write(f"{safe_line(line)}\n")
+        self._out.flush()
+
+    def estimate(self, trials: Iterable[Trial]) -> Estimate:
+        """Return what trials would request."""
+        trials = list(trials)
+        served = self.workplace.hosts(dict.fromkeys(trial.model for trial in trials))
+        cache = self.workplace.resources.cache
+
+        def recorded(request: Request) -> bool:
+            host = served[request.model]
+            return host.recorded and cache.holds(request, host.url)
+
+        return forecast(trials, recorded=recorded, prices=self.workplace.resources.prices)
+
+    def run(self, trials: Sequence[Trial], what: str) -> list[list[Answer]]:
+        """Return the answers to every run of every trial.
+
+        Args:
+            trials: What to run.
+            what: What they are for, for the live line.
+
+        Raises:
+            Stopped: An answer is missing, or a limit would be passed.
+        """
+        if not trials:
+            return []
+        self._check_answers(trials)
+        budget = Budget(self._left, free=self._limits.max_answers is not None)
+        service = Service(
+            {str(place): trial for place, trial in enumerate(trials)},
+            self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
+            replace(self.workplace.resources, budget=budget),
+            Policy(concurrency=self.workplace.concurrency),
+        )
+        try:
+            runs = [service.runs(str(place)) for place in range(len(trials))]
+            self._wait([future for of_trial in runs for future in of_trial], what)
+            answers = [[future.result() for future in of_trial] for of_trial in runs]
+        except CancelledError:
+            raise Stopped("the requests were cancelled") from None
+        finally:
+            with suppress(ExceptionGroup):
+                service.stop()
+            self._left = self._left if budget.left is None else budget.left
+        self._check_complete(answers)
+        return answers
+
+    def results(self, trials: Sequence[Trial], what: str) -> list[TrialResult]:
+        """Return the graded results of trials.
+
+        Raises:
+            Stopped: An answer is missing or cannot be graded, or a limit would be passed.
+        """
+        graded = []
+        for trial, answers in zip(trials, self.run(trials, what), strict=True):
+            result = grade(trial, answers, self.workplace.decide(trial.case))
+            if result.errors:
+                raise Stopped(result.errors[0])
+            graded.append(result)
+        return graded
+
+    def checks(self, case: Case, text: str) -> list[CheckResult]:
+        """Return the results of a case's checks of a text that no model has to be asked for.
+
+        Raises:
+            CheckError: A check cannot be decided.
+        """
+        found = [check.check(text) for check in text_checks_of(case)]
+        if sandboxed := sandboxed_of(case):
+            from pytest_upskill.compile import CannotCompile
+
+            compilers = self.workplace.resources.compilers()
+            try:
+                for check in sandboxed:
+                    found += compilers.decide(check, text)
+            except CannotCompile as error:
+                raise CheckError(str(error)) from None
+        return found
+
+    def _check_answers(self, trials: Sequence[Trial]) -> None:
+        """Count what will be asked, and stop before the limit of answers."""
+        ahead = self.estimate(trials)
+        self._asked += ahead.to_send
+        most = self._limits.max_answers
+        if most is not None and self._asked > most:
+            raise Stopped(f"--max-answers: {self._asked} answers would be asked for, over {most}")
+
+    def _wait(self, futures: Sequence[Future[Answer]], what: str) -> None:
+        live = self._out.isatty()
+        pending = set(futures)
+        while pending:
+            _, pending = wait(pending, timeout=_TICK)
+            if live:
+                done = len(futures) - len(pending)
+                self._out.write(f"\r\x1b[K{what}: {done}/{len(futures)} answers")
+                self._out.flush()
+        if live:
+            self._out.write("\r\x1b[K")
+
+    def _check_complete(self, answers: Iterable[Iterable[Answer]]) -> None:
+        flat = [answer for of_trial in answers for answer in of_trial]
+        lacking = [each for each in flat if each.completion is None or each.error]
+        if not lacking:
+            return
+        if any(each.unasked for each in lacking):
+            raise Stopped(f"--max-cost: ${self._limits.max_cost:g} could be passed by asking more")
+        first = next(each.error for each in lacking)
+        count = f"{len(lacking)} of {len(flat)} answers are missing"
+        raise Stopped(f"{count}: {first}")

@@ -1,0 +1,155 @@
+"""The ledger of looks: how often a hold-out has been asked whether a version is better."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from pydantic import TypeAdapter, ValidationError
+
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.completions.cache import Cache
+
+STRIDE = 1000
+"""Runs of look number j are numbered from j × this, so that every look has fresh answers."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What is compared in a look: the same comparison again is no new look."""
+
+    old: str
+    """Digest of the old version as models see it, empty for no skill."""
+    new: str
+    students: tuple[str, ...]
+    """Full names of the students, sorted."""
+    cases: tuple[str, ...]
+    """Digests of the held-out cases, sorted."""
+    runs: int
+    """Runs of each case with each version."""
+
+    @property
+    def digest(self) -> str:
+        """A digest of everything."""
+        values = [self.old, self.new, self.students, self.cases, self.runs]
+        return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """The file of a look, written before its first request."""
+
+    format: Literal[1] = 1
+    skill: str
+    look: int
+    """Its number, from 1."""
+    date: str
+    """When it began, as ISO 8601."""
+    comparison: Comparison
+    decision: Literal["accepted", "not shown", "open"] = "open"
+    p: float | None = None
+    alpha: float | None = None
+
+
+_LOOK = TypeAdapter(Look)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recorded:
+    """What recordings say about a look."""
+
+    look: int
+    skills: frozenset[str]
+    """Digests of the skill blocks that were asked about."""
+    students: frozenset[str]
+
+
+class Ledger:
+    """The looks at all hold-outs of a project: a file each, in a folder that is committed.
+
+    Args:
+        folder: Made when first written to.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+
+    def looks(self, cases: Iterable[str]) -> list[Look]:
+        """Read the looks at any of the held-out cases; a look at a part of them is one too."""
+        wanted = set(cases)
+        return [look for look in self._all() if not wanted.isdisjoint(look.comparison.cases)]
+
+    def write(self, holdout: str, look: Look) -> None:
+        """Write the file of a look.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        name = f"{look.look:03}-{look.comparison.digest}.json"
+        data = _LOOK.dump_json(look, indent=1) + b"\n"
+        write_whole(self.folder / holdout / name, data, mode=0o666)
+
+    def _all(self) -> Iterator[Look]:
+        for file in sorted(self.folder.glob("*/*.json")):
+            with suppress(OSError, ValidationError):
+                yield _LOOK.validate_json(file.read_bytes())
+
+
+def number_of_look(
+    comparison: Comparison, looks: Sequence[Look], recorded: Iterable[Recorded]
+) -> int:
+    """Return the number of a look: that of the same comparison before, else one more than any.
+
+    A deleted ledger forgets nothing, as long as the recordings are there. What only they know
+    counts as the same comparison if versions and students are the same.
+
+    Args:
+        comparison: What is to be compared.
+        looks: What the ledger says.
+        recorded: What the recordings say.
+    """
+    recorded = list(recorded)
+    for look in looks:
+        if look.comparison == comparison:
+            return look.look
+    versions = frozenset({comparison.old, comparison.new})
+    told = {look.look for look in looks}
+    for each in recorded:
+        same = each.skills == versions and each.students == set(comparison.students)
+        if same and each.look not in told:
+            return each.look
+    # Two branches may each have had their look number 1.
+    return max(len(looks), *(each.look for each in (*looks, *recorded)), 0) + 1
+
+
+def recorded_looks(
+    cache: Cache, questions: Iterable[str], students: Mapping[str, str]
+) -> list[Recorded]:
+    """Return the looks that recordings know of.
+
+    Args:
+        cache: The recordings.
+        questions: What was sent for each held-out case.
+        students: Full names by the names under which recordings know the models.
+    """
+    wanted = set(questions)
+    skills: dict[int, set[str]] = {}
+    models: dict[int, set[str]] = {}
+    for _, recording in cache.recordings():
+        run = recording.request.get("run", 0)
+        user = recording.request.get("user", [])
+        if run < STRIDE or "\n".join(user) not in wanted:
+            continue
+        skills.setdefault(run // STRIDE, set()).add(recording.request.get("skill", ""))
+        name = str(recording.request.get("model", ""))
+        url = recording.request.get("url", "")
+        models.setdefault(run // STRIDE, set()).add(students.get(f"{name}@{url}", name))
+    return [
+        Recorded(look=look, skills=frozenset(skills[look]), students=frozenset(models[look]))
+        for look in sorted(skills)
+    ]

@@ -1,0 +1,56 @@
+"""What a command will ask for at most, and what that costs: printed before the first request."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from pytest_upskill.cells.wording import money
+from pytest_upskill.model import Model
+from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.trial import Trial
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """Trials of a kind, and how often they may run."""
+
+    what: str
+    trials: tuple[Trial, ...]
+    times: int = 1
+
+
+def plan_lines(engine: Engine, parts: Iterable[Part]) -> Iterator[str]:
+    """Yield a line for each part, and the total with the maximum cost."""
+    answers, recorded, cost = 0, 0, list[float | None]()
+    for part in parts:
+        ahead = engine.estimate(part.trials)
+        runs = ahead.runs * part.times
+        answers += runs
+        recorded += ahead.recorded
+        cost += [None if s.most_usd is None else s.most_usd * part.times for s in ahead.shares]
+        yield f"  {part.what}: at most {runs} answers"
+    known = sum(each for each in cost if each is not None)
+    unknown = "" if None not in cost else ", and models of unknown price"
+    there = f", {recorded} of them recorded" if recorded else ""
+    yield f"at most {answers} answers{there}, {money(known, at_most=True)}{unknown}"
+
+
+def padded(trial: Trial, length: int) -> Trial:
+    """Return a trial whose skill block has at least some bytes, to bound its price."""
+    lacking = length - len(trial.skill_block.encode())
+    return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))
+
+
+def check_prices(engine: Engine, models: Sequence[Model], limits: Limits) -> None:
+    """Check that what limits the cost can do so.
+
+    Raises:
+        TeacherError: A model has no price, and the number of answers is not limited.
+    """
+    prices = engine.workplace.resources.prices
+    for model in dict.fromkeys(models):
+        if limits.max_answers is None and not prices.known(model):
+            raise TeacherError(
+                f"--max-cost: {prices.unknown(model)}, or limit the requests with --max-answers"
+            )

@@ -1,0 +1,305 @@
+"""``refine``: a better version of a skill, chosen on train cases and proved on the hold-out."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_upskill.model import Model
+from pytest_upskill.skill import Skill
+from pytest_upskill.teacher.acceptance import alpha_of_look, power
+from pytest_upskill.teacher.confirmation import (
+    Confirmation,
+    Contest,
+    confirm,
+    look_ahead,
+    trials_of_look,
+)
+from pytest_upskill.teacher.consent import Consent, check_clean, replace_file
+from pytest_upskill.teacher.decision import Decision, Drafts, Outcome
+from pytest_upskill.teacher.edits import byte_limit
+from pytest_upskill.teacher.eligible import eligible
+from pytest_upskill.teacher.engine import Engine, Limits, Stopped
+from pytest_upskill.teacher.holdout import MIN_HELD_OUT, missing_cases, split
+from pytest_upskill.teacher.ledger import Ledger
+from pytest_upskill.teacher.literals import marked_diff
+from pytest_upskill.teacher.measure import teacher_trial
+from pytest_upskill.teacher.picture import picture
+from pytest_upskill.teacher.plan import Part, check_prices, padded, plan_lines
+from pytest_upskill.teacher.search import MAX_TOKENS, Found, Task, search, train_trials, version
+from pytest_upskill.teacher.train_marks import with_train_marks
+
+_PROMPT_BYTES = 24_000
+"""More than a question to the teacher has besides the skill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What ``refine`` was asked for."""
+
+    skill: Skill
+    teacher: Model
+    students: tuple[Model, ...]
+    steps: int
+    runs: int
+    """Runs of each held-out case with each version."""
+    limits: Limits
+    consent: Consent
+    dry_run: bool
+    state: Path
+    """The project's ``.upskill`` folder."""
+
+
+def refine(engine: Engine, order: Order) -> Decision:
+    """Search for a better version, prove it, and offer it; write ``decision.json``.
+
+    Raises:
+        TeacherError: The command cannot run as it was given.
+    """
+    file = order.skill.folder / "SKILL.md"
+    content = file.read_bytes()
+    text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
+    names = sorted(student.resolved for student in order.students)
+    given = (text, order.teacher.resolved, *names, str(order.steps), str(order.runs))
+    drafts = Drafts(order.state / "drafts", order.skill.name, "refine", str(file), *given)
+    cases, left_out = eligible(engine, order.skill.cases, order.students)
+    train, holdout = split(cases)
+    task = Task(
+        skill=order.skill,
+        text=text,
+        train=tuple(train),
+        holdout=tuple(holdout),
+        teacher=order.teacher,
+        students=order.students,
+        steps=order.steps,
+    )
+    decision = Decision(
+        command="refine",
+        decision="stopped",
+        reason="interrupted",
+        skill=order.skill.name,
+        teacher=order.teacher.resolved,
+        students=tuple(student.resolved for student in order.students),
+        train=tuple(case.id for case in train),
+        holdout=tuple(case.id for case in holdout),
+        kept=tuple(case.id for case in cases),
+        dropped=left_out,
+    )
+    work = _Refinement(engine, order, task, drafts, content)
+    return work.conclude(decision)
+
+
+class _Refinement:
+    """One run of ``refine``."""
+
+    def __init__(
+        self, engine: Engine, order: Order, task: Task, drafts: Drafts, content: bytes
+    ) -> None:
+        self._engine = engine
+        self._order = order
+        self._task = task
+        self._drafts = drafts
+        self._content = content
+        self._ledger = Ledger(order.state / "looks")
+
+    def conclude(self, decision: Decision) -> Decision:
+        """Run everything, and write what came of it, whatever that is."""
+        say = self._engine.say
+        try:
+            decision = self._decided(decision)
+        except Stopped as stopped:
+            decision = replace(decision, decision="stopped", reason=str(stopped))
+            say(f"stopped: {stopped}")
+            say("everything so far is recorded: the same command goes on from here")
+        except KeyboardInterrupt:
+            self._write(decision)
+            say("\ninterrupted; everything so far is recorded: the same command goes on from here")
+            raise
+        decision = self._write(decision)
+        say(f"{decision.decision}: {self._drafts.folder}")
+        return decision
+
+    def _write(self, decision: Decision) -> Decision:
+        decision = replace(decision, cost_usd=self._engine.cost_usd, asked=self._engine.asked)
+        self._drafts.decide(decision)
+        return decision
+
+    def _decided(self, decision: Decision) -> Decision:
+        order, task = self._order, self._task
+        for case, reason in decision.dropped.items():
+            self._engine.say(f"left out: {case}: {reason}")
+        lacking = len(task.holdout) < MIN_HELD_OUT
+        if lacking or not task.train:
+            return self._refused(decision, _too_few(len(task.train), len(task.holdout)))
+        if order.consent.apply:
+            check_clean(order.skill.folder / "SKILL.md")
+        check_prices(self._engine, (order.teacher, *order.students), order.limits)
+        for line in self._plan():
+            self._engine.say(line)
+        if order.dry_run:
+            return replace(decision, decision="stopped", reason="--dry-run: nothing was requested")
+        found = search(self._engine, task, self._drafts.write)
+        decision = replace(decision, candidates=found.log)
+        if not found.current.failures:
+            return self._refused(decision, "the skill passes every train case: nothing to learn from")
+        if found.best is found.current:
+            reason = "no candidate passed more of the train cases: the hold-out was not looked at"
+            self._engine.say(reason)
+            return replace(decision, decision="not shown", reason=reason)
+        return self._confirmed(decision, found)
+
+    def _refused(self, decision: Decision, reason: str) -> Decision:
+        self._engine.say(reason)
+        return replace(decision, decision="refused", reason=reason)
+
+    def _contest(self, text: str) -> Contest:
+        order, task = self._order, self._task
+        return Contest(
+            new=version(task.skill, text),
+            old=version(task.skill, task.text),
+            cases=task.holdout,
+            students=order.students,
+            runs=order.runs,
+        )
+
+    def _plan(self) -> Iterator[str]:
+        """Yield what will be asked, and what the confirmation can show."""
+        order, task, engine = self._order, self._task, self._engine
+        limit = byte_limit(task.text)
+        look = look_ahead(engine, self._ledger, self._contest(f"{task.text}\n"))
+        new, old = trials_of_look(engine, self._contest(task.text), look)
+        train = tuple(train_trials(engine, task, task.text))
+        asked = teacher_trial(
+            task.skill,
+            order.teacher,
+            what="edit",
+            prompt=" " * (limit + _PROMPT_BYTES),
+            max_tokens=MAX_TOKENS,
+        )
+        held = len(task.holdout)
+        yield f"{order.skill.name}: {len(task.train)} train cases, {held} held out"
+        yield from plan_lines(
+            engine,
+            [
+                Part(what=f"edits of {order.teacher.label}", trials=(asked,), times=order.steps),
+                Part(what="the skill as it is, on train cases", trials=train),
+                Part(
+                    what="candidates on train cases",
+                    trials=tuple(padded(trial, limit) for trial in train),
+                    times=order.steps,
+                ),
+                Part(
+                    what="both versions on the hold-out",
+                    trials=(*(padded(trial, limit) for trial in new), *old),
+                ),
+            ],
+        )
+        yield from self._power(look, held)
+
+    def _power(self, look: int, held: int) -> Iterator[str]:
+        order = self._order
+        found = ", ".join(
+            f"{100 * gain:+.0f} in "
+            f"{power(gain, cases=held, runs=order.runs, look=look, students=len(order.students)):.0%}"
+            for gain in (0.1, 0.2, 0.3)
+        )
+        yield (
+            f"look {look} at this hold-out, level {alpha_of_look(look):.2g}: "
+            f"a true gain in points is shown as often as: {found}"
+        )
+
+    def _confirmed(self, decision: Decision, found: Found) -> Decision:
+        """Look at the hold-out, and offer what is better."""
+        order, task, best = self._order, self._task, found.best
+        self._drafts.write("SKILL.md", best.text)
+        self._drafts.write("old-SKILL.md", task.text)
+        diff = "\n".join(_diff(task.text, best.text, "SKILL.md"))
+        self._drafts.write("candidate.diff", f"{diff}\n")
+        confirmed = confirm(self._engine, self._ledger, self._contest(best.text))
+        acceptance = confirmed.acceptance
+        for line in _shown(confirmed, unicode=self._engine.unicode):
+            self._engine.say(line)
+        reason = explain(confirmed)
+        self._engine.say(reason)
+        outcome: Outcome = "accepted" if acceptance.accepted else "not shown"
+        decision = replace(
+            decision,
+            decision=outcome,
+            reason=reason,
+            look=confirmed.look,
+            p=acceptance.p,
+            alpha=acceptance.alpha,
+            figures=confirmed.figures,
+        )
+        if not acceptance.accepted:
+            return decision
+        cases = (*task.train, *task.holdout)
+        for line in marked_diff(task.text, best.text, cases, name="SKILL.md"):
+            self._engine.say(line)
+        return replace(decision, applied=self._apply(best.text))
+
+    def _apply(self, text: str) -> bool:
+        """Change the folder if somebody has agreed; return whether it was changed."""
+        order, say = self._order, self._engine.say
+        file, case_file = order.skill.folder / "SKILL.md", order.skill.case_file
+        old_cases = case_file.read_bytes()
+        new_cases = with_train_marks(case_file, old_cases, [case.id for case in self._task.train])
+        if new_cases != old_cases:
+            count = len(self._task.train)
+            say(f"{case_file.name}: {count} train cases get \"train\": true and leave the lift")
+        if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
+            say("nothing was changed: the same command with --apply writes it, and asks for nothing")
+            return False
+        check_clean(file)
+        check_clean(case_file)
+        replace_file(file, self._content, text.encode())
+        if new_cases != old_cases:
+            replace_file(case_file, old_cases, new_cases)
+        say(f"written: {file}")
+        return True
+
+
+def explain(confirmed: Confirmation) -> str:
+    """Return the decision about a version in one sentence."""
+    acceptance = confirmed.acceptance
+    figures = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {confirmed.look}"
+    if acceptance.accepted:
+        return f"better on cases that did not choose it: {figures}"
+    if acceptance.worse:
+        return f"worse for {', '.join(acceptance.worse)}: {figures}"
+    if any(_full(confirmed, student) for student in confirmed.counts):
+        return f"not shown to be better, as the old version passes everything held out: {figures}"
+    needed = confirmed.runs_needed
+    more = f"; about {needed} runs per case would show a gain of this size" if needed else ""
+    return f"not shown to be better: {figures}{more}"
+
+
+def _full(confirmed: Confirmation, student: str) -> bool:
+    return all(case.passes_without == case.runs_without for case in confirmed.counts[student])
+
+
+def _shown(confirmed: Confirmation, *, unicode: bool) -> Iterator[str]:
+    for student, counts in confirmed.counts.items():
+        yield f"{student}, held-out cases, fresh runs:"
+        for line in picture(counts, before="old version", after="new version", unicode=unicode):
+            yield f"  {line}"
+
+
+def _diff(old: str, new: str, name: str) -> Iterator[str]:
+    return difflib.unified_diff(
+        old.splitlines(), new.splitlines(), f"a/{name}", f"b/{name}", lineterm=""
+    )
+
+
+def _too_few(train: int, held_out: int) -> str:
+    if not train:
+        return "no train case: add cases, or let 'pytest-upskill cases' propose some"
+    return (
+        f"only {held_out} of {train + held_out} cases are held out, and a decision takes "
+        f"{MIN_HELD_OUT}: about {missing_cases(held_out)} more cases would do "
+        "('pytest-upskill cases' proposes some)"
+    )
+
+

@@ -1,0 +1,30 @@
+"""The JSON in a teacher's reply."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from pytest_upskill.checks.blocks import blocks
+
+
+class BadReply(Exception):  # noqa: N818  a reason to refuse, not an error of this program
+    """A reply that cannot be used; the message says why, for the teacher and for the user."""
+
+
+def json_of(text: str) -> Any:
+    """Read the JSON of a reply: its last fenced block that is JSON, else all from brace to brace.
+
+    Raises:
+        BadReply: There is none.
+    """
+    fenced = [block.code for block in blocks(text)]
+    bare = text[text.find("{") : text.rfind("}") + 1]
+    for candidate in (*reversed(fenced), bare):
+        try:
+            value = json.loads(candidate)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(value, dict | list):
+            return value
+    raise BadReply("the reply holds no JSON")

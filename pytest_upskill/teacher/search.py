@@ -1,0 +1,188 @@
+"""The search for a better version: edits of a teacher, chosen by the train cases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from pytest_upskill.formats.skill_md.bundle import read_bundle
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.model import Model
+from pytest_upskill.result import TrialResult
+from pytest_upskill.skill import Case, Skill
+from pytest_upskill.teacher.edits import (
+    Refused,
+    apply_edits,
+    byte_limit,
+    check_candidate,
+    read_edits,
+)
+from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial, trials_of
+from pytest_upskill.teacher.prompts import Failure, refine_prompt
+
+MAX_TOKENS = 8192
+"""Maximum output tokens of a teacher's answer."""
+
+_SHOWN = 8
+"""Failures that a teacher sees at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Task:
+    """What is to be improved, by whom and for whom."""
+
+    skill: Skill
+    text: str
+    """The ``SKILL.md`` in the folder, with ``\\n`` as line breaks."""
+    train: tuple[Case, ...]
+    holdout: tuple[Case, ...]
+    teacher: Model
+    students: tuple[Model, ...]
+    steps: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A version of a skill with its results on the train cases."""
+
+    number: int
+    """0 is the version in the folder."""
+    text: str
+    passes: int
+    runs: int
+    failures: tuple[Failure, ...]
+
+    @property
+    def rank(self) -> tuple[int, int, int]:
+        """The order of preference: passes, then brevity, then age."""
+        return self.passes, -len(self.text.encode()), -self.number
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a search came to."""
+
+    current: Candidate
+    best: Candidate
+    log: tuple[Mapping[str, Any], ...]
+    """What became of each candidate, as JSON."""
+
+
+def version(skill: Skill, text: str) -> Skill:
+    """Return a skill with another ``SKILL.md``, and with the files that this one names."""
+    read = read_skill_text(text, folder=skill.folder.name)
+    return replace(skill, text=read_bundle(skill.folder, read).text)
+
+
+def search(engine: Engine, task: Task, keep: Callable[[str, str], object]) -> Found:
+    """Ask for edits, and choose the version that passes most train cases.
+
+    Args:
+        engine: What asks.
+        task: What is to be improved.
+        keep: Keeps a file of the drafts: name and text.
+
+    Raises:
+        Stopped: An answer is missing, or a limit would be passed.
+    """
+    current = _measured(engine, task, task.text, 0)
+    engine.say(f"now: {current.passes} of {current.runs} runs of the train cases pass")
+    pool, refused, log = [current], list[str](), list[dict[str, Any]]()
+    for step in range(1, task.steps + 1):
+        best = max(pool, key=lambda each: each.rank)
+        if not best.failures:
+            break
+        reply = _ask(engine, task, best, refused, step)
+        entry: dict[str, Any] = {"number": step, "from": best.number}
+        log.append(entry)
+        keep(f"candidates/{step:02}-reply.md", reply)
+        try:
+            new = _edited(task, best, reply, pool)
+        except Refused as error:
+            entry["refused"] = str(error)
+            refused.append(str(error))
+            engine.say(f"candidate {step}: refused: {error}")
+            continue
+        keep(f"candidates/{step:02}.md", new)
+        candidate = _measured(engine, task, new, step)
+        pool.append(candidate)
+        entry |= {"passes": candidate.passes, "runs": candidate.runs}
+        engine.say(f"candidate {step}: {candidate.passes} of {candidate.runs}")
+        if candidate.passes <= best.passes:
+            refused.append(f"a version that did no better than the one above (number {step})")
+    return Found(current=current, best=max(pool, key=lambda each: each.rank), log=tuple(log))
+
+
+def train_trials(engine: Engine, task: Task, text: str) -> list[Any]:
+    """Return the trials of the train cases with a version."""
+    return trials_of(
+        version(task.skill, text),
+        task.train,
+        task.students,
+        arm="with_skill",
+        runs=TRAIN_RUNS,
+        max_tokens=engine.workplace.max_tokens,
+    )
+
+
+def _ask(
+    engine: Engine, task: Task, best: Candidate, refused: Sequence[str], step: int
+) -> str:
+    prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
+    trial = teacher_trial(
+        task.skill,
+        task.teacher,
+        what=f"edit-{step}",
+        prompt=prompt,
+        run=step,
+        max_tokens=MAX_TOKENS,
+    )
+    ((answer,),) = engine.run([trial], f"candidate {step}")
+    assert answer.completion is not None
+    return answer.completion.text
+
+
+def _edited(task: Task, best: Candidate, reply: str, pool: Iterable[Candidate]) -> str:
+    """Return the new text.
+
+    Raises:
+        Refused: It is not allowed, or there is nothing new in it.
+    """
+    new = apply_edits(best.text, read_edits(reply))
+    if any(each.text == new for each in pool):
+        raise Refused("the edits make an earlier version again")
+    cases = (*task.train, *task.holdout)
+    check_candidate(new, task.text, cases, limit=byte_limit(task.text))
+    return new
+
+
+def _measured(engine: Engine, task: Task, text: str, number: int) -> Candidate:
+    results = engine.results(train_trials(engine, task, text), f"candidate {number} on train cases")
+    return Candidate(
+        number=number,
+        text=text,
+        passes=sum(result.passes for result in results),
+        runs=sum(len(result.runs) for result in results),
+        failures=tuple(_failures(results, task.train)),
+    )
+
+
+def _failures(results: Iterable[TrialResult], cases: Iterable[Case]) -> list[Failure]:
+    """Return one failed answer of each case, the cases that fail most often first."""
+    quotes = {case.id: case for case in cases}
+    worst: dict[str, TrialResult] = {}
+    for result in results:
+        other = worst.get(result.case)
+        if result.passes < len(result.runs) and (other is None or result.passes < other.passes):
+            worst[result.case] = result
+    chosen = sorted(worst.values(), key=lambda result: (result.passes / len(result.runs), result.case))
+    return [
+        Failure(
+            question=quotes[result.case].input,
+            answer=next(run.completion.text for run in result.runs if not run.passed),
+            quote=quotes[result.case].quote,
+        )
+        for result in chosen[:_SHOWN]
+    ]

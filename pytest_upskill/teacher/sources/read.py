@@ -1,0 +1,109 @@
+"""Reading of sources: documents, traces of agents and skills."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_upskill.teacher.sources.cut import cut
+from pytest_upskill.teacher.sources.events import Event, events_of
+from pytest_upskill.teacher.sources.secrets import redact
+
+BUDGET = 48_000
+"""Characters of all sources together that are sent."""
+
+MAX_BYTES = 64 << 20
+"""Size of a file that is read: sessions of agents get long."""
+
+
+class SourceError(Exception):
+    """A source that cannot be read; the message is one line with the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """A source as it is sent."""
+
+    name: str
+    kind: str
+    text: str
+    characters: int
+    """Length of the whole source."""
+    removed: Mapping[str, int]
+    """Secrets that were removed, by kind."""
+    left_out: Mapping[str, int]
+    """Events that were left out, by kind."""
+    shortened: int
+    """Events that lost their middle."""
+
+    def __str__(self) -> str:
+        parts = [f"{self.name}: {self.kind}, {self.characters:,} characters"]
+        if len(self.text) != self.characters:
+            parts.append(f"{len(self.text):,} will be sent")
+        parts += [f"{count} × {kind} removed" for kind, count in self.removed.items()]
+        parts += [f"{count} × {kind} left out" for kind, count in self.left_out.items()]
+        if self.shortened:
+            parts.append(f"{self.shortened} shortened")
+        return "; ".join(parts)
+
+
+def read_sources(paths: Sequence[Path], *, budget: int = BUDGET) -> list[Source]:
+    """Read, redact and cut sources; each gets the same share of the budget.
+
+    Args:
+        paths: Files, or folders of skills.
+        budget: Characters of all together.
+
+    Raises:
+        SourceError: One of them cannot be read.
+    """
+    return [read_source(path, budget=budget // len(paths)) for path in paths]
+
+
+def read_source(path: Path, *, budget: int = BUDGET) -> Source:
+    """Read, redact and cut one source.
+
+    Raises:
+        SourceError: It cannot be read, or is no text.
+    """
+    return source_of(path.name or str(path), _text_of(path), budget=budget)
+
+
+def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
+    """Redact and cut a text."""
+    kind, events = events_of(text)
+    # Not before: in JSON a quotation mark is two characters, and a pattern would have to know.
+    clean = [(event.kind, *redact(event.text)) for event in events]
+    kept = cut([Event(kind=of, text=said) for of, said, _ in clean], budget)
+    return Source(
+        name=name,
+        kind=kind,
+        text=kept.text,
+        characters=len(text),
+        removed=sum((each for *_, each in clean), Counter[str]()),
+        left_out=kept.left_out,
+        shortened=kept.shortened,
+    )
+
+
+def _text_of(path: Path) -> str:
+    file = path / "SKILL.md" if path.is_dir() else path
+    if path.is_dir() and not file.is_file():
+        raise SourceError(f"{path}: a folder without a SKILL.md: name the files themselves")
+    try:
+        if file.stat().st_size > MAX_BYTES:
+            raise SourceError(f"{file}: larger than {MAX_BYTES >> 20} MiB: split it")
+        data = file.read_bytes()
+    except OSError as error:
+        raise SourceError(f"{file}: cannot be read: {error.strerror}") from None
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SourceError(f"{file}: no UTF-8 text: convert it to Markdown first") from None
+    if "\0" in text:
+        raise SourceError(f"{file}: no text: convert it to Markdown first")
+    if not text.strip():
+        raise SourceError(f"{file}: empty: name another source")
+    return text
