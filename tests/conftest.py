@@ -25,6 +25,7 @@ from tests.confined import marker as marker  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 from tests.loopback import model as model  # noqa: PLC0414  a fixture
 from tests.scripted import script as script  # noqa: PLC0414  a fixture
+from tests.teaching import depot as depot  # noqa: PLC0414  a fixture
 
 Run = Callable[..., pytest.RunResult]
 WriteSkill = Callable[..., Path]

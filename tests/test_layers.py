@@ -20,8 +20,10 @@ ROOT = Path(pytest_upskill.__file__).parent
 # From the top down. A folder or module at the top of the package imports from lower layers only.
 LAYERS = (
     "plugin",
-    "session __main__",
+    "__main__",
     "commands",
+    "session",
+    "teacher",
     "report completions",
     "cells grading",
     "result spending hookspecs",

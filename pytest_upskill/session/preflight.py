@@ -216,7 +216,7 @@ def _own_hosts(
 def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
     def open_client() -> Client:
         # Only if all answers were recorded, but a recording is unreadable.
-        for line in _model_problems(model):
+        for line in model_problems(model):
             raise ProviderError(line, fatal=True)
         return make_client(endpoint, timeout=timeout)
 
@@ -236,13 +236,14 @@ def _problems(
     if settings.cache_mode == "replay":
         return []
     own = (share.model for share in ahead.everything if not served[share.model].given)
-    problems = [line for model in own for line in _model_problems(model)]
+    problems = [line for model in own for line in model_problems(model)]
     if settings.max_cost is not None:
         problems += [f"--upskill-max-cost: {prices.unknown(model)}" for model in ahead.unpriced]
     return problems
 
 
-def _model_problems(model: Model) -> list[str]:
+def model_problems(model: Model) -> list[str]:
+    """Return why requests to a model cannot be sent, one line for each reason."""
     if model.provider not in {*BY_PREFIX, "offline"}:
         close = get_close_matches(model.provider, BY_PREFIX, n=1)
         meant = f" (did you mean '{close[0]}:'?)" if close else ""

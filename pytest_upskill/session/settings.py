@@ -198,16 +198,23 @@ def models_of(config: pytest.Config) -> tuple[Model, ...]:
     return models
 
 
+def read_model(config: pytest.Config, name: str) -> Model:
+    """Return a model by its name, with the aliases and the base URL of the settings.
+
+    Raises:
+        ModelError: The name cannot be read.
+    """
+    return parse_model(
+        name, aliases={**ALIASES, **_aliases(config)}, default_base_url=_base_url(config)
+    )
+
+
 def _judge(config: pytest.Config) -> Model | None:
     given = value_of(config, "judge")
     if not given:
         return None
     try:
-        judge = parse_model(
-            given,
-            aliases={**ALIASES, **_aliases(config)},
-            default_base_url=_base_url(config),
-        )
+        judge = read_model(config, given)
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-judge: {error}") from None
     if judge.provider == "offline":

@@ -55,16 +55,7 @@ def start(config: pytest.Config) -> None:
     """
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     languages = languages_of(config)
-    config.stash[RESOURCES] = Resources(
-        cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
-        languages=languages,
-        compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
-        prices=Prices(settings.prices),
-        budget=Budget(settings.max_cost),
-        activity=InFlight(),
-        bill=Bill(),
-        redactor=Redactor(secrets(settings.asked, os.environ)),
-    )
+    config.stash[RESOURCES] = make_resources(config, settings, languages)
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     _redact_output(config)
@@ -108,6 +99,28 @@ def start(config: pytest.Config) -> None:
         from pytest_upskill.session.xdist import Controller
 
         plugins.register(Controller(config, spending), "upskill-controller")
+
+
+def make_resources(
+    config: pytest.Config, settings: Settings, languages: tuple[Language, ...]
+) -> Resources:
+    """Make what a session has one of each of.
+
+    Args:
+        config: Config of this process.
+        settings: Values of all options.
+        languages: What plugins add to the built-in languages.
+    """
+    return Resources(
+        cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
+        languages=languages,
+        compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
+        prices=Prices(settings.prices),
+        budget=Budget(settings.max_cost),
+        activity=InFlight(),
+        bill=Bill(),
+        redactor=Redactor(secrets(settings.asked, os.environ)),
+    )
 
 
 def _redact_output(config: pytest.Config) -> None:

@@ -113,9 +113,7 @@ def confirm(engine: Engine, ledger: Ledger, contest: Contest) -> Confirmation:
     return Confirmation(look=look, acceptance=acceptance, counts=counts)
 
 
-def trials_of_look(
-    engine: Engine, contest: Contest, look: int
-) -> tuple[list[Trial], list[Trial]]:
+def trials_of_look(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial], list[Trial]]:
     """Return the trials of the new and of the old version, case by case."""
 
     def trials(skill: Skill | None) -> list[Trial]:

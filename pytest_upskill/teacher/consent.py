@@ -36,7 +36,9 @@ class Consent:
         return self.terminal.readline().strip().lower() in {"y", "yes"}
 
 
-def check_sources(engine: Engine, sources: Iterable[Source], teacher: str, consent: Consent) -> None:
+def check_sources(
+    engine: Engine, sources: Iterable[Source], teacher: str, consent: Consent
+) -> None:
     """Show what is sent of the sources, and have it confirmed.
 
     Raises:

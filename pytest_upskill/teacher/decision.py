@@ -83,4 +83,6 @@ class Drafts:
         Raises:
             OSError: It cannot be written.
         """
-        self.write("decision.json", json.dumps(asdict(decision), indent=1, ensure_ascii=False) + "\n")
+        self.write(
+            "decision.json", json.dumps(asdict(decision), indent=1, ensure_ascii=False) + "\n"
+        )

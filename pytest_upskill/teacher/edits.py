@@ -126,7 +126,8 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
         # The description decides when a skill is used, other keys what it may do.
         yield "the front matter is changed: only the text below it may be"
     if (size := len(new.encode())) > limit:
-        yield f"{tokens(new):,} tokens, more than the {limit // _BYTES_PER_TOKEN:,} allowed ({size:,} bytes)"
+        most = limit // _BYTES_PER_TOKEN
+        yield f"{tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
     if found := _new(_URL, new, old):
         yield f"a new URL: {found}"
     if found := _new(_COMMAND, new, old):

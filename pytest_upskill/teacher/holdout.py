@@ -12,7 +12,7 @@ SHARE = 0.4
 """Share of the cases that are held out."""
 
 MIN_HELD_OUT = 8
-"""Cases that a hold-out needs to decide: 8 cases × 10 runs show + 20 points in 95 of 100 looks."""
+"""Cases that a hold-out needs to decide: with 10 runs of each, +20 points show in 95 % of looks."""
 
 
 def is_held_out(case_id: str) -> bool:

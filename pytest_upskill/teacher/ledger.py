@@ -16,7 +16,7 @@ from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.completions.cache import Cache
 
 STRIDE = 1000
-"""Runs of look number j are numbered from j × this, so that every look has fresh answers."""
+"""Runs of look number j are numbered from j times this, so that every look has fresh answers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,7 +124,8 @@ def number_of_look(
         if same and each.look not in told:
             return each.look
     # Two branches may each have had their look number 1.
-    return max(len(looks), *(each.look for each in (*looks, *recorded)), 0) + 1
+    numbers = [*(look.look for look in looks), *(each.look for each in recorded)]
+    return max(len(looks), *numbers, 0) + 1
 
 
 def recorded_looks(

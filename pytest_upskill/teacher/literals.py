@@ -43,6 +43,10 @@ def _says(line: str, case: Case, old: str) -> bool:
                 continue
         for text in texts:
             folded = text.casefold()
-            if len(text) >= _SHORTEST and folded in line.casefold() and folded not in old.casefold():
+            if (
+                len(text) >= _SHORTEST
+                and folded in line.casefold()
+                and folded not in old.casefold()
+            ):
                 return True
     return False

@@ -38,7 +38,14 @@ def trials_of(
 
 
 def teacher_trial(
-    skill: Skill, teacher: Model, *, what: str, prompt: str, run: int = 0, runs: int = 1, max_tokens: int
+    skill: Skill,
+    teacher: Model,
+    *,
+    what: str,
+    prompt: str,
+    run: int = 0,
+    runs: int = 1,
+    max_tokens: int,
 ) -> Trial:
     """Return a question to the teacher, which is a trial without skill and without checks.
 

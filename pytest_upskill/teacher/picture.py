@@ -27,9 +27,10 @@ def picture(
     old = mean_rate([(case.passes_without, case.runs_without) for case in cases])
     new = mean_rate([(case.passes_with, case.runs_with) for case in cases])
     width = max(len(before), len(after))
+    gain, low, high = map(points, (estimate, *interval))
     yield f"{before:{width}}  {_bar(old, unicode=unicode)} {percent(old):>3}%"
-    yield f"{after:{width}}  {_bar(new, unicode=unicode)} {percent(new):>3}% ({points(estimate)}%)"
-    yield f"lift {points(estimate)} points [{points(interval.low)}, {points(interval.high)}]: {verdict(cases)}"
+    yield f"{after:{width}}  {_bar(new, unicode=unicode)} {percent(new):>3}% ({gain}%)"
+    yield f"lift {gain} points [{low}, {high}]: {verdict(cases)}"
 
 
 def mean_rate(pairs: Sequence[tuple[int, int]]) -> float:

@@ -26,10 +26,10 @@ Reply with one fenced JSON block:
 {"edits": [{"find": "text that occurs exactly once below the front matter", "replace": "new text"}]}
 ```
 
-Edits are made in order. To add text, find a line and replace it by itself and what is new. They are \
-refused if `find` does not occur exactly once, if the front matter changes, if they copy a question \
-or add a URL, a program or a command, or if the whole text gets longer than LIMIT bytes (it has \
-SIZE now). Write for a reader with few tokens to spare: keep what helps, cut what does not.
+Edits are made in order. To add text, find a line and replace it by itself and what is new. They \
+are refused if `find` does not occur exactly once, if the front matter changes, if they copy a \
+question or add a URL, a program or a command, or if the whole text gets longer than LIMIT bytes \
+(it has SIZE now). Write for a reader with few tokens to spare: keep what helps, cut what does not.
 """
 
 
@@ -51,7 +51,9 @@ def marked(name: str, text: str) -> str:
 
 def marked_sources(sources: Iterable[Source]) -> str:
     """Return sources between marks, each under its name."""
-    return "\n\n".join(f"{source.name} ({source.kind}):\n{marked('source', source.text)}" for source in sources)
+    return "\n\n".join(
+        f"{source.name} ({source.kind}):\n{marked('source', source.text)}" for source in sources
+    )
 
 
 def refine_prompt(
@@ -76,5 +78,7 @@ def refine_prompt(
         if failure.quote:
             parts.append("although a source says\n" + marked("quote", failure.quote))
     if refused:
-        parts.append("Earlier edits of yours were not kept:\n" + "\n".join(f"- {line}" for line in refused))
+        parts.append(
+            "Earlier edits of yours were not kept:\n" + "\n".join(f"- {line}" for line in refused)
+        )
     return "\n\n".join(parts)

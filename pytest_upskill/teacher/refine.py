@@ -143,7 +143,9 @@ class _Refinement:
         found = search(self._engine, task, self._drafts.write)
         decision = replace(decision, candidates=found.log)
         if not found.current.failures:
-            return self._refused(decision, "the skill passes every train case: nothing to learn from")
+            return self._refused(
+                decision, "the skill passes every train case: nothing to learn from"
+            )
         if found.best is found.current:
             reason = "no candidate passed more of the train cases: the hold-out was not looked at"
             self._engine.say(reason)
@@ -199,10 +201,10 @@ class _Refinement:
         yield from self._power(look, held)
 
     def _power(self, look: int, held: int) -> Iterator[str]:
-        order = self._order
+        order, students = self._order, len(self._order.students)
         found = ", ".join(
             f"{100 * gain:+.0f} in "
-            f"{power(gain, cases=held, runs=order.runs, look=look, students=len(order.students)):.0%}"
+            f"{power(gain, cases=held, runs=order.runs, look=look, students=students):.0%}"
             for gain in (0.1, 0.2, 0.3)
         )
         yield (
@@ -212,7 +214,7 @@ class _Refinement:
 
     def _confirmed(self, decision: Decision, found: Found) -> Decision:
         """Look at the hold-out, and offer what is better."""
-        order, task, best = self._order, self._task, found.best
+        task, best = self._task, found.best
         self._drafts.write("SKILL.md", best.text)
         self._drafts.write("old-SKILL.md", task.text)
         diff = "\n".join(_diff(task.text, best.text, "SKILL.md"))
@@ -248,9 +250,11 @@ class _Refinement:
         new_cases = with_train_marks(case_file, old_cases, [case.id for case in self._task.train])
         if new_cases != old_cases:
             count = len(self._task.train)
-            say(f"{case_file.name}: {count} train cases get \"train\": true and leave the lift")
+            say(f'{case_file.name}: {count} train cases get "train": true and leave the lift')
         if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
-            say("nothing was changed: the same command with --apply writes it, and asks for nothing")
+            say(
+                "nothing was changed: the same command with --apply writes it, and asks for nothing"
+            )
             return False
         check_clean(file)
         check_clean(case_file)
@@ -301,5 +305,3 @@ def _too_few(train: int, held_out: int) -> str:
         f"{MIN_HELD_OUT}: about {missing_cases(held_out)} more cases would do "
         "('pytest-upskill cases' proposes some)"
     )
-
-

@@ -127,9 +127,7 @@ def train_trials(engine: Engine, task: Task, text: str) -> list[Any]:
     )
 
 
-def _ask(
-    engine: Engine, task: Task, best: Candidate, refused: Sequence[str], step: int
-) -> str:
+def _ask(engine: Engine, task: Task, best: Candidate, refused: Sequence[str], step: int) -> str:
     prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
     trial = teacher_trial(
         task.skill,
@@ -177,7 +175,9 @@ def _failures(results: Iterable[TrialResult], cases: Iterable[Case]) -> list[Fai
         other = worst.get(result.case)
         if result.passes < len(result.runs) and (other is None or result.passes < other.passes):
             worst[result.case] = result
-    chosen = sorted(worst.values(), key=lambda result: (result.passes / len(result.runs), result.case))
+    chosen = sorted(
+        worst.values(), key=lambda result: (result.passes / len(result.runs), result.case)
+    )
     return [
         Failure(
             question=quotes[result.case].input,

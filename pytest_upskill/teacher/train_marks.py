@@ -8,7 +8,7 @@ from pathlib import Path
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.source.case_ids import case_ids
-from pytest_upskill.formats.source.json import read_json
+from pytest_upskill.formats.source.json import JsonPath, read_json
 
 _BLANK = re.compile(r"\s*")
 
@@ -26,12 +26,13 @@ def with_train_marks(file: Path, content: bytes, train: Collection[str]) -> byte
     text = content.decode("utf-8-sig")
     document = read_json(text)
     value = document.value
-    key = () if isinstance(value, list) else ("cases" if "cases" in value else "tests",)
-    entries = value if isinstance(value, list) else value[key[0]]
+    key: JsonPath = ()
+    entries = value
+    if isinstance(value, dict):
+        key = ("cases",) if "cases" in value else ("tests",)
+        entries = value[key[0]]
     for index in reversed(range(len(entries))):
-        if case_ids(entries)[index] not in train or entries[index].get("train"):
-            continue
-        if "train" in entries[index]:
+        if case_ids(entries)[index] not in train or "train" in entries[index]:
             continue
         at = document.places[(*key, index)][1] + 1
         match = _BLANK.match(text, at)

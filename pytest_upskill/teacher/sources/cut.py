@@ -60,7 +60,7 @@ def cut(events: Sequence[Event], budget: int) -> Cut:
     gone = Counter(event.kind for at, event in enumerate(events) if at not in kept)
     return Cut(
         text="\n\n".join(kept[at] for at in sorted(kept)),
-        left_out=MappingProxyType(dict(gone)),
+        left_out=MappingProxyType({str(kind): count for kind, count in gone.items()}),
         shortened=shortened,
     )
 

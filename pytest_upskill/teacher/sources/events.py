@@ -42,7 +42,7 @@ def _rows(text: str) -> list[Mapping[str, Any]]:
     """Return the JSON objects of a file with one per line; a torn last line is left out."""
     if not text.lstrip().startswith("{"):
         return []
-    rows = []
+    rows: list[Mapping[str, Any]] = []
     for line in text.splitlines():
         try:
             row = json.loads(line)

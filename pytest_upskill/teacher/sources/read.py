@@ -42,8 +42,8 @@ class Source:
         parts = [f"{self.name}: {self.kind}, {self.characters:,} characters"]
         if len(self.text) != self.characters:
             parts.append(f"{len(self.text):,} will be sent")
-        parts += [f"{count} × {kind} removed" for kind, count in self.removed.items()]
-        parts += [f"{count} × {kind} left out" for kind, count in self.left_out.items()]
+        parts += [f"{count} {kind} removed" for kind, count in self.removed.items()]
+        parts += [f"{count} {kind} left out" for kind, count in self.left_out.items()]
         if self.shortened:
             parts.append(f"{self.shortened} shortened")
         return "; ".join(parts)

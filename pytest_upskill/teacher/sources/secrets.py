@@ -10,7 +10,8 @@ from types import MappingProxyType
 _KINDS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {
         "private key": re.compile(
-            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)", re.DOTALL
+            r"-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|\Z)",
+            re.DOTALL,
         ),
         "key": re.compile(
             r"\b(?:sk-ant-[\w-]{20,}|sk-(?:proj-|or-v1-|svcacct-)?[\w-]{20,}|gh[pousr]_\w{30,}"

@@ -1,0 +1,75 @@
+"""``pytest-upskill refine``: a better version of a skill, with proof."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_upskill.commands.command import Command
+from pytest_upskill.commands.teacher_command import (
+    add_teacher_arguments,
+    consent_of,
+    exit_code,
+    folder_of_skill,
+    limits_of,
+    students_of,
+)
+from pytest_upskill.model import Model
+from pytest_upskill.session.workplace import in_session
+from pytest_upskill.teacher.confirmation import RUNS
+from pytest_upskill.teacher.engine import Engine, Workplace
+from pytest_upskill.teacher.load import load_skill
+from pytest_upskill.teacher.refine import Order, refine
+
+_STEPS = 4
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("skill", help="folder of the skill")
+    add_teacher_arguments(parser, sources=False)
+    parser.add_argument(
+        "--steps", type=int, default=_STEPS, metavar="N", help="candidates to try (%(default)s)"
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=RUNS,
+        metavar="N",
+        help="runs of each held-out case with each version (%(default)s)",
+    )
+    parser.add_argument("--apply", action="store_true", help="write an accepted version, unasked")
+
+
+def _run(options: argparse.Namespace) -> int:
+    folder = folder_of_skill(options.skill)
+
+    def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
+        limits = limits_of(options)
+        order = Order(
+            skill=load_skill(folder, workplace.extensions),
+            teacher=teacher,
+            students=students,
+            steps=options.steps,
+            runs=options.runs,
+            limits=limits,
+            consent=consent_of(options),
+            dry_run=options.dry_run,
+            state=state,
+        )
+        return exit_code(refine(Engine(workplace, limits), order))
+
+    return in_session(
+        work,
+        place=folder,
+        teacher=options.model,
+        students=students_of(options),
+        base_url=options.eval_base_url,
+    )
+
+
+COMMAND = Command(
+    description="Search for a better version of a skill, and prove it on cases that are held out.",
+    epilog="Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,131 @@
+"""What ``refine``, ``cases`` and ``generate`` have in common."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from pytest_upskill.commands.command import PASSED, CommandError
+from pytest_upskill.teacher.consent import Consent
+from pytest_upskill.teacher.decision import Decision
+from pytest_upskill.teacher.engine import Limits
+
+NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
+"""Exit codes: as a failed test, as a mistake in the command, and as a run that lacks data."""
+
+_TEACHER = "opus"
+_STUDENT = "haiku"
+
+
+def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> None:
+    """Add the options of all commands that have a teacher.
+
+    Args:
+        parser: The command's parser.
+        sources: Whether the command reads sources.
+    """
+    parser.add_argument(
+        "-m",
+        "--model",
+        "--m",
+        default=_TEACHER,
+        metavar="TEACHER",
+        help="the teacher (%(default)s)",
+    )
+    parser.add_argument(
+        "--eval-model",
+        action="append",
+        metavar="STUDENT",
+        help=f"a student, repeatable ({_STUDENT})",
+    )
+    parser.add_argument(
+        "--eval-base-url", metavar="URL", help="server of a student whose name tells no provider"
+    )
+    if sources:
+        parser.add_argument(
+            "-f",
+            "--from",
+            dest="sources",
+            action="append",
+            type=Path,
+            default=[],
+            metavar="SOURCE",
+            help="a document, a trace of an agent, or a skill; repeatable",
+        )
+        parser.add_argument(
+            "-y", "--yes", action="store_true", help="send the sources without asking"
+        )
+    parser.add_argument(
+        "--max-cost",
+        type=_positive(float),
+        default=5.0,
+        metavar="USD",
+        help="most dollars to spend (%(default)g)",
+    )
+    parser.add_argument(
+        "--max-answers",
+        type=_positive(int),
+        metavar="N",
+        help="most answers to ask for; needed for models without a price",
+    )
+    parser.add_argument("--dry-run", action="store_true", help="print the plan, request nothing")
+
+
+def students_of(options: argparse.Namespace) -> list[str]:
+    """Return the names of the students."""
+    return options.eval_model or [_STUDENT]
+
+
+def limits_of(options: argparse.Namespace) -> Limits:
+    """Return what may be spent."""
+    return Limits(max_cost=options.max_cost, max_answers=options.max_answers)
+
+
+def consent_of(options: argparse.Namespace) -> Consent:
+    """Return who says yes."""
+    return Consent(
+        yes=getattr(options, "yes", False),
+        apply=getattr(options, "apply", False),
+        terminal=sys.stdin if sys.stdin.isatty() and sys.stderr.isatty() else None,
+    )
+
+
+def exit_code(decision: Decision) -> int:
+    """Return the exit code of a decision."""
+    match decision.decision:
+        case "accepted":
+            return PASSED
+        case "not shown":
+            return NOT_SHOWN
+        case "refused":
+            return REFUSED
+        case "stopped":
+            return PASSED if decision.reason.startswith("--dry-run") else STOPPED
+
+
+def folder_of_skill(text: str) -> Path:
+    """Return the folder of a skill that a path names.
+
+    Raises:
+        CommandError: There is none.
+    """
+    path = Path(text)
+    folder = path.parent if path.name == "SKILL.md" else path
+    if not (folder / "SKILL.md").is_file():
+        raise CommandError(f"{text}: no SKILL.md there: name the folder of a skill")
+    return folder.absolute()
+
+
+def _positive(kind: type[int | float]) -> Callable[[str], float]:
+    def number(text: str) -> float:
+        try:
+            value = kind(text)
+        except ValueError:
+            value = kind(0)
+        if not 0 < value < 1e9:  # noqa: PLR2004  also refuses inf and nan
+            raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+        return value
+
+    return number

@@ -1,0 +1,78 @@
+"""What a session lends to a teacher: settings, plugins, hosts and recordings, but no test run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.model import Model, ModelError
+from pytest_upskill.session.plugin_hooks import decider, extensions_of, languages_of
+from pytest_upskill.session.preflight import RESOURCES, hosts, model_problems
+from pytest_upskill.session.settings import SETTINGS, Settings, read_model
+from pytest_upskill.session.start import make_resources
+from pytest_upskill.teacher.engine import TeacherError, Workplace
+
+Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
+"""Does the work with the workplace, the students, the teacher and the folder of ``.upskill``."""
+
+
+def in_session(
+    work: Work, *, place: Path, teacher: str, students: Sequence[str], base_url: str | None
+) -> int:
+    """Do work with the settings of the pytest session that would run at a place.
+
+    Args:
+        work: What is to be done; returns the exit code.
+        place: A file or folder, by which pytest finds its settings and plugins.
+        teacher: The teacher's name, as in --upskill-models.
+        students: The students' names.
+        base_url: Server of the students whose names tell no provider.
+
+    Returns:
+        The exit code; 4 if pytest refuses its settings.
+    """
+    models = [f"--upskill-models={each}" for each in students]
+    url = [f"--upskill-base-url={base_url}"] if base_url else []
+    around = place if place.exists() else Path()
+    return int(pytest.main([*models, *url, str(around)], plugins=[_Work(work, teacher)]))
+
+
+class _Work:
+    """Plugin that does the work where pytest would start to collect tests."""
+
+    def __init__(self, work: Work, teacher: str) -> None:
+        self._work = work
+        self._teacher = teacher
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_cmdline_main(self, config: pytest.Config) -> int:
+        """Do the work; raise UsageError for what the user can mend."""
+        settings = Settings.from_config(config)
+        try:
+            teacher = read_model(config, self._teacher)
+        except ModelError as error:
+            raise pytest.UsageError(f"--model: {error}") from None
+        config.stash[SETTINGS] = settings
+        languages = languages_of(config)
+        config.stash[RESOURCES] = make_resources(config, settings, languages)
+        config.stash[RESOURCES].redactor.learn(*teacher.userinfo.split(":"))
+
+        workplace = Workplace(
+            resources=config.stash[RESOURCES],
+            hosts=lambda models: hosts(config, models),
+            concurrency=settings.concurrency,
+            max_tokens=settings.max_tokens,
+            extensions=extensions_of(config.hook, languages),
+            decide=lambda case: decider(config.hook, case),
+        )
+        found = hosts(config, dict.fromkeys((teacher, *settings.models)))
+        own = [model for model, host in found.items() if not host.given]
+        problems = [line for model in own for line in model_problems(model)]
+        if problems and settings.cache_mode != "replay":
+            raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
+        try:
+            return self._work(workplace, settings.models, teacher, settings.project / ".upskill")
+        except TeacherError as error:
+            raise pytest.UsageError(str(error)) from None

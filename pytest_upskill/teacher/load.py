@@ -1,0 +1,37 @@
+"""Reading of the skill that a teacher works on, with its cases."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_upskill import CASE_FILE, EVALS_FILES
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.skill import Skill
+from pytest_upskill.teacher.engine import TeacherError
+
+_FOLDERS = ("", "evals", "eval", "tests")
+
+
+def case_file_of(folder: Path) -> Path | None:
+    """Return the case file of a skill, None if it has none; ``skill_meta.json`` comes first."""
+    names = (CASE_FILE, *sorted(EVALS_FILES))
+    places = (folder / sub / name for name in names for sub in _FOLDERS)
+    return next((place for place in places if place.is_file()), None)
+
+
+def load_skill(folder: Path, extensions: Extensions) -> Skill:
+    """Read a skill with its cases, or without if it has none.
+
+    Raises:
+        TeacherError: It cannot be read, or the file belongs to several skills.
+    """
+    file = case_file_of(folder) or folder / "SKILL.md"
+    try:
+        skills = load_skills(file, shown=str(file), extensions=extensions)
+    except SkillError as error:
+        raise TeacherError(str(error)) from None
+    own = [skill for skill in skills if skill.folder.resolve() == folder.resolve()]
+    if not own:
+        raise TeacherError(f"{file}: holds no case of this skill: name a skill with its own cases")
+    return own[0]

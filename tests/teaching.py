@@ -1,0 +1,126 @@
+"""A depot whose bays have codes: scripted teachers, and a student with known pass rates."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.commands.main import main
+from pytest_upskill.teacher.holdout import is_held_out
+from tests.loopback import Loopback, Received, Reply
+
+BAYS = tuple(range(24))
+HEAD = (
+    "---\nname: codes\ndescription: Codes of the Quarn depot. Use for questions about bays.\n---\n"
+    "# Codes\n\nEvery bay has a code.\n"
+)
+KNOWN = tuple(bay for bay in BAYS if bay % 2)
+"""The bays whose codes the skill has to begin with."""
+LACKING = tuple(bay for bay in BAYS if not bay % 2)
+TRAIN = tuple(bay for bay in BAYS if not is_held_out(f"bay-{bay}"))
+
+Teacher = Callable[[Received, int], str]
+"""The reply of a teacher to a request, and the number of the request, from 1."""
+
+
+def code(bay: int) -> str:
+    return f"QX{bay:02d}Z"
+
+
+def line(bay: int) -> str:
+    return f"- number {bay}: {code(bay)}\n"
+
+
+def question(bay: int) -> str:
+    return f"Which code has bay {bay} of the depot in the town of Quarn?"
+
+
+def case(bay: int) -> dict[str, Any]:
+    return {"id": f"bay-{bay}", "input": question(bay), "expected": {"contains": code(bay)}}
+
+
+SKILL = HEAD + "".join(map(line, KNOWN))
+
+
+def adding(text: str) -> str:
+    """Write the reply of a teacher that adds a text below the heading."""
+    heading = "Every bay has a code.\n"
+    return json.dumps({"edits": [{"find": heading, "replace": heading + text}]})
+
+
+@dataclass
+class Depot:
+    """A project with one skill, a teacher and a student."""
+
+    folder: Path
+    loopback: Loopback
+    teach: Teacher = lambda _, step: adding(f"Answer with care, in variant {step}.\n")
+    knows: float = 0.95
+    """How often the student gives a code that it was told."""
+    guesses: float = 0.05
+    """How often it gives one that it was not told."""
+    chance: random.Random = field(default_factory=lambda: random.Random(1))
+    asked: list[Received] = field(default_factory=list)
+    """What the teacher was asked."""
+
+    def __post_init__(self) -> None:
+        self.loopback.answer = self._answer
+        self.write()
+
+    @property
+    def skill(self) -> Path:
+        return self.folder / "skills" / "codes"
+
+    @property
+    def text(self) -> str:
+        return (self.skill / "SKILL.md").read_text("utf-8")
+
+    def write(self, cases: Sequence[dict[str, Any]] | None = None, text: str = SKILL) -> None:
+        self.skill.mkdir(parents=True, exist_ok=True)
+        (self.skill / "SKILL.md").write_text(text, "utf-8")
+        listed = [case(bay) for bay in BAYS] if cases is None else list(cases)
+        (self.skill / "skill_meta.json").write_text(json.dumps({"cases": listed}, indent=1))
+
+    def run(self, command: str, *more: str) -> int:
+        url = self.loopback.openai_url
+        return main(
+            [
+                command,
+                *more,
+                f"--model=t=openai:teacher@{url}",
+                f"--eval-model=s=openai:student@{url}",
+                *([] if "--max-answers" in " ".join(more) else ["--max-answers=2000"]),
+            ]
+        )
+
+    def refine(self, *more: str) -> int:
+        return self.run("refine", str(self.skill), *more)
+
+    def decision(self) -> dict[str, Any]:
+        """Read the decision of the latest command."""
+        files = (self.folder / ".upskill" / "drafts").glob("*/decision.json")
+        latest = max(files, key=lambda file: file.stat().st_mtime_ns)
+        read: dict[str, Any] = json.loads(latest.read_text("utf-8"))
+        return read
+
+    def _answer(self, received: Received) -> Reply | str:
+        if received.body["model"] == "teacher":
+            self.asked.append(received)
+            return self.teach(received, len(self.asked))
+        match = re.search(r"bay (\d+)", received.user)
+        assert match is not None
+        told = code(int(match[1]))
+        rate = self.knows if told in received.system else self.guesses
+        return f"It is {told}." if self.chance.random() < rate else "I do not know that code."
+
+
+@pytest.fixture
+def depot(pytester: pytest.Pytester, loopback: Loopback) -> Depot:
+    return Depot(pytester.path, loopback)
