@@ -61,6 +61,7 @@ class Depot:
 
     folder: Path
     loopback: Loopback
+    teacher: str = "teacher"
     teach: Teacher = lambda _, step: adding(f"Answer with care, in variant {step}.\n")
     knows: float = 0.95
     """How often the student gives a code that it was told."""
@@ -94,7 +95,7 @@ class Depot:
             [
                 command,
                 *more,
-                f"--model=t=openai:teacher@{url}",
+                f"--model=t=openai:{self.teacher}@{url}",
                 f"--eval-model=s=openai:student@{url}",
                 *([] if "--max-answers" in " ".join(more) else ["--max-answers=2000"]),
             ]
@@ -111,7 +112,7 @@ class Depot:
         return read
 
     def _answer(self, received: Received) -> Reply | str:
-        if received.body["model"] == "teacher":
+        if received.body["model"] == self.teacher:
             self.asked.append(received)
             return self.teach(received, len(self.asked))
         match = re.search(r"bay (\d+)", received.user)

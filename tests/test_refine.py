@@ -2,16 +2,226 @@
 
 from __future__ import annotations
 
-from tests.teaching import LACKING, Depot, adding, line
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+
+import pytest
+
+from pytest_upskill.teacher.holdout import is_held_out
+from tests.loopback import Received, Reply
+from tests.teaching import BAYS, LACKING, SKILL, TRAIN, Depot, adding, case, code, line, question
+
+FIX = adding("".join(map(line, LACKING)))
 
 
 def test_a_true_fix_is_accepted_and_written_with_apply(depot: Depot) -> None:
-    depot.teach = lambda _, __: adding("".join(map(line, LACKING)))
+    depot.teach = lambda _, __: FIX
 
     assert depot.refine("--apply") == 0
 
     decision = depot.decision()
     assert decision["decision"] == "accepted"
-    assert decision["look"] == 1
+    assert decision["applied"]
     assert decision["p"] <= decision["alpha"] == 0.025
+    assert decision["figures"]["s"]["lift"] > 0.3
     assert line(0) in depot.text
+    cases = json.loads((depot.skill / "skill_meta.json").read_text("utf-8"))["cases"]
+    assert [each["id"] for each in cases if each.get("train")] == [f"bay-{bay}" for bay in TRAIN]
+
+
+def test_without_consent_nothing_changes_and_apply_then_asks_for_nothing(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    depot.teach = lambda _, __: FIX
+
+    assert depot.refine() == 0
+    assert depot.text == SKILL
+    assert "the same command with --apply writes it" in capsys.readouterr().err
+
+    requests = len(depot.loopback.requests)
+    assert depot.refine("--apply") == 0
+    assert line(0) in depot.text
+    assert len(depot.loopback.requests) == requests
+
+
+def test_a_replayed_session_requests_nothing_and_ends_the_same(depot: Depot) -> None:
+    depot.teach = lambda _, __: adding("".join(line(bay) for bay in LACKING if bay in TRAIN))
+    depot.refine()
+    before, requests = depot.decision(), len(depot.loopback.requests)
+
+    depot.refine()
+
+    after = depot.decision()
+    spent = {"cost_usd": 0.0, "asked": 0}
+    assert after | spent == before | spent
+    assert len(depot.loopback.requests) == requests
+
+
+def test_a_memorising_teacher_passes_the_train_cases_and_not_the_hold_out(depot: Depot) -> None:
+    depot.teach = lambda _, __: adding("".join(line(bay) for bay in LACKING if bay in TRAIN))
+
+    assert depot.refine("--apply") == 1
+
+    decision = depot.decision()
+    assert decision["decision"] == "not shown"
+    assert decision["look"] == 1
+    assert decision["candidates"][0]["passes"] > 30
+    assert decision["p"] > 0.025
+    assert depot.text == SKILL
+
+
+def test_a_teacher_that_changes_nothing_of_worth_is_not_believed(depot: Depot) -> None:
+    assert depot.refine("--apply") == 1
+
+    assert depot.decision()["decision"] == "not shown"
+    assert depot.text == SKILL
+
+
+def test_the_same_text_is_never_accepted(depot: Depot) -> None:
+    heading = "Every bay has a code."
+    depot.teach = lambda _, __: json.dumps({"edits": [{"find": heading, "replace": heading}]})
+
+    assert depot.refine("--apply") == 1
+
+    refusals = {each["refused"] for each in depot.decision()["candidates"]}
+    assert refusals == {"the edits change nothing"}
+    assert depot.decision()["look"] is None
+
+
+def test_a_teacher_that_writes_questions_and_answers_down_is_refused(depot: Depot) -> None:
+    answers = "".join(f"{question(bay)} {code(bay)}\n" for bay in TRAIN[:3])
+    depot.teach = lambda _, __: adding(answers)
+
+    assert depot.refine("--apply") == 1
+
+    refusals = {each["refused"] for each in depot.decision()["candidates"]}
+    assert refusals == {"copies the question of a case"}
+    assert depot.text == SKILL
+
+
+def test_the_teacher_sees_no_check_and_nothing_that_is_held_out(depot: Depot) -> None:
+    depot.guesses = 0.0
+    depot.teach = lambda _, step: adding(f"Variant {step}.\n") if step > 1 else "not JSON"
+
+    depot.refine()
+
+    held_out = [bay for bay in BAYS if is_held_out(f"bay-{bay}")]
+    for received in depot.asked:
+        said = received.system + received.user
+        assert "contains" not in said
+        assert not [bay for bay in held_out if question(bay) in said]
+        assert not [bay for bay in LACKING if code(bay) in said]
+        assert re.search(r"<(question-\w{8})>\n.*\n</\1>", said)
+    assert "the reply holds no JSON" in depot.asked[1].user
+
+
+def test_a_second_candidate_is_a_second_look_even_without_the_ledger(depot: Depot) -> None:
+    depot.teach = lambda _, __: adding("".join(line(bay) for bay in LACKING if bay in TRAIN))
+    depot.refine()
+    shutil.rmtree(depot.folder / ".upskill" / "looks")
+
+    # The same comparison is the same look, as the recordings tell.
+    depot.refine()
+    assert depot.decision()["look"] == 1
+
+    shutil.rmtree(depot.folder / ".upskill" / "looks")
+    depot.teacher = "teacher-2"
+    depot.teach = lambda _, __: adding("Codes:\n" + "".join(line(b) for b in LACKING if b in TRAIN))
+    depot.refine()
+    decision = depot.decision()
+    assert decision["look"] == 2
+    assert decision["alpha"] == pytest.approx(0.05 / 6)
+
+
+def test_too_small_a_hold_out_says_how_many_cases_are_missing_and_requests_nothing(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    depot.write([case(bay) for bay in BAYS[:12]])
+    held_out = sum(is_held_out(f"bay-{bay}") for bay in BAYS[:12])
+
+    assert depot.refine() == 4
+
+    assert f"only {held_out} of 12 cases are held out" in capsys.readouterr().err
+    assert depot.decision()["decision"] == "refused"
+    assert depot.loopback.requests == []
+
+
+def test_a_model_without_a_price_needs_a_limit_of_answers(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    depot.teach = lambda _, __: FIX
+    assert depot.refine("--max-answers=100", "--steps=1") == 75
+    assert "--max-answers: " in depot.decision()["reason"]
+    assert 0 < len(depot.loopback.requests) <= 100
+
+    url = depot.loopback.openai_url
+    arguments = ["refine", str(depot.skill), f"--model=t@{url}", f"--eval-model=s@{url}"]
+    from pytest_upskill.commands.main import main
+
+    assert main(arguments) == 4
+    assert "limit the requests with --max-answers" in capsys.readouterr().err
+
+
+def test_a_dry_run_prints_plan_and_power_and_requests_nothing(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert depot.refine("--dry-run") == 0
+
+    said = capsys.readouterr().err
+    assert "at most 419 answers" in said
+    assert "look 1 at this hold-out, level 0.025" in said
+    assert depot.loopback.requests == []
+    assert not (depot.folder / ".upskill" / "drafts").exists()
+
+
+def test_a_file_that_changes_meanwhile_or_is_not_committed_is_not_overwritten(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    changed = SKILL + "A line of the author.\n"
+
+    def teach(_: Received, __: int) -> str:
+        (depot.skill / "SKILL.md").write_text(changed, "utf-8")
+        return FIX
+
+    depot.teach = teach
+    assert depot.refine("--apply") == 4
+    assert "has changed meanwhile: start again" in capsys.readouterr().err
+    assert depot.text == changed
+
+    subprocess.run(["git", "init", "-q", depot.folder], check=True)
+    assert depot.refine("--apply") == 4
+    assert "has uncommitted changes" in capsys.readouterr().err
+
+
+def test_a_killed_session_goes_on_where_it_was(depot: Depot) -> None:
+    depot.teach = lambda _, __: FIX
+    url = depot.loopback.openai_url
+    models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
+    command = [sys.executable, "-m", "pytest_upskill", "refine", str(depot.skill), *models]
+    answer = depot.loopback.answer
+
+    def fatal(received: Received) -> Reply | str:
+        # In the middle of the look: 39 runs of each of three versions and 4 edits come first.
+        if len(depot.loopback.requests) == 200:
+            os.kill(process.pid, signal.SIGKILL)
+        return answer(received)
+
+    depot.loopback.answer = fatal
+    process = subprocess.Popen([*command, "--max-answers=900"], cwd=depot.folder)
+    assert process.wait(60) == -signal.SIGKILL
+    ((look,),) = [list(folder.iterdir()) for folder in (depot.folder / ".upskill/looks").iterdir()]
+    assert json.loads(look.read_text("utf-8"))["decision"] == "open"
+
+    assert depot.refine() == 0
+
+    assert depot.decision()["look"] == 1
+    assert json.loads(look.read_text("utf-8"))["decision"] == "accepted"
+    sent = [json.dumps(each.body) for each in depot.loopback.requests]
+    # Runs of a case are equal requests: all that are needed, and again what was in flight.
+    needed = depot.decision()["asked"]
+    assert needed < len(sent) <= 39 * 3 + 4 + 220 + 60

@@ -29,11 +29,12 @@ def plan_lines(engine: Engine, parts: Iterable[Part]) -> Iterator[str]:
         answers += runs
         recorded += ahead.recorded
         cost += [None if s.most_usd is None else s.most_usd * part.times for s in ahead.shares]
-        yield f"  {part.what}: at most {runs} answers"
-    known = sum(each for each in cost if each is not None)
-    unknown = "" if None not in cost else ", and models of unknown price"
+        yield f"  {part.what}: at most {runs} answer{'s' * (runs != 1)}"
+    known = [each for each in cost if each is not None]
+    most = money(sum(known) if known or not cost else None, at_most=True)
+    unknown = ", and models of unknown price" if known and None in cost else ""
     there = f", {recorded} of them recorded" if recorded else ""
-    yield f"at most {answers} answers{there}, {money(known, at_most=True)}{unknown}"
+    yield f"at most {answers} answers{there}, {most}{unknown}"
 
 
 def padded(trial: Trial, length: int) -> Trial:

@@ -117,6 +117,8 @@ class _Refinement:
             self._write(decision)
             say("\ninterrupted; everything so far is recorded: the same command goes on from here")
             raise
+        if self._order.dry_run:
+            return decision
         decision = self._write(decision)
         say(f"{decision.decision}: {self._drafts.folder}")
         return decision

@@ -20,7 +20,7 @@ def json_of(text: str) -> Any:
     """
     fenced = [block.code for block in blocks(text)]
     bare = text[text.find("{") : text.rfind("}") + 1]
-    for candidate in (*reversed(fenced), bare):
+    for candidate in (*reversed(fenced), text, bare):
         try:
             value = json.loads(candidate)
         except (ValueError, RecursionError):

@@ -1,0 +1,115 @@
+"""Hold-out, acceptance and ledger: the rules by which a new version is believed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from pytest_upskill.skill import Case
+from pytest_upskill.stats import CaseCounts
+from pytest_upskill.teacher.acceptance import alpha_of_look, decide, power
+from pytest_upskill.teacher.holdout import is_held_out, split
+from pytest_upskill.teacher.ledger import (
+    Comparison,
+    Ledger,
+    Look,
+    Recorded,
+    number_of_look,
+)
+
+BETTER = [CaseCounts(10, 10, 3, 10)] * 8
+EQUAL = [CaseCounts(5, 10, 5, 10)] * 8
+WORSE = [CaseCounts(3, 10, 7, 10)] * 8
+COMPARISON = Comparison(old="a", new="b", students=("s",), cases=("1", "2"), runs=10)
+
+
+def cases(names: set[str]) -> list[Case]:
+    return [Case(id=name, input=name, checks=()) for name in sorted(names)]
+
+
+@given(st.sets(st.text(min_size=1)), st.sets(st.text(min_size=1), max_size=5))
+def test_further_cases_never_move_a_case_between_train_and_hold_out(
+    before: set[str], more: set[str]
+) -> None:
+    train, holdout = split(cases(before))
+    new_train, new_holdout = split(cases(before | more))
+
+    assert {case.id for case in train} <= {case.id for case in new_train}
+    assert {case.id for case in holdout} <= {case.id for case in new_holdout}
+
+
+def test_two_fifths_of_the_cases_are_held_out() -> None:
+    assert sum(is_held_out(f"case-{number}") for number in range(10_000)) == pytest.approx(
+        4000, abs=100
+    )
+
+
+def test_the_levels_of_all_looks_sum_to_alpha() -> None:
+    assert alpha_of_look(1) == 0.025
+    assert sum(map(alpha_of_look, range(1, 10_000))) == pytest.approx(0.05, abs=1e-5)
+
+
+def test_one_student_that_gains_is_enough_unless_another_loses() -> None:
+    assert decide({"a": BETTER, "b": EQUAL}, look=1).accepted
+    assert decide({"a": BETTER, "b": WORSE}, look=1).worse == ("b",)
+    assert not decide({"a": BETTER, "b": WORSE}, look=1).accepted
+    assert not decide({"a": EQUAL, "b": EQUAL}, look=1).accepted
+
+
+def test_p_is_adjusted_for_the_number_of_students() -> None:
+    alone = decide({"a": BETTER}, look=1).p
+
+    assert decide({"a": BETTER, "b": EQUAL, "c": EQUAL}, look=1).p == pytest.approx(3 * alone)
+
+
+def test_nothing_is_better_than_a_version_that_always_passes() -> None:
+    decision = decide({"a": [CaseCounts(10, 10, 10, 10)] * 8}, look=1)
+
+    assert decision.p == 0.5
+    assert not decision.accepted
+
+
+def test_power_of_the_first_look_is_that_of_the_published_table() -> None:
+    # 47, 95 and 100 %, from an independent simulation.
+    found = [power(gain, cases=8, runs=10, look=1) for gain in (0.1, 0.2, 0.3)]
+
+    assert found == pytest.approx([0.47, 0.95, 1.0], abs=0.05)
+
+
+def look(number: int, comparison: Comparison = COMPARISON) -> Look:
+    return Look(skill="csv", look=number, date="2026-11-22T12:00:00+00:00", comparison=comparison)
+
+
+def test_a_look_is_numbered_after_all_that_ledger_and_recordings_know() -> None:
+    other = Comparison(old="a", new="c", students=("s",), cases=("1", "2"), runs=10)
+    recorded = [Recorded(look=3, skills=frozenset({"a", "d"}), students=frozenset({"s"}))]
+
+    assert number_of_look(COMPARISON, [], []) == 1
+    assert number_of_look(COMPARISON, [look(1, other)], []) == 2
+    assert number_of_look(COMPARISON, [look(1, other)], recorded) == 4
+    # On two branches, which were merged.
+    assert number_of_look(COMPARISON, [look(1, other)] * 2, []) == 3
+
+
+def test_the_same_comparison_is_the_same_look_again() -> None:
+    recorded = [Recorded(look=3, skills=frozenset({"a", "b"}), students=frozenset({"s"}))]
+
+    assert number_of_look(COMPARISON, [look(2)], []) == 2
+    assert number_of_look(COMPARISON, [], recorded) == 3
+
+
+def test_another_student_makes_another_look_of_what_only_recordings_know() -> None:
+    recorded = [Recorded(look=1, skills=frozenset({"a", "b"}), students=frozenset({"t"}))]
+
+    assert number_of_look(COMPARISON, [], recorded) == 2
+
+
+def test_a_look_at_some_of_the_cases_counts_for_a_hold_out_that_has_grown(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path)
+    ledger.write("digest", look(1))
+
+    assert ledger.looks(["2", "3"]) == [look(1)]
+    assert ledger.looks(["3"]) == []
