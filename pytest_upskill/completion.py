@@ -205,7 +205,8 @@ class Client(Protocol):
     """A client of one endpoint; there is one per session, used on one event loop.
 
     A client of a plugin that sends `Request.tools` and `Request.turns`, and reads tool calls, has
-    an attribute ``accepts_tools`` that is True.
+    an attribute ``accepts_tools`` that is True; one that sends `Model.parameters` has
+    ``accepts_parameters``.
     """
 
     async def complete(self, request: Request) -> Completion:

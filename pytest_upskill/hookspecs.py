@@ -32,7 +32,8 @@ def pytest_upskill_make_client(model: Model, config: pytest.Config) -> Client | 
     Choose such a model with ``--upskill-models acme:some-model``. A client whose models may call
     tools has ``accepts_tools = True``: its ``complete`` sends `Request.tools` and `Request.turns`,
     and returns `Completion.tool_calls` and `Completion.assistant_blocks`. Without it, requests with
-    tools are not sent.
+    tools are not sent. One that sends ``request.model.parameters`` has
+    ``accepts_parameters = True``.
     """
 
 

@@ -177,7 +177,7 @@ def _arguments(option: Option) -> dict[str, Any]:
         # None means not given: the ini key decides.
         return {"action": "store_true", "default": None if option.in_ini else False}
     if option.kind == "args":
-        return {"action": "append", "metavar": option.metavar}
+        return {"action": "append", "metavar": option.metavar, "dest": option.key}
     # Numbers stay text here: argparse would print five lines without a cure.
     return {"metavar": option.metavar}
 

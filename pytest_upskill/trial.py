@@ -51,6 +51,11 @@ class Trial:
         return f"{self.case.id}[{self.model.label}-{self.arm}]"
 
 
+def runs_of(model: Model, runs: int) -> int:
+    """Return the number of runs of a trial, 1 if further runs would repeat the first."""
+    return 1 if model.parameters.one_run_is_enough else runs
+
+
 def plan(
     skill: Skill,
     models: Iterable[Model],
@@ -92,9 +97,9 @@ def plan(
                     model=model,
                     arm=arm,
                     skill_block=block,
-                    runs=runs,
+                    runs=runs_of(model, runs),
                     min_pass_rate=rate,
-                    max_tokens=max_tokens,
+                    max_tokens=model.parameters.max_tokens or max_tokens,
                     early_stop=early_stop and skill.gate.min_lift is None,
                     judge=judge,
                 )
@@ -122,6 +127,8 @@ def arm_digests(request: Request) -> tuple[str, str]:
         (empty without a skill).
     """
     alike: list[object] = [request.frame, request.user, request.max_tokens]
+    if request.model.parameters:
+        alike.append(request.model.parameters.entries)
     skill = request.skill
     if task := request.task:
         alike += [[asdict(file) for file in task.workspace], task.max_turns]
@@ -133,7 +140,9 @@ def grader_digest(trial: Trial) -> str:
     """Return the digest of a trial's checks and judge; fields with default values do not count."""
     said = []
     if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
-        judge = f"{trial.judge.provider}:{trial.judge.name}"
+        judge = " ".join(
+            (f"{trial.judge.provider}:{trial.judge.name}", *trial.judge.parameters.entries)
+        )
         reference = {"reference": trial.case.reference} if trial.case.reference else {}
         said.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
     for check in trial.case.checks:

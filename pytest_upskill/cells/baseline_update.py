@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -29,18 +29,22 @@ class Update:
     """Whether the file could not be written."""
 
 
-def update_baselines(cells: Sequence[Cell], folder: Path, *, runs: int) -> list[Update]:
+def update_baselines(
+    cells: Sequence[Cell], folder: Path, *, runs: Mapping[str, int]
+) -> list[Update]:
     """Write the baseline of every complete cell, and return the outcome for each cell.
 
     Args:
         cells: All cells of the session.
         folder: Folder of the baseline files.
-        runs: Number of runs of a complete trial.
+        runs: Number of runs of a complete trial, by label of the model.
     """
     if not cells:
         return [Update(text="no baseline written: nothing was measured")]
     return [
-        _kept(cell, reason) if (reason := _not_whole(cell, runs)) else _write(cell, folder)
+        _kept(cell, reason)
+        if (reason := _not_whole(cell, runs[cell.model]))
+        else _write(cell, folder)
         for cell in cells
     ]
 

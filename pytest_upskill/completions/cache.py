@@ -154,7 +154,9 @@ class Cache:
         """Return what changed since ``subject`` was recorded; empty if it never was."""
         now = _asked(request, url)
         recorded = self._requests.get(subject, ())
-        differences = ([key for key in now if then.get(key) != now[key]] for then in recorded)
+        differences = (
+            [key for key in {**then, **now} if then.get(key) != now.get(key)] for then in recorded
+        )
         return min(differences, key=len, default=[])
 
     def unused(self, requests: Mapping[Request, str]) -> list[tuple[Path, Recording]]:
@@ -245,6 +247,8 @@ def _asked(request: Request, url: str) -> Mapping[str, Any]:
         "run": request.run,
     }
     # Absent where there are none, as in all recordings made before there were any.
+    if request.model.parameters:
+        asked["parameters"] = list(request.model.parameters.entries)
     if request.tools:
         asked["tools"] = _digest(json.dumps([asdict(tool) for tool in request.tools]))
     if request.turns:

@@ -26,6 +26,7 @@ _CHANGED = MappingProxyType(
         "skill": "SKILL.md",
         "user": "the case",
         "max_tokens": "--upskill-max-tokens",
+        "parameters": "--upskill-param",
         "tools": "the tools",
         "turns": "the conversation before",
     }

@@ -67,7 +67,12 @@ def judge_request(
         statements="\n".join(f"{n}. {each.statement}" for n, each in enumerate(statements, 1)),
     )
     return Request(
-        model=model, frame=INSTRUCTIONS, skill="", user=user, max_tokens=MAX_TOKENS, run=0
+        model=model,
+        frame=INSTRUCTIONS,
+        skill="",
+        user=user,
+        max_tokens=model.parameters.max_tokens or MAX_TOKENS,
+        run=0,
     )
 
 

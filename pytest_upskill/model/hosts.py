@@ -31,6 +31,12 @@ class KnownHost:
     """Whether it is a server on the user's own machine, which needs no key and has few slots."""
     sdk: bool = False
     """Whether the environment variables of the vendor's SDK apply, such as its base URL."""
+    refuses: tuple[str, ...] = ()
+    """Parameters that it refuses for every model."""
+    seed: str = "seed"
+    """Its name for the seed."""
+    nested_effort: bool = False
+    """Whether it takes the effort as ``{"reasoning": {"effort": …}}``."""
     example: str
     """A model there, as its vendor writes it."""
 
@@ -43,6 +49,7 @@ HOSTS = (
         keys=("ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN"),
         wire="anthropic",
         sdk=True,
+        refuses=("temperature", "top_p", "seed"),
         example="claude-haiku-5-5",
     ),
     KnownHost(
@@ -58,6 +65,7 @@ HOSTS = (
         title="OpenRouter",
         url="https://openrouter.ai/api/v1",
         keys=("OPENROUTER_API_KEY",),
+        nested_effort=True,
         example="z-ai/glm-4.7",
     ),
     KnownHost(
@@ -86,6 +94,7 @@ HOSTS = (
         title="Mistral",
         url="https://api.mistral.ai/v1",
         keys=("MISTRAL_API_KEY",),
+        seed="random_seed",
         example="mistral-small-latest",
     ),
     KnownHost(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from pytest_upskill.model.hosts import WireFormat
+from pytest_upskill.model.hosts import BY_NETLOC, BY_PREFIX, KnownHost, WireFormat
+from pytest_upskill.model.parameters import Parameters
 
 AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
     {"loop": None, "claude-code": "anthropic", "codex": "openai"}
@@ -17,6 +19,9 @@ AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
 
 class ModelError(ValueError):
     """An invalid model specification; the message says how to write it."""
+
+
+_REASONS = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,16 +38,42 @@ class Model:
     """Base URL without credentials; None for the provider's own host on the internet."""
     userinfo: str = field(default="", repr=False)
     """``user:password`` from the base URL; "" if there is none."""
+    parameters: Parameters = field(default_factory=Parameters)
+    """What every request says beside the question, identical in all arms."""
     agent: str = ""
     """The agent that uses the model, a key of `AGENTS`; "" for single requests."""
 
     @property
-    def resolved(self) -> str:
-        """``agent:provider:name@host``, without credentials, for reports."""
+    def address(self) -> str:
+        """``agent:provider:name@host``, without credentials."""
         name = f"{self.provider}:{self.name}"
         if self.agent:
             name = f"{self.agent}:{name}"
         return name if self.base_url is None else f"{name}@{urlsplit(self.base_url).netloc}"
+
+    @property
+    def resolved(self) -> str:
+        """The address and the parameters, for reports: all that tells two models apart."""
+        return f"{self.address} {self.parameters}" if self.parameters else self.address
+
+    @property
+    def always_reasons(self) -> bool:
+        """Whether it is one of OpenAI's reasoning models, on whichever host, by its name.
+
+        They refuse ``max_tokens``, and a temperature unless the effort is ``none``.
+        """
+        return _REASONS.match(self.name.rpartition("/")[2]) is not None
+
+    @property
+    def vendor(self) -> KnownHost | None:
+        """The vendor whose host serves the model, None for any other host."""
+        host = BY_PREFIX.get(self.provider)
+        if host is None:
+            return None
+        url = urlsplit(self.base_url or host.url)
+        # With plain HTTP, userinfo or another port, it may not be the vendor.
+        plain = url.scheme == "https" and not self.userinfo
+        return BY_NETLOC.get(url.netloc.lower()) if plain else None
 
 
 def server(url: str) -> str:

@@ -186,7 +186,7 @@ class Call:
     def _cure(self, status: int, headers: Mapping[str, str], said: str) -> str:
         match status:
             case 400 | 413 | 422:
-                return cure(said)
+                return cure(said, self.request.model.parameters)
             case 301 | 302 | 303 | 307 | 308:
                 return f"{self.endpoint.host} redirects to {_place(headers.get('location', ''))}"
             case 401 | 403:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import re
+from types import MappingProxyType
+
+from pytest_upskill.model import Model, Parameters
 
 _CURES = (
     (
@@ -36,6 +39,46 @@ LOADING = re.compile(r"loading|starting up|warming up", re.IGNORECASE)
 """Messages of a host that is still loading the model."""
 
 
-def cure(said: str) -> str:
-    """Return how to fix a request that a host refuses with the message ``said``, "" if unknown."""
+_FIELDS_OF = MappingProxyType(
+    {
+        "temperature": ("temperature",),
+        "top_p": ("top_p",),
+        "seed": ("seed",),
+        "stop": ("stop", "stop_sequences"),
+        "effort": ("effort", "reasoning", "reasoning_effort", "output_config"),
+    }
+)
+"""The names that a message may have for each parameter."""
+
+
+def cure(said: str, parameters: Parameters) -> str:
+    """Return how to fix a request that a host refuses, "" if unknown.
+
+    Args:
+        said: The message of the host.
+        parameters: What the request said beside the question.
+    """
+    for entry in parameters.entries:
+        key = entry.partition("=")[0]
+        names = _FIELDS_OF.get(key, (key.removeprefix("body."),))
+        if any(re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", said) for name in names):
+            return f"leave out --upskill-param {entry} for this model, or change it"
     return next((cure for words, cure in _CURES if words.search(said)), "")
+
+
+def refused_parameter(model: Model) -> str | None:
+    """Return which parameter a model is known to refuse, and what to do; None for none."""
+    host, given = model.vendor, model.parameters
+    if host is None:
+        return None
+    refused = set(host.refuses)
+    if given.effort != "none" and model.always_reasons and host.prefix in {"openai", "github"}:
+        refused |= {"temperature", "top_p"}
+    keys = [entry.partition("=")[0] for entry in given.entries]
+    wrong = [key for key in keys if key in refused]
+    if not wrong:
+        return None
+    return (
+        f"--upskill-param: {host.title} refuses {' and '.join(wrong)} for {model.name}: set "
+        f"{'it' if len(wrong) == 1 else 'them'} for other models only, as in LABEL:{wrong[0]}=..."
+    )

@@ -12,7 +12,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_upskill.model import Model, server
-from pytest_upskill.model.hosts import BY_NETLOC, BY_PREFIX, HOSTS, KnownHost, WireFormat
+from pytest_upskill.model.hosts import BY_PREFIX, HOSTS, KnownHost, WireFormat
 from pytest_upskill.sanitize.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
@@ -93,12 +93,12 @@ def secrets(models: Iterable[Model], environ: Mapping[str, str]) -> Iterator[str
 
 def is_custom(model: Model) -> bool:
     """Return whether a model is served by a host that is not a known vendor's."""
-    return model.provider in BY_PREFIX and _vendor(model) is None
+    return model.provider in BY_PREFIX and model.vendor is None
 
 
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
     """Return a message with the missing key variable of a model, None if nothing is missing."""
-    vendor = _vendor(model)
+    vendor = model.vendor
     if vendor is None or _is_set(environ, *vendor.keys, *_own_variables(model, environ)):
         return None
     if model.base_url is None and vendor.prefix == "anthropic" and _finds_credentials(environ):
@@ -108,7 +108,7 @@ def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
         "has a model of that name"
     )
     return (
-        f"{model.label}: no key for {model.resolved}: set {vendor.keys[0]}"
+        f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
         f"{own if _TAG.fullmatch(model.name) else ''}"
     )
 
@@ -116,7 +116,7 @@ def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
 def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]) -> Endpoint:
     if model.provider not in BY_PREFIX:
         return Endpoint(wire=model.provider, url=model.base_url or "")
-    vendor = _vendor(model)
+    vendor = model.vendor
     wire = BY_PREFIX[model.provider].wire
     variable = next((v for v in _own_variables(model, environ) if _is_set(environ, v)), None)
     if vendor is None or variable is not None:
@@ -176,7 +176,7 @@ def _own_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
     They are for hosts that the user names by URL. A server on the user's own machine needs no key,
     so it gets none that is meant for any host; a vendor's gets none if there is one for the vendor.
     """
-    host, vendor = BY_PREFIX.get(model.provider), _vendor(model)
+    host, vendor = BY_PREFIX.get(model.provider), model.vendor
     if host is None or (vendor is not None and vendor.sdk):
         return ()
     named = model.base_url is not None and model.base_url != host.url
@@ -210,16 +210,6 @@ def _usable(variable: str, environ: Mapping[str, str]) -> str:
             f"character: paste it again"
         )
     return key
-
-
-def _vendor(model: Model) -> KnownHost | None:
-    """Return the vendor whose host serves a model, None for any other host."""
-    if model.provider not in BY_PREFIX:
-        return None
-    url = urlsplit(_url_of(model))
-    # With plain HTTP, userinfo or another port, it may not be the vendor: do not send its key.
-    plain = url.scheme == "https" and not model.userinfo
-    return BY_NETLOC.get(url.netloc.lower()) if plain else None
 
 
 def _finds_credentials(environ: Mapping[str, str]) -> bool:

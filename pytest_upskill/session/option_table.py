@@ -25,6 +25,8 @@ class Option(NamedTuple):
         default: Value if neither is set; None for no value.
         on_command_line: Whether there is a command-line option.
         in_ini: Whether there is an ini key.
+        plural: Name of the ini key if it differs, for an option that is repeated on the command
+            line.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Option(NamedTuple):
     default: str | float | None = None
     on_command_line: bool = True
     in_ini: bool = True
+    plural: str = ""
 
     @property
     def flag(self) -> str:
@@ -44,7 +47,7 @@ class Option(NamedTuple):
     @property
     def key(self) -> str:
         """Name in the ini file."""
-        return f"upskill_{self.name.replace('-', '_')}"
+        return f"upskill_{(self.plural or self.name).replace('-', '_')}"
 
 
 OPTIONS = (
@@ -58,6 +61,15 @@ OPTIONS = (
     ),
     Option(
         "base-url", "run", "OpenAI-compatible server for models whose provider is not known.", "URL"
+    ),
+    Option(
+        "param",
+        "run",
+        "Send this with every request: temperature, top_p, seed, stop, effort, max_tokens or "
+        "body.NAME=JSON; only to the model with that label, or to the judge with judge:.",
+        "[LABEL:]KEY=VALUE",
+        "args",
+        plural="params",
     ),
     Option(
         "judge",

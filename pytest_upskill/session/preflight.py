@@ -7,7 +7,7 @@ import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 
@@ -22,6 +22,7 @@ from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers import make_client, missing_sdk
+from pytest_upskill.providers.complaints import refused_parameter
 from pytest_upskill.providers.keys import (
     Endpoint,
     KeyProblem,
@@ -154,9 +155,15 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
         client = _client(model, config)
         if client is None:
             own.append(model)
+        elif replace(model.parameters, max_tokens=None) and not _takes_parameters(client):
+            raise pytest.UsageError(
+                f"--upskill-param: the client of {model.address} sends no parameters: set "
+                "accepts_parameters = True in it once its complete() sends "
+                "request.model.parameters"
+            )
         else:
             found[model] = Host(
-                name=model.resolved,
+                name=model.address,
                 url="",
                 open=_plugin_opener(client, model, settings.timeout, redactor),
                 # Not recorded under a vendor's model name: it could be taken for the vendor's.
@@ -166,13 +173,17 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     return found | _own_hosts(own, settings, redactor)
 
 
+def _takes_parameters(client: Client) -> bool:
+    return getattr(client, "accepts_parameters", False) is True
+
+
 def _client(model: Model, config: pytest.Config) -> Client | None:
     """Return the client that a plugin makes for a model, None if no plugin serves it.
 
     Raises:
         pytest.UsageError: The hook raises an error, or what it returns is not a client.
     """
-    hook = f"{model.resolved}: the hook pytest_upskill_make_client"
+    hook = f"{model.address}: the hook pytest_upskill_make_client"
     try:
         client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
     except (pytest.UsageError, pytest.exit.Exception):
@@ -202,7 +213,7 @@ def _own_hosts(
     shared: dict[Endpoint, Host] = {}
     for model, endpoint in found.items():
         host = Host(
-            name=model.resolved,
+            name=model.address,
             url=endpoint.url,
             open=_opener(model, endpoint, settings.timeout),
             recorded=model.provider != "offline",
@@ -226,7 +237,7 @@ def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Cl
 def _plugin_opener(
     client: Client, model: Model, timeout: float, redactor: Redactor
 ) -> Callable[[], Client]:
-    return lambda: PluginClient(client, model.resolved, timeout=timeout, redactor=redactor)
+    return lambda: PluginClient(client, model.address, timeout=timeout, redactor=redactor)
 
 
 def _problems(
@@ -248,14 +259,15 @@ def model_problems(model: Model) -> list[str]:
         close = get_close_matches(model.provider, BY_PREFIX, n=1)
         meant = f" (did you mean '{close[0]}:'?)" if close else ""
         # What is behind an '@' may be a host, and what is before it a password.
-        shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.resolved)
+        shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
         line = (
             f"--upskill-models: no provider for {shown!r}{meant}: write a host such as openrouter: "
             "or ollama:, or model@base_url, or add a plugin with the hook "
             "pytest_upskill_make_client"
         )
         return [line]
-    return [line for line in (missing_sdk(model), missing_key(model, os.environ)) if line]
+    problems = (missing_sdk(model), missing_key(model, os.environ), refused_parameter(model))
+    return [line for line in problems if line]
 
 
 def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str]:

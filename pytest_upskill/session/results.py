@@ -16,6 +16,7 @@ from pytest_upskill.result import SkippedCase, TrialRecord, Unmeasured, skip_rea
 from pytest_upskill.sanitize.safe_text import safe, safe_line
 from pytest_upskill.session.preflight import RESOURCES, asks
 from pytest_upskill.session.settings import Settings
+from pytest_upskill.trial import runs_of
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -140,7 +141,12 @@ class Results:
                 from pytest_upskill.cells.baseline_update import update_baselines
 
                 self.baselines = update_baselines(
-                    self.cells, self._settings.baselines, runs=self._settings.runs
+                    self.cells,
+                    self._settings.baselines,
+                    runs={
+                        model.label: runs_of(model, self._settings.runs)
+                        for model in self._settings.models
+                    },
                 )
 
     def _sum_up(self) -> list[Cell]:

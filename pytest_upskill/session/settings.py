@@ -29,7 +29,9 @@ from pytest_upskill.session.options import (
     value_of,
     words,
 )
+from pytest_upskill.session.parameters import with_parameters
 from pytest_upskill.spending.prices import OwnPrice
+from pytest_upskill.trial import runs_of
 
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(
@@ -76,7 +78,7 @@ class Settings:
     concurrency: int
     """Maximum number of requests in flight at one host."""
     max_tokens: int
-    """Maximum output tokens of one answer."""
+    """Maximum output tokens of one answer of a model whose parameters set none."""
     timeout: float
     """Timeout of one request, in seconds."""
     require_compilers: bool
@@ -107,6 +109,11 @@ class Settings:
         return self.models if self.judge is None else (*self.models, self.judge)
 
     @property
+    def single_runs(self) -> tuple[Model, ...]:
+        """The models of which further runs would repeat the first, if there are any."""
+        return tuple(model for model in self.models if runs_of(model, self.runs) < self.runs)
+
+    @property
     def baselines(self) -> Path:
         """Folder of the baseline files."""
         return self.project / STATE / "baselines"
@@ -129,9 +136,12 @@ class Settings:
         """
         min_pass_rate = rate(config, "min_pass_rate")
         project = project_folder(config.rootpath)
+        models, judge = with_parameters(
+            models_of(config), _judge(config), value_of(config, "params")
+        )
         return cls(
-            models=models_of(config),
-            judge=_judge(config),
+            models=models,
+            judge=judge,
             runs=positive(config, "runs"),
             min_pass_rate=1.0 if min_pass_rate is None else min_pass_rate,
             thresholds=Thresholds(

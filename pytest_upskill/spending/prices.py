@@ -81,7 +81,7 @@ class Prices:
         """Return the message for a model without a price, which says how to set one."""
         listed = "" if self._listed or model.base_url else "pip install genai-prices, or "
         return (
-            f"no price is known for {model.resolved!r}: {listed}set upskill_prices = "
+            f"no price is known for {model.address!r}: {listed}set upskill_prices = "
             f"'{model.label} = IN/OUT' in dollars for a million tokens"
         )
 

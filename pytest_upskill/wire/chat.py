@@ -5,36 +5,86 @@ Source: https://platform.openai.com/docs/api-reference/chat.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Literal
 
 from pytest_upskill.completion import Completion, Request, StopReason, Turn, clean
+from pytest_upskill.model import Model
 from pytest_upskill.wire.content import of_message
 from pytest_upskill.wire.fields import InsteadOfAnswer, clean_json, count, part
 
 _STOP: Mapping[str | None, StopReason] = MappingProxyType(
     {"stop": "end", "length": "max_tokens", "content_filter": "refusal"}
 )
+_NO_SYSTEM = re.compile(
+    r"system (role|message|prompt|instruction)s?\b.*\b(not|un)[ -]?(supported|allowed|enabled)"
+    r"|(does not|doesn't|not) support.*\bsystem\b|only user and assistant roles"
+    r"|developer instruction is not enabled",
+    re.IGNORECASE,
+)
+_NO_MAX_TOKENS = re.compile(
+    r"(?=.*max_completion_tokens)(?=.*(instead|unsupported|not (supported|compatible)))",
+    re.IGNORECASE | re.DOTALL,
+)
+_NO_COMPLETION_LIMIT = re.compile(
+    r"(un(supported|recognized|known|expected)|extra|not (permitted|allowed|supported)).*"
+    r"max_completion_tokens|max_completion_tokens.*(unsupported|not (permitted|allowed|supported)"
+    r"|extra)",
+    re.IGNORECASE,
+)
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 """OpenAI's reasoning models refuse the first; local servers ignore the second."""
 
 
-def chat_body(
-    request: Request, *, limit: LimitName = "max_tokens", system_apart: bool = True
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class Dialect:
+    """What the models of one format differ in."""
+
+    limit: LimitName
+    """Name of the field with the maximum of output tokens."""
+    system_apart: bool = True
+    """Whether there is a system role; otherwise the system prompt is put before the question."""
+
+    @classmethod
+    def of(cls, model: Model) -> Dialect:
+        """Return what is known of a model before the first request."""
+        openai = model.vendor is not None and model.vendor.prefix == "openai"
+        new = openai or model.always_reasons
+        return cls("max_completion_tokens" if new else "max_tokens")
+
+    def after(self, refusal: str) -> Dialect:
+        """Return the dialect that the message of a host asks for, the same one if it asks for none.
+
+        Azure, gateways and others say ``Use 'max_completion_tokens' instead`` of deployments whose
+        names do not tell the model. Some chat templates have no system role (Gemma's, older
+        Mistral's). All arms get the same.
+        """
+        if self.system_apart and _NO_SYSTEM.search(refusal):
+            return replace(self, system_apart=False)
+        if self.limit == "max_tokens" and _NO_MAX_TOKENS.search(refusal):
+            return replace(self, limit="max_completion_tokens")
+        if self.limit == "max_completion_tokens" and _NO_COMPLETION_LIMIT.search(refusal):
+            return replace(self, limit="max_tokens")
+        return self
+
+
+def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any]:
     """Return the JSON body of a request.
 
     Args:
         request: The request.
-        limit: Name of the field with the maximum of output tokens.
-        system_apart: Whether the model has a system role; otherwise the user's message begins with
-            the system prompt.
+        dialect: How the model wants it; None for what its name tells.
     """
-    messages = _messages(request) if system_apart else _one_message(request)
+    dialect = dialect or Dialect.of(request.model)
+    messages = _messages(request) if dialect.system_apart else _one_message(request)
     for turn in request.turns:
         messages += _turn(turn)
-    body = {"model": request.model.name, "messages": messages, limit: request.max_tokens}
+    body: dict[str, Any] = {"model": request.model.name, "messages": messages}
+    body[dialect.limit] = request.max_tokens
+    body |= _parameters(request)
     if request.tools:
         body["tools"] = [
             {
@@ -77,6 +127,19 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
         if content.refusal
         else _STOP.get(choice.get("finish_reason"), "other"),
     )
+
+
+def _parameters(request: Request) -> dict[str, Any]:
+    """Return the fields of the parameters, under the names of the host."""
+    given, vendor = request.model.parameters, request.model.vendor
+    fields: dict[str, Any] = {"temperature": given.temperature, "top_p": given.top_p}
+    fields[vendor.seed if vendor else "seed"] = given.seed_of(request.run)
+    fields["stop"] = list(given.stop) or None
+    if given.effort and vendor and vendor.nested_effort:
+        fields["reasoning"] = {"effort": given.effort}
+    else:
+        fields["reasoning_effort"] = given.effort
+    return {name: value for name, value in fields.items() if value is not None} | given.fields
 
 
 def _messages(request: Request) -> list[dict[str, Any]]:

@@ -46,6 +46,7 @@ def messages_body(request: Request) -> dict[str, Any]:
         system.append({"type": "text", "text": clean(request.skill), **_CACHED})
     if system:
         body["system"] = system
+    body |= _parameters(request)
     if request.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
@@ -76,6 +77,23 @@ def read_message(body: Mapping[str, Any]) -> Completion:
         cache_write_tokens=cache_write,
         stop_reason=_STOP.get(body.get("stop_reason"), "other"),
     )
+
+
+def _parameters(request: Request) -> dict[str, Any]:
+    """Return the fields of the parameters.
+
+    Anthropic's own API refuses temperature, top_p and seed; other servers with this format take
+    them.
+    """
+    given = request.model.parameters
+    fields = {
+        "temperature": given.temperature,
+        "top_p": given.top_p,
+        "seed": given.seed_of(request.run),
+        "stop_sequences": list(given.stop) or None,
+        "output_config": {"effort": given.effort} if given.effort else None,
+    }
+    return {name: value for name, value in fields.items() if value is not None} | given.fields
 
 
 def _turn(turn: Turn) -> list[dict[str, Any]]:

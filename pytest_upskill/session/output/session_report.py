@@ -63,6 +63,11 @@ def report_of(
             "min_lift": settings.thresholds.min_lift,
             "fail_on": sorted(settings.thresholds.fail_on),
             "max_tokens": settings.max_tokens,
+            "params": [
+                f"{model.label}:{entry}"
+                for model in settings.models
+                for entry in model.parameters.entries
+            ],
             "compare": settings.compare,
             "judge": settings.judge.resolved if settings.judge else None,
             "cache": settings.cache_mode,

@@ -30,7 +30,10 @@ class Terminal:
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Return the models and the number of runs."""
         models = ", ".join(f"{model.label} ({model.resolved})" for model in self._settings.models)
-        return lines_of(f"upskill: {models}; runs: {self._settings.runs}", config)
+        single = ", ".join(model.label for model in self._settings.single_runs)
+        why = f"; 1 for {single}, as further runs at temperature 0 would be copies"
+        runs = f"{self._settings.runs}{why if single else ''}"
+        return lines_of(f"upskill: {models}; runs: {runs}", config)
 
     def pytest_report_collectionfinish(
         self, config: pytest.Config, items: list[pytest.Item]

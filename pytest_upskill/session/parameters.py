@@ -1,0 +1,62 @@
+"""The parameters that the user sets, given to the models and to the judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+
+import pytest
+
+from pytest_upskill.model import Model, Parameters
+from pytest_upskill.model.parameters import ParameterError, read_parameters
+
+_JUDGE = "judge"
+"""Label of the judge's parameters."""
+
+
+def with_parameters(
+    models: tuple[Model, ...], judge: Model | None, entries: Iterable[str]
+) -> tuple[tuple[Model, ...], Model | None]:
+    """Return the models and the judge with their parameters.
+
+    Parameters without a label are for every model of the trials, but not for the judge, whose
+    answers should not depend on how the models are measured.
+
+    Args:
+        models: The models of the trials.
+        judge: The judge; None for none.
+        entries: Parameters, each as ``[LABEL:]KEY=VALUE``.
+
+    Raises:
+        pytest.UsageError: A parameter is invalid, or of nobody.
+    """
+    try:
+        given = read_parameters(entries)
+    except ParameterError as error:
+        raise pytest.UsageError(f"--upskill-param: {error}") from None
+    _refuse_unknown(given, [*(model.label for model in models), *([_JUDGE] if judge else [])])
+    for model in models:
+        if model.provider == "offline" and model.label in given:
+            raise pytest.UsageError(
+                f"--upskill-param: {model.label} is no language model and takes no parameters"
+            )
+    everyone = given.get("", Parameters())
+    own = tuple(
+        model
+        if model.provider == "offline"
+        else replace(model, parameters=given.get(model.label, Parameters()).with_defaults(everyone))
+        for model in models
+    )
+    return own, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
+
+
+def _refuse_unknown(given: Mapping[str, Parameters], labels: list[str]) -> None:
+    for label in given:
+        if label and label not in labels:
+            close = get_close_matches(label, labels, n=1)
+            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            raise pytest.UsageError(
+                f"--upskill-param: no model has the label {label!r}{meant}: write one of "
+                f"{', '.join(labels)}, or no label for all models"
+            )
