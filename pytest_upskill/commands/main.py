@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "run the cases of skills: prints and runs the pytest command",
     "benchmark": "compare models on skills: eval with 3 runs of each case",
     "refine": "search for a better version of a skill, and prove it",
+    "runs": "show the history of runs: lift of each skill on each model over time",
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""

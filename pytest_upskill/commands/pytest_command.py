@@ -38,6 +38,17 @@ def add_run_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
     parser.add_argument(
         "--no-baseline", action="store_true", help="run only with the skill: no lift, no gate"
     )
+    parser.add_argument(
+        *("--runs-dir", "-o", "--output"),
+        metavar="DIR",
+        help="folder of the history (default: ini upskill_runs_dir, else .upskill/runs)",
+    )
+    parser.add_argument(
+        "--log-runs",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="write the run into the history",
+    )
     parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
 
 
@@ -72,6 +83,7 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
         arguments += ["--upskill-base-url", options.base_url]
     if options.runs != 1:
         arguments += ["--upskill-runs", str(options.runs)]
+    arguments += _history(options)
     if options.no_baseline:
         arguments += ["-m", "upskill(arm='with_skill')"]
     if options.verbose:
@@ -86,6 +98,14 @@ def run_pytest(arguments: Sequence[str]) -> NoReturn:
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *arguments]
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
+
+
+def _history(options: argparse.Namespace) -> list[str]:
+    if not options.log_runs:
+        return ["-o", "upskill_runs_dir="]
+    # A relative folder in an ini key is relative to pytest's rootdir.
+    folder = options.runs_dir and ["-o", f"upskill_runs_dir={Path(options.runs_dir).absolute()}"]
+    return folder or ["--upskill-log-runs"]
 
 
 def _paths(skills: Sequence[str], tests: str | None) -> list[str]:

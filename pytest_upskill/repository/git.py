@@ -38,7 +38,7 @@ def commit_then(folder: Path, ref: str, project: Path) -> str | None:
     Raises:
         GitError: There is no git, no repository, no such ref, or no common commit.
     """
-    if not _git(folder, "rev-parse", "--show-superproject-working-tree"):
+    if not git_output(folder, "rev-parse", "--show-superproject-working-tree"):
         return merge_base(folder, ref)
     outer, top = (
         Path(_said(folder, "rev-parse", f"--show-{what}"))
@@ -50,7 +50,7 @@ def commit_then(folder: Path, ref: str, project: Path) -> str | None:
     if base is None:
         return None
     held = _gitlink(outer, base, top.relative_to(outer).as_posix())
-    if held and _git(top, "cat-file", "-e", f"{held}^{{commit}}") is None:
+    if held and git_output(top, "cat-file", "-e", f"{held}^{{commit}}") is None:
         raise GitError(
             f"the submodule {top} lacks commit {held[:7]}, which it was at for {ref!r}: "
             f"git -C {top} fetch origin {held}"
@@ -68,16 +68,16 @@ def merge_base(folder: Path, ref: str) -> str:
     Raises:
         GitError: There is no git, no repository, no such ref, or no common commit.
     """
-    commit = _git(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
+    commit = git_output(folder, "rev-parse", "--verify", "--end-of-options", f"{ref}^{{commit}}")
     if commit is None:
-        if _git(folder, "rev-parse", "--git-dir") is None:
+        if git_output(folder, "rev-parse", "--git-dir") is None:
             raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
         remote, slash, branch = ref.partition("/")
         fetch = f"git fetch {remote} {branch}" if slash else "git fetch"
         raise GitError(f"no commit is called {ref!r} in {folder}: {fetch}, or write another ref")
-    base = _git(folder, "merge-base", commit.decode().strip(), "HEAD")
+    base = git_output(folder, "merge-base", commit.decode().strip(), "HEAD")
     if base is None:
-        if _git(folder, "rev-parse", "--is-shallow-repository") == b"true\n":
+        if git_output(folder, "rev-parse", "--is-shallow-repository") == b"true\n":
             raise GitError(
                 f"this shallow clone does not reach back to where the branch left {ref!r}: "
                 "git fetch --unshallow (actions/checkout: fetch-depth: 0)"
@@ -127,7 +127,7 @@ def gone_skills(commit: str, folder: Path) -> list[str]:
 
 def has_remote(folder: Path) -> bool:
     """Return whether the repository of a folder has a remote."""
-    return bool(_git(folder, "remote"))
+    return bool(git_output(folder, "remote"))
 
 
 def changed_files(commit: str, folder: Path) -> dict[str, str]:
@@ -156,7 +156,7 @@ def is_changed(commit: str, folder: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    if _git(folder, "diff", "--quiet", commit, "--", ".") is None:
+    if git_output(folder, "diff", "--quiet", commit, "--", ".") is None:
         return True
     return bool(_must(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
 
@@ -186,7 +186,9 @@ def _gitlink(outer: Path, commit: str, path: str) -> str | None:
 
 def _submodules(folder: Path, *where: str) -> Iterator[tuple[str, str]]:
     """Yield the names of submodules with their paths."""
-    found = _git(folder, "config", *where, "-z", "--get-regexp", r"^submodule\..*\.path$") or b""
+    found = (
+        git_output(folder, "config", *where, "-z", "--get-regexp", r"^submodule\..*\.path$") or b""
+    )
     for entry in found.decode("utf-8", "surrogateescape").split("\0"):
         key, newline, path = entry.partition("\n")
         if newline:
@@ -194,7 +196,7 @@ def _submodules(folder: Path, *where: str) -> Iterator[tuple[str, str]]:
 
 
 def _has_skill(top: Path, commit: str, prefix: str) -> bool:
-    return _git(top, "cat-file", "-e", f"{commit}:{prefix}SKILL.md") is not None
+    return git_output(top, "cat-file", "-e", f"{commit}:{prefix}SKILL.md") is not None
 
 
 def _old_prefix(commit: str, top: Path, prefix: str) -> str | None:
@@ -261,7 +263,7 @@ def _checked(done: subprocess.CompletedProcess[bytes], folder: Path, args: Seque
     return done.stdout
 
 
-def _git(folder: Path, *args: str) -> bytes | None:
+def git_output(folder: Path, *args: str) -> bytes | None:
     """Return the output of a git command, None if it fails."""
     done = _run(folder, *args)
     return None if done.returncode else done.stdout

@@ -8,6 +8,9 @@ from pathlib import Path
 STATE = ".upskill"
 """Name of the folder of recordings and baselines."""
 
+RUNS = "runs"
+"""Name of the folder of the history in it."""
+
 CONFTEST = "conftest.py"
 _INI_FILES = (
     "pytest.toml",

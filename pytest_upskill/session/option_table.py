@@ -239,6 +239,20 @@ OPTIONS = (
         "benchmark-json", "reports", "Write benchmark.json in the format of skill-creator.", "PATH"
     ),
     Option(
+        "log-runs",
+        "reports",
+        "Write a report without answers into upskill_runs_dir, for 'pytest-upskill runs'.",
+        kind="bool",
+        in_ini=False,
+    ),
+    Option(
+        "runs-dir",
+        "reports",
+        "Folder into which every run writes a report without answers (with --upskill-log-runs: "
+        ".upskill/runs).",
+        on_command_line=False,
+    ),
+    Option(
         "junit-properties",
         "reports",
         "Repeat JUnit properties under the names that datadog and codecov read.",

@@ -16,7 +16,7 @@ from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.report.names import DASHBOARDS, REPORTS, Dashboard, ReportFormat
 from pytest_upskill.repository.git import GitError, merge_base
-from pytest_upskill.repository.project import STATE, project_folder
+from pytest_upskill.repository.project import RUNS, STATE, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
 from pytest_upskill.sanitize.redaction import without_credentials
 from pytest_upskill.session.options import (
@@ -96,6 +96,8 @@ class Settings:
     """Whether to delete unused recordings instead of running."""
     reports: Mapping[ReportFormat, Path]
     """Report files to write at the end, by format."""
+    runs_dir: Path | None
+    """Folder of the history of runs; None to keep none."""
     junit_properties: tuple[Dashboard, ...]
     """Dashboards for which JUnit properties are repeated."""
     max_cases: int
@@ -168,6 +170,7 @@ class Settings:
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
+            runs_dir=_runs_dir(config, project),
             junit_properties=words(config, "junit_properties", DASHBOARDS),
             max_cases=config.getini("upskill_max_cases"),
             shard=_shard(config),
@@ -293,6 +296,13 @@ def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
     if file is not None and file.is_dir():
         raise pytest.UsageError(f"--upskill-{name}: {file} is a folder: write the name of a file")
     return file
+
+
+def _runs_dir(config: pytest.Config, project: Path) -> Path | None:
+    folder = config.getini("upskill_runs_dir")
+    if folder:
+        return Path(config.rootpath, folder)
+    return project / STATE / RUNS if config.getoption("upskill_log_runs") else None
 
 
 def _early_stop(config: pytest.Config) -> bool:

@@ -9,6 +9,7 @@ from datetime import datetime
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.repository.revision import Revision
 from pytest_upskill.result import RunResult, SkippedCase, Unmeasured
 
 ANSWER_LIMIT = 65_536
@@ -37,6 +38,8 @@ class Session:
     """Skills on models of which every trial was skipped."""
     recordings: tuple[str, ...] = ()
     """Recordings of a replay that the branch changed: a line with the total, then one for each."""
+    revision: Revision | None = None
+    """What was checked out; None outside a git repository."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

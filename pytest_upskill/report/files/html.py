@@ -13,7 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_upskill.cells.gate import ShownVerdict
-from pytest_upskill.cells.wording import money, points
+from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.files import charts
 from pytest_upskill.report.files.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.report.files.charts import bar, scatter
@@ -49,9 +49,8 @@ _ICONS: Mapping[ShownVerdict, str] = {
 
 def write_html(report: Report) -> str:
     """Return a report as a page of at most `MOST_BYTES`, unless it is larger without answers."""
-    template = _environment().get_template("report.html")
-    css = files("pytest_upskill.report.files").joinpath("templates/report.css").read_text("utf-8")
-    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    template = environment().get_template("report.html")
+    css, css_digest = style()
     page = ""
     for limit in _EXCERPTS:
         page = template.render(
@@ -59,7 +58,7 @@ def write_html(report: Report) -> str:
             # Cells grouped by skill.
             skills=[list(group) for _, group in groupby(report.cells, key=lambda c: c.path)],
             css=Markup(css),  # noqa: S704  the package's own file
-            css_digest=f"sha256-{digest}",
+            css_digest=css_digest,
             limit=limit,
         )
         if len(page.encode()) <= MOST_BYTES:
@@ -67,8 +66,16 @@ def write_html(report: Report) -> str:
     return page
 
 
-def _environment() -> Environment:
-    environment = Environment(
+def style() -> tuple[str, str]:
+    """Return the style sheet of all pages, and its hash for the content security policy."""
+    css = files("pytest_upskill.report.files").joinpath("templates/report.css").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
+    return css, f"sha256-{digest}"
+
+
+def environment() -> Environment:
+    """Return the environment of the templates, in which every printed value is escaped."""
+    made = Environment(
         loader=PackageLoader("pytest_upskill.report.files"),
         autoescape=True,
         undefined=StrictUndefined,
@@ -77,13 +84,14 @@ def _environment() -> Environment:
         # Show terminal escapes and bidirectional overrides in every printed value.
         finalize=_harmless,
     )
-    environment.filters |= {
+    made.filters |= {
         "points": points,
         "shown": shown,
         "money": money,
+        "rate": lambda rate: f"{percent(rate)} %",
         "short": short,
     }
-    environment.globals |= {
+    made.globals |= {
         "alike": alike,
         "arm_names": ARM_NAMES,
         "arm_difference": arm_difference,
@@ -102,7 +110,7 @@ def _environment() -> Environment:
         "scatter": scatter,
         "scope": scope,
     }
-    return environment
+    return made
 
 
 def _harmless(value: object) -> object:

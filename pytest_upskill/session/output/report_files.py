@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,7 @@ from pytest_upskill.completions.changed_recordings import changed_recordings
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.github import listening, tell_actions
 from pytest_upskill.report.files.write import write
+from pytest_upskill.report.history.log import log_run
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.output.session_report import report_of
 from pytest_upskill.session.preflight import RESOURCES, asks
@@ -46,18 +49,16 @@ class Files:
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        unwanted = not self._settings.reports and not listening(os.environ)
-        if idle or unwanted or exitstatus in _NOTHING_RAN:
+        wanted = self._settings.reports or self._settings.runs_dir or listening(os.environ)
+        if idle or not wanted or exitstatus in _NOTHING_RAN:
             return
         no_money = self._config.stash[RESOURCES].budget.stopped
         stopped = exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or no_money
         report = self._report(complete=not (stopped or self._unread))
-        for wanted, file in self._settings.reports.items():
-            try:
-                self._written += write(report, wanted, file)
-            except OSError as error:
-                self._problems.append(f"cannot write {file}: {error.strerror}")
-                session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+        for name, file in self._settings.reports.items():
+            self._write(session, file, partial(write, report, name, file))
+        if (folder := self._settings.runs_dir) and report.gates:
+            self._write(session, folder, partial(log_run, report, folder))
         self._problems += tell_actions(report, os.environ)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
@@ -73,6 +74,13 @@ class Files:
         if self._config.get_verbosity() >= 0:
             for file in self._written:
                 terminalreporter.line(safe_line(f"upskill report: {file}"))
+
+    def _write(self, session: pytest.Session, path: Path, write: Callable[[], list[Path]]) -> None:
+        try:
+            self._written += write()
+        except OSError as error:
+            self._problems.append(f"cannot write {path}: {error.strerror}")
+            session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
     def _report(self, *, complete: bool) -> Report:
         return report_of(

@@ -9,12 +9,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.completion import ToolCall
 from pytest_upskill.report.files.document import ANSWER_LIMIT, Report, Session, runs_of
+from pytest_upskill.repository.revision import revision
 from pytest_upskill.result import RunResult, TrialResult, Unmeasured
 from pytest_upskill.session.settings import Settings
 
@@ -77,8 +79,14 @@ def report_of(
         complete=complete,
         unmeasured=tuple(unmeasured),
         recordings=tuple(recordings),
+        revision=revision(settings.project, _folders(gates, Path(root))),
     )
     return Report(sessions=(session,), gates=gates)
+
+
+def _folders(gates: Iterable[Gate], root: Path) -> set[Path]:
+    """Return the folders of the case files."""
+    return {(root / gate.cell.path).parent for gate in gates}
 
 
 def presentable(gate: Gate, root: str) -> Gate:

@@ -1,0 +1,170 @@
+"""``pytest-upskill runs``: the history of runs in the terminal, as CSV or as a page."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_upskill.commands.command import PASSED, Command, CommandError
+from pytest_upskill.repository.project import RUNS, STATE, project_folder
+from pytest_upskill.sanitize.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pytest_upskill.report.history.points import History
+
+_LAST = 10
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "-d", "--dir", type=Path, help="folder of the runs (default: .upskill/runs)"
+    )
+    parser.add_argument(
+        *("-s", "--skill"),
+        dest="skills",
+        action="append",
+        default=[],
+        metavar="SKILL",
+        help="only this skill, repeatable",
+    )
+    parser.add_argument(
+        *("-m", "--model", "--m"),
+        dest="models",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="only this model, by its label, repeatable",
+    )
+    parser.add_argument(
+        "--metric",
+        choices=("success", "tokens"),
+        default="success",
+        help="what the bars show (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--last",
+        type=_count,
+        default=_LAST,
+        metavar="N",
+        help="runs to list (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--csv",
+        nargs="?",
+        const="-",
+        metavar="PATH",
+        help="write CSV to a file, or to the terminal",
+    )
+    parser.add_argument("--html", type=Path, metavar="PATH", help="write one page with charts")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pytest_upskill.report.history.csv import write_csv
+    from pytest_upskill.report.history.html import write_history_html
+    from pytest_upskill.report.history.terminal import lines
+
+    history = _chosen(_read(options.dir), options.skills, options.models)
+    if options.csv == "-":
+        sys.stdout.write(write_csv(history))
+    elif options.csv is not None:
+        _write(Path(options.csv), write_csv(history))
+    if options.html is not None:
+        _write(options.html, write_history_html(history))
+    if options.csv is None and options.html is None:
+        shown = lines(history, options.metric, last=options.last, blocks=_shows_blocks())
+        sys.stdout.writelines(f"{safe_line(line)}\n" for line in shown)
+    _tell_left_out(history)
+    return PASSED
+
+
+def _count(text: str) -> int:
+    try:
+        count = int(text)
+    except ValueError:
+        count = 0
+    if count < 1:
+        raise argparse.ArgumentTypeError(f"{text!r} is no number of runs: write 1 or more")
+    return count
+
+
+def _read(folder: Path | None) -> History:
+    from pytest_upskill.report.history.points import read_history
+
+    folder = folder or project_folder(Path.cwd()) / STATE / RUNS
+    cure = "pytest-upskill eval writes one; -d names another folder"
+    if not folder.is_dir():
+        raise CommandError(f"no runs yet: there is no folder {folder}: {cure}")
+    try:
+        history = read_history(folder)
+    except OSError as error:
+        raise CommandError(f"{error.filename}: {error.strerror}") from None
+    if not history.series and not history.partial:
+        problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
+        raise CommandError(f"no runs in {folder}{problems}: {cure}")
+    return history
+
+
+def _chosen(history: History, skills: Sequence[str], models: Sequence[str]) -> History:
+    """Return the history of the chosen skills and models.
+
+    Raises:
+        CommandError: There is no such skill or model in it.
+    """
+    known_skills = {series.last.cell.skill for series in history.series}
+    known_models = {series.model for series in history.series}
+    for what, chosen, known in (("skill", skills, known_skills), ("model", models, known_models)):
+        for name in chosen:
+            if name not in known:
+                close = get_close_matches(name, known, n=1)
+                hint = (
+                    f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(known))}"
+                )
+                raise CommandError(f"the history has no {what} {name!r}: {hint}")
+    kept = [
+        series
+        for series in history.series
+        if (not skills or series.last.cell.skill in skills)
+        and (not models or series.model in models)
+    ]
+    if not kept and history.series:
+        raise CommandError("no run is of these skills on these models: leave out -s or -m")
+    return replace(history, series=tuple(kept))
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, "utf-8")
+    except OSError as error:
+        raise CommandError(f"cannot write {path}: {error.strerror}") from None
+    sys.stderr.write(f"written: {safe_line(str(path))}\n")
+
+
+def _tell_left_out(history: History) -> None:
+    for problem in history.unreadable:
+        sys.stderr.write(f"not read: {safe_line(problem)}\n")
+    if history.partial:
+        sys.stderr.write(
+            f"{history.partial} not shown, as only some of the trials of the skill ran\n"
+        )
+
+
+def _shows_blocks() -> bool:
+    try:
+        "\N{FULL BLOCK}\N{LIGHT SHADE}".encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+COMMAND = Command(
+    description="Show what each skill was worth on each model, run after run.",
+    epilog="Runs are written by eval and benchmark, and by pytest with upskill_runs_dir.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,82 @@
+"""Writing of a run into the history."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.completion import Completion
+from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.files.json import write_json
+from pytest_upskill.result import RunResult, TrialResult
+
+_NOT_KEPT = "(the history keeps no answers)"
+
+
+def log_run(report: Report, folder: Path) -> list[Path]:
+    """Write a report without answers into a folder, and return the path of the file.
+
+    Its name is the time of the run and a digest of the content, so that the histories of several
+    machines and branches can be put into one folder.
+
+    Args:
+        report: Report of one session.
+        folder: Folder of the history; it is created if it does not exist.
+
+    Raises:
+        OSError: The file cannot be written.
+    """
+    text = write_json(without_answers(report)).encode()
+    date = report.sessions[-1].date
+    digest = hashlib.sha256(text).hexdigest()[:8]
+    file = folder / f"{date:%Y%m%dT%H%M%SZ}-{digest}.json"
+    write_whole(file, text, mode=0o644)
+    return [file]
+
+
+def without_answers(report: Report) -> Report:
+    """Return a report without the texts of models and without what quotes them.
+
+    Figures and results stay the same.
+    """
+    gates = (
+        replace(
+            gate, cell=replace(gate.cell, trials=tuple(_trial(each) for each in gate.cell.trials))
+        )
+        for gate in report.gates
+    )
+    return replace(report, gates=tuple(gates))
+
+
+def _trial(trial: TrialResult) -> TrialResult:
+    return replace(trial, runs=tuple(map(_run, trial.runs)))
+
+
+def _run(run: RunResult) -> RunResult:
+    judgement = run.judgement
+    return replace(
+        run,
+        completion=_completion(run.completion),
+        judgement=None if judgement is None else _completion(judgement),
+        checks=tuple(map(_check, run.checks)),
+        cut=0,
+    )
+
+
+def _completion(completion: Completion) -> Completion:
+    # An empty answer stays empty: it is a miss.
+    return replace(
+        completion,
+        text=_NOT_KEPT if completion.text.strip() else "",
+        reasoning=_NOT_KEPT if completion.reasoning.strip() else "",
+        tool_calls=(),
+        assistant_blocks=(),
+        request_id=None,
+    )
+
+
+def _check(check: CheckResult) -> CheckResult:
+    return replace(check, message=check.name, detail="")
