@@ -27,7 +27,9 @@ def test_eval_prints_the_pytest_command_and_ends_as_it_does(
         check=False,
     )
 
-    assert process.stdout.startswith("$ pytest --upskill-models offline -q skills\n")
+    assert process.stdout.startswith(
+        "$ pytest --upskill-models offline --upskill-log-runs -q skills\n"
+    )
     assert process.returncode == code
 
 

@@ -17,9 +17,14 @@ from pytest_upskill.model import parse_models
 from tests.conftest import Run
 
 GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
+LOG = "--upskill-log-runs"
 LOCAL = "http://localhost:8080/v1"
 
 RUNS = {
+    "eval ./skills/my-skill/ --no-log-runs": "-o upskill_runs_dir= ./skills/my-skill/",
+    "benchmark ./skills/my-skill/ -m gpt-4o -o /results": (
+        "--upskill-models gpt-4o --upskill-runs 3 -o upskill_runs_dir=/results ./skills/my-skill/"
+    ),
     "eval ./skills/my-skill/": "./skills/my-skill/",
     "eval ./skills/my-skill/ -v": "-v ./skills/my-skill/",
     "eval ./skills/my-skill/ -m haiku": "--upskill-models haiku ./skills/my-skill/",
@@ -52,7 +57,7 @@ RUNS = {
         "--upskill-models gpt-4o,claude-sonnet --upskill-runs 5 ./skills/my-skill/"
     ),
 }
-"""Command lines that run cases, and the arguments of the pytest command that they stand for."""
+"""Command lines that run cases, and the arguments of pytest, besides ``LOG``, that they mean."""
 
 
 @pytest.mark.parametrize("line", RUNS)
@@ -61,8 +66,25 @@ def test_a_published_command_is_the_equivalent_pytest_command(line: str) -> None
 
     options = parse(name, load(name), arguments)
 
-    assert pytest_arguments(options) == shlex.split(RUNS[line])
+    assert [each for each in pytest_arguments(options) if each != LOG] == shlex.split(RUNS[line])
     assert parse_models(options.models, default_base_url=options.base_url) or not options.models
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "runs",
+        "runs --skill git-commit-messages",
+        "runs -s my-skill -m haiku -m sonnet",
+        "runs --metric tokens",
+        "runs --csv ./results.csv",
+        "runs -d ./my-runs/",
+    ],
+)
+def test_every_other_published_command_is_understood(line: str) -> None:
+    name, *arguments = shlex.split(line)
+
+    assert parse(name, load(name), arguments)
 
 
 @pytest.fixture
@@ -84,7 +106,9 @@ def test_the_case_file_of_a_published_command_is_run_for_its_skill(
     arguments = pytest_arguments(parse("eval", load("eval"), line))
 
     owner = f"upskill_case_files={skills}/tests.json={skills}/skills/my-skill"
-    assert arguments == ["--upskill-models", "offline", "-o", owner, "./tests.json"]
+    assert arguments == [
+        *("--upskill-models", "offline", LOG, "-o", owner, "./tests.json"),
+    ]
     run_once(*arguments).stdout.fnmatch_lines(["my-skill", "*offline *"])
 
 

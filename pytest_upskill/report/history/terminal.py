@@ -57,7 +57,7 @@ def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
     change = _change(values["baseline"], values["with skill"], metric)
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
-        yield f"  {name:10} {_bar(value, most, blocks)}  {_figure(value, metric):>5}{end}"
+        yield f"  {name:10} {_bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
 
 
 def _table(series: Series, metric: Metric, last: int) -> Iterator[str]:
