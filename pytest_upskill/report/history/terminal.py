@@ -68,7 +68,8 @@ def _table(series: Series, metric: Metric, last: int) -> Iterator[str]:
     for (index, _), (*figures, verdict) in zip(shown, rows, strict=True):
         if why := breaks.get(index):
             yield f"  -- {why}"
-        padded = [text.ljust(width) for text, width in zip(figures, widths, strict=True)]
+        columns = zip(figures, widths, strict=True)
+        padded = [text.ljust(width) for text, width in columns if width]
         yield f"  {'  '.join(padded)}  {verdict}"
     if hidden := len(series.points) - len(shown):
         yield f"  and {hidden} earlier: --last {len(series.points)} shows them"
