@@ -168,7 +168,7 @@ def is_dirty(path: Path) -> bool:
     """
     folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
     try:
-        return bool(_git(folder, "status", "--porcelain", "--", name))
+        return bool(git_output(folder, "status", "--porcelain", "--", name))
     except GitError:
         return False
 
