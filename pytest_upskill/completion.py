@@ -238,6 +238,7 @@ class ProviderError(Exception):
         loading: Whether the host is still loading the model.
         billable: Whether the host may bill the request; by default, unless it replied with an HTTP
             error.
+        paid: What earlier requests of the same run have cost, None if there were none.
     """
 
     def __init__(
@@ -258,3 +259,4 @@ class ProviderError(Exception):
         self.fatal = fatal
         self.loading = loading
         self.billable = status in {None, HTTPStatus.OK} if billable is None else billable
+        self.paid: Completion | None = None

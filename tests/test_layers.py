@@ -25,7 +25,7 @@ LAYERS = (
     "session",
     "teacher",
     "report completions",
-    "cells grading",
+    "agents cells grading",
     "result spending hookspecs",
     "providers trial",
     "wire",

@@ -15,6 +15,7 @@ from pytest_upskill.spending.prices import Prices
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers, Language
+    from pytest_upskill.sandbox.run import Sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,8 @@ class Host:
     """Whether its answers are kept: those of no real model are not."""
     caches_prompts: bool = False
     """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
+    accepts_tools: bool = True
+    """Whether requests may offer tools, as far as is known before any is sent."""
     given: bool = False
     """Whether a plugin's hook made its client."""
     served: Callable[[Iterable[str]], Mapping[str, str]] | None = None
@@ -53,6 +56,8 @@ class Resources:
     """What plugins add to those that are built in."""
     compilers: Callable[[], Compilers]
     """Return what builds and runs code; slow, so only called for a case that needs it."""
+    agent_sandbox: Callable[[], Sandbox]
+    """Return what confines the tools of agents; likewise."""
     prices: Prices
     budget: Budget
     activity: InFlight

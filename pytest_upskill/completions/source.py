@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_upskill.checks.extensions import raised
@@ -17,6 +18,9 @@ from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.wire.reasoning import without_reasoning
+
+if TYPE_CHECKING:
+    from pytest_upskill.agents.runner import AgentRunner
 
 _CHANGED = MappingProxyType(
     {
@@ -65,6 +69,7 @@ class CompletionSource:
         self._asked: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
         self._warmup = PromptCacheWarmup()
+        self._agents: AgentRunner | None = None
 
     async def answer(self, wanted: CompletionRequest) -> Answer:
         """Return the answer, the same one for everybody who makes the same request."""
@@ -93,6 +98,8 @@ class CompletionSource:
         Raises:
             ExceptionGroup: What clients raised that would not close.
         """
+        if self._agents is not None:
+            self._agents.close()
         errors = []
         for task in self._clients.values():
             if task.done() and not task.cancelled():
@@ -115,6 +122,8 @@ class CompletionSource:
         except BudgetError as error:
             return Answer(completion=None, unasked=str(error))
         except ProviderError as error:
+            if error.paid is not None:
+                wanted.bill.append(error.paid)
             return Answer(completion=None, error=str(error))
         if wanted.host.recorded and wanted.usable(completion):
             self._cache.store(wanted.request, wanted.host.url, completion, wanted.subject)
@@ -128,10 +137,20 @@ class CompletionSource:
 
     async def _ask(self, asked: Request, host: Host) -> Completion:
         client = await self._client(host)
+        if asked.task is not None:
+            return await self._agent_runner().complete(asked, client)
         if not host.caches_prompts:
             return await client.complete(asked)
         async with self._warmup.turn(asked):
             return await client.complete(asked)
+
+    def _agent_runner(self) -> AgentRunner:
+        if self._agents is None:
+            # Only here: most runs have no agents.
+            from pytest_upskill.agents.runner import AgentRunner
+
+            self._agents = AgentRunner(self._resources.agent_sandbox)
+        return self._agents
 
     def _unrecorded(self, wanted: CompletionRequest) -> str:
         """Return what a replay lacks and how to record it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -85,6 +85,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
         problems = [
             *_problems(ahead, served, settings, resources.prices),
             *_sandbox_problems(trials.values(), resources),
+            *_agent_problems(ahead, served, resources),
         ]
         if problems:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
@@ -168,6 +169,7 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
                 open=_plugin_opener(client, model, settings.timeout, redactor),
                 # Not recorded under a vendor's model name: it could be taken for the vendor's.
                 recorded=model.provider not in _NAMES_OF_MODELS,
+                accepts_tools=getattr(client, "accepts_tools", False) is True,
                 given=True,
             )
     return found | _own_hosts(own, settings, redactor)
@@ -217,6 +219,7 @@ def _own_hosts(
             url=endpoint.url,
             open=_opener(model, endpoint, settings.timeout),
             recorded=model.provider != "offline",
+            accepts_tools=model.provider != "offline",
             served=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and endpoint.own,
         )
@@ -280,6 +283,27 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
     except SandboxError as error:
         return [f"--upskill-sandbox: {error}"]
     return []
+
+
+def _agent_problems(
+    ahead: Estimate, served: Mapping[Model, Host], resources: Resources
+) -> Iterator[str]:
+    """Yield why agents cannot run, one line for each reason."""
+    agents = [share.model for share in ahead.shares if share.model.agent]
+    if not agents or resources.cache.mode == "replay":
+        return
+    for model in agents:
+        if not served[model].accepts_tools:
+            yield (
+                f"--upskill-models: {model.resolved}: {model.provider} accepts no tools, which "
+                f"{model.agent} needs: choose another model"
+            )
+    from pytest_upskill.sandbox.run import SandboxError
+
+    try:
+        resources.agent_sandbox()
+    except SandboxError as error:
+        yield f"--upskill-sandbox: {error}"
 
 
 def _recording(args: Sequence[str]) -> str:

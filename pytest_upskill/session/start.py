@@ -45,6 +45,7 @@ from pytest_upskill.spending.prices import Prices
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers, Language
+    from pytest_upskill.sandbox.run import Sandbox
 
 
 def start(config: pytest.Config) -> None:
@@ -115,6 +116,7 @@ def make_resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
+        agent_sandbox=cache(partial(_agent_sandbox, settings.sandbox)),
         prices=Prices(settings.prices),
         budget=Budget(settings.max_cost),
         activity=InFlight(),
@@ -130,6 +132,12 @@ def _redact_output(config: pytest.Config) -> None:
     logs = ExitStack()
     logs.enter_context(redacted_logs(redactor))
     config.add_cleanup(logs.close)
+
+
+def _agent_sandbox(level: Level) -> Sandbox:
+    from pytest_upskill.agents.confinement import agent_sandbox
+
+    return agent_sandbox(level)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:

@@ -57,6 +57,10 @@ class SkillText:
     """The content of a ``SKILL.md``."""
 
     name: str
+    description: str = ""
+    """What an agent sees before it takes the skill."""
+    hidden: bool = False
+    """Whether ``disable-model-invocation`` keeps it out of what an agent sees."""
     text: str
     """The whole file with its frontmatter, with ``\\n`` as line breaks."""
     body_at: int
@@ -89,7 +93,15 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     name = _text(fields["name"][1])
     warnings += _departures(fields, folder)
     body_at = text.index("\n") + 1 + len(frontmatter)
-    return SkillText(name=name, text=text, body_at=body_at, warnings=tuple(sorted(warnings)))
+    return SkillText(
+        name=name,
+        description=_text(fields["description"][1]),
+        hidden="disable-model-invocation" in fields
+        and _text(fields["disable-model-invocation"][1]).lower() == "true",
+        text=text,
+        body_at=body_at,
+        warnings=tuple(sorted(warnings)),
+    )
 
 
 def _frontmatter(text: str) -> str:

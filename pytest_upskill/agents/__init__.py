@@ -1,0 +1,1 @@
+"""Agents: models that work with tools in a workspace, where skills are found and loaded."""

@@ -1,0 +1,33 @@
+"""The sandbox of agents, which must hide files and the network."""
+
+from __future__ import annotations
+
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
+
+_HIDING: tuple[Level, ...] = ("bwrap", "landlock")
+
+
+def agent_sandbox(level: Level) -> Sandbox:
+    """Return the sandbox for the tools of agents.
+
+    Args:
+        level: The chosen level; ``auto`` for the strongest that works.
+
+    Raises:
+        SandboxError: The level hides no files, or does not work on this machine.
+    """
+    if level not in {"auto", *_HIDING}:
+        raise SandboxError(
+            f"agents run commands of a model, and level {level!r} hides no files from them: "
+            "use --upskill-sandbox auto"
+        )
+    for each in _HIDING if level == "auto" else (level,):
+        try:
+            return Sandbox(each)
+        except SandboxError:
+            continue
+    raise SandboxError(
+        "agents need bubblewrap or Landlock, and neither works here: install bubblewrap and allow "
+        "user namespaces, or run in a Linux container; a replay needs neither"
+    )

@@ -1,0 +1,66 @@
+"""The files that a program left in a folder, read without following any link."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, safe_name
+
+_MOST_ENTRIES = 20_000
+"""Entries of all kinds that are looked at."""
+
+
+class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error of this program
+    """The folder holds more than a record can; the message says what."""
+
+
+def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
+    """Return the regular files below a folder by name; whoever wrote them must have ended.
+
+    Links, pipes and other special files are left out, and so are names that no record may have.
+
+    Raises:
+        TooMuchLeft: There are more than `MAX_FILES` or more than `MAX_BYTES`.
+    """
+    found: dict[str, WorkspaceFile] = {}
+    left = MAX_BYTES
+    for name, parent, entry in _regular_files(folder):
+        if len(found) >= MAX_FILES:
+            raise TooMuchLeft(f"it left more than {MAX_FILES:,} files in the workspace")
+        content = _read(parent, entry, left)
+        if content is None:
+            continue
+        left -= len(content)
+        if left < 0:
+            raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
+        found[name] = WorkspaceFile.of(name, content)
+    return found
+
+
+def _regular_files(folder: Path) -> Iterator[tuple[str, int, str]]:
+    """Yield the name of each file, a descriptor of its folder, and its name there."""
+    entries = 0
+    for path, folders, files, parent in os.fwalk(folder, follow_symlinks=False):
+        entries += len(folders) + len(files)
+        if entries > _MOST_ENTRIES:
+            raise TooMuchLeft(f"it left more than {_MOST_ENTRIES:,} entries in the workspace")
+        folders.sort()
+        for entry in sorted(files):
+            name = Path(path, entry).relative_to(folder).as_posix()
+            if safe_name(name):
+                yield name, parent, entry
+
+
+def _read(parent: int, entry: str, most_bytes: int) -> bytes | None:
+    """Return the bytes of a regular file, at most one more than asked for; None for another."""
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    with suppress(OSError):
+        file = os.open(entry, flags, dir_fd=parent)
+        with open(file, "rb") as opened:  # noqa: PTH123  a descriptor, not a path
+            if stat.S_ISREG(os.fstat(file).st_mode):
+                return opened.read(most_bytes + 1)
+    return None

@@ -1,0 +1,64 @@
+"""Run agents: give each run its workspace, and keep its tools off the event loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+from pytest_upskill.agents.loop import Caps, run_loop
+from pytest_upskill.agents.toolbox import opened
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
+from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.sandbox.run import Sandbox, SandboxError
+
+T = TypeVar("T")
+
+
+class AgentRunner:
+    """Runs agents; used on one event loop.
+
+    Args:
+        sandbox: Returns the sandbox of all tools; called with the first run.
+        caps: Limits of each run; None for the usual ones.
+    """
+
+    def __init__(self, sandbox: Callable[[], Sandbox], caps: Caps | None = None) -> None:
+        self._make_sandbox = sandbox
+        self._sandbox: Sandbox | None = None
+        self._caps = caps or Caps()
+        self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
+
+    async def complete(self, request: Request, client: Client) -> Completion:
+        """Let an agent work on a request with a task, and return its answer with what it did.
+
+        Args:
+            request: The request with a task.
+            client: Sends each request of the agent's model, with retries and within the budget.
+
+        Raises:
+            ProviderError: There is no usable reply, or the machine cannot run the agent.
+            BudgetError: The budget is used up.
+        """
+        assert request.task is not None
+        try:
+            if self._sandbox is None:
+                self._sandbox = await self._in_thread(self._make_sandbox)
+            with opened(request.task, self._sandbox) as toolbox:
+                return await run_loop(request, client, toolbox, self._in_thread, self._caps)
+        except (OSError, SandboxError) as error:
+            said = error.strerror if isinstance(error, OSError) else str(error)
+            raise ProviderError(
+                f"{request.model.label}: cannot run the agent: {said}", billable=False
+            ) from None
+
+    def close(self) -> None:
+        """Kill what runs, and start no more."""
+        if self._sandbox is not None:
+            self._sandbox.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _in_thread(self, function: Callable[..., T], *args: object) -> T:
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, function, *args)

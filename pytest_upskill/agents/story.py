@@ -1,0 +1,69 @@
+"""What the exchanges of an agent with its model tell of a skill: offered, loaded, files read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from pytest_upskill.completion import AgentTask
+
+SKILL_FILE = "SKILL.md"
+
+_TELLING_CHARS = 12
+"""Characters of a line that hardly stands anywhere but in its file."""
+
+_SHARE = 0.5
+"""Share of the telling lines that shows that a file was read, perhaps cut or with line numbers."""
+
+
+def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool:
+    """Return whether the instructions of the skill were in a request.
+
+    Args:
+        task: What the agent got.
+        texts: What was sent to the model, such as the results of tools.
+    """
+    body = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
+    # Not the front matter: the catalogue quotes it.
+    front, mark, rest = body.partition("\n---")
+    return _stands_in(rest if mark and front.startswith("---") else body, texts)
+
+
+def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:
+    """Return the names of the skill's other files whose text was in a request."""
+    texts = tuple(texts)
+    return tuple(
+        file.name
+        for file in task.skill
+        if file.name != SKILL_FILE and not file.binary and _stands_in(file.text, texts)
+    )
+
+
+def why_broken(task: AgentTask, *, offered: bool | None, called: bool, loaded: bool | None) -> str:
+    """Return why a run measures nothing because of how the skill was installed, "" if it does.
+
+    Args:
+        task: What the agent got.
+        offered: Whether the skill was in the catalogue; None if that is unknown.
+        called: Whether the model asked for it by name.
+        loaded: Whether its instructions were in a request; None if that is unknown.
+    """
+    if not task.skill:
+        return "the agent was offered the skill, which is not installed" if offered else ""
+    if offered is False:
+        return "the skill is installed, but the agent was not offered it"
+    if called and loaded is False:
+        return "the model called the skill, but its instructions never reached it"
+    return ""
+
+
+def _stands_in(part: str, texts: Iterable[str]) -> bool:
+    """Return whether most of the telling lines of a file stand in one of the texts."""
+    lines = [*_telling(part)] or [part.strip()]
+    return bool(lines[0]) and any(
+        sum(line in text for line in lines) > _SHARE * len(lines) for text in texts
+    )
+
+
+def _telling(text: str) -> Iterator[str]:
+    lines = (line.strip() for line in text.splitlines())
+    yield from dict.fromkeys(line for line in lines if len(line) >= _TELLING_CHARS)

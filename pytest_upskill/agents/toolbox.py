@@ -1,0 +1,231 @@
+"""The tools of the built-in agent. Every one acts inside the sandbox."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import count
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from pytest_upskill.agents.left_files import read_left_files
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.completion import AgentTask, Tool, ToolCall
+from pytest_upskill.sandbox.run import Ended, Limits, Outcome, Sandbox
+from pytest_upskill.sandbox.workspace import Workspace, workspace
+
+SKILLS = "~/.agents/skills"
+"""The folder where skills are installed, as the model sees it."""
+
+_WORKSPACE, _HOME, _SCRATCH = "tmp/agent-workspace", "tmp/agent-home", "tmp/agent-scratch"
+"""Where the three writable folders are, below the root of the sandbox's workspace."""
+
+_MOST_CHARS = 16_000
+"""Of a result: more is cut in the middle, as errors are at the end."""
+
+_LIMITS = Limits(wall_s=60.0, memory_bytes=16 << 30)
+"""Of one call. Address space is not memory: Node alone reserves more than 4 GiB of it."""
+
+_ENTER = """
+HOME=$TMPDIR/agent-home; cd "$TMPDIR/agent-workspace" || exit 125
+TMPDIR=$TMPDIR/agent-scratch; export HOME TMPDIR
+expand() { case $1 in "~/"*) path=$HOME/${1#??};; "~") path=$HOME;; *) path=${1:-.};; esac; }
+"""
+_READ = _ENTER + 'expand "$1"; exec cat -- "$path"'
+_LIST = _ENTER + 'expand "$1"; find "$path" ! -type d | sort | head -n 501'
+_WRITE = _ENTER + 'expand "$1"; mkdir -p -- "$(dirname -- "$path")" && cat -- "$2" > "$path"'
+_BASH = _ENTER + 'exec "$1" -c "$2"'
+
+
+def _tool(name: str, description: str, /, **arguments: str) -> Tool:
+    properties = {
+        argument: {"type": "string", "description": about} for argument, about in arguments.items()
+    }
+    schema = {"type": "object", "properties": properties, "required": [*arguments]}
+    return Tool(name=name, description=description, schema=schema)
+
+
+TOOLS = (
+    _tool(
+        "skill",
+        "Load the full instructions of a skill.",
+        name="Name of the skill, as in available_skills.",
+    ),
+    _tool("read_file", "Read a text file.", path="Path from the workspace."),
+    _tool(
+        "write_file",
+        "Write a text file; an existing one is replaced.",
+        path="Path from the workspace.",
+        content="The whole text of the file.",
+    ),
+    _tool(
+        "list_files", "List the files below a folder.", path="Path from the workspace; . for it."
+    ),
+    _tool("bash", "Run a command in the workspace. There is no network.", command="The command."),
+)
+"""The same in every arm; without a skill, the first finds none."""
+
+_REQUIRED: Mapping[str, list[str]] = MappingProxyType(
+    {tool.name: list(tool.schema["required"]) for tool in TOOLS}
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Done:
+    """What came of a tool call."""
+
+    text: str
+    failed: bool = False
+    seconds: float = 0.0
+
+
+class Toolbox:
+    """The tools of one run, with its workspace.
+
+    Args:
+        task: What the agent gets.
+        sandbox: Where the tools act.
+        home: A new workspace of the sandbox.
+    """
+
+    def __init__(self, task: AgentTask, sandbox: Sandbox, home: Workspace) -> None:
+        self._task = task
+        self._sandbox = sandbox
+        self._home = home
+        self._inputs = count()
+        for folder in (_WORKSPACE, _HOME, _SCRATCH):
+            (home.root / folder).mkdir()
+        for file in task.workspace:
+            home.write_bytes(f"{_WORKSPACE}/{file.name}", file.content)
+        for file in task.skill:
+            name = f"{_HOME}/.agents/skills/{task.skill_name}/{file.name}"
+            home.write_bytes(name, file.content)
+            if file.content.startswith(b"#!"):
+                (home.root / name).chmod(0o755)
+
+    def call(self, call: ToolCall, seconds: float) -> Done:
+        """Call a tool, and wait for its result.
+
+        Args:
+            call: The model's call.
+            seconds: Time that is left for it.
+        """
+        problem = _problem(call)
+        if problem:
+            return Done(text=problem, failed=True)
+        said = call.arguments
+        if call.name == "skill":
+            return self._skill(str(said["name"]))
+        started = time.monotonic()
+        limits = replace(_LIMITS, wall_s=max(0.1, min(_LIMITS.wall_s, seconds)))
+        outcome = self._run(call.name, said, limits)
+        text = _cut(_as_seen(outcome.output))
+        return Done(
+            text=_told(call.name, outcome, text, limits),
+            failed=not outcome.succeeded,
+            seconds=time.monotonic() - started,
+        )
+
+    def left_files(self) -> dict[str, WorkspaceFile]:
+        """Return the files in the workspace.
+
+        Raises:
+            TooMuchLeft: There are too many, or they are too large.
+        """
+        return read_left_files(self._home.root / _WORKSPACE)
+
+    def _skill(self, name: str) -> Done:
+        body = next((file for file in self._task.skill if file.name == "SKILL.md"), None)
+        if name != self._task.skill_name or body is None:
+            return Done(text=f"There is no skill {name!r}.", failed=True)
+        return Done(text=f"{body.text}\n\nFolder of this skill: {SKILLS}/{name}")
+
+    def _run(self, name: str, said: Mapping[str, Any], limits: Limits) -> Outcome:
+        words: tuple[str, ...]
+        match name:
+            case "read_file":
+                words = (_READ, "sh", str(said["path"]))
+            case "list_files":
+                words = (_LIST, "sh", str(said["path"]))
+            case "write_file":
+                content = self._home.write(f"in/{next(self._inputs)}", str(said["content"]))
+                source = str(self._home.root / content.removeprefix("../"))
+                words = (_WRITE, "sh", str(said["path"]), source)
+            case _:
+                shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
+                words = (_BASH, "sh", shell, str(said["command"]))
+        interpreter = Path(sys.executable).resolve()
+        return self._sandbox.run(
+            ["/bin/sh", "-c", *words],
+            self._home,
+            readable=(Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()),
+            path=(Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"), interpreter.parent),
+            limits=limits,
+        )
+
+
+@contextmanager
+def opened(task: AgentTask, sandbox: Sandbox) -> Iterator[Toolbox]:
+    """Yield the tools of a run in a fresh workspace, which is removed at the end."""
+    with workspace() as home:
+        yield Toolbox(task, sandbox, home)
+
+
+def _problem(call: ToolCall) -> str:
+    """Return why a call cannot be carried out, for the model; "" if it can."""
+    if call.name not in _REQUIRED:
+        return f"There is no tool {call.name!r}: there are {', '.join(_REQUIRED)}."
+    if call.malformed:
+        return "The arguments are not a JSON object: write the call again."
+    for name in _REQUIRED[call.name]:
+        value = call.arguments.get(name)
+        if not isinstance(value, str):
+            return f"{name!r} is missing or is not a text: write the call again."
+        if "\0" in value:
+            return f"{name!r} has a null character in it: write the call again."
+        if name != "content" and len(value.encode("utf-8", "replace")) > _MOST_ARGUMENT:
+            return f"{name!r} is longer than {_MOST_ARGUMENT >> 10} KiB: use write_file first."
+    return ""
+
+
+_MOST_ARGUMENT = 100 << 10
+"""Bytes of an argument of a command; Linux allows 128 KiB."""
+
+
+def _told(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
+    """Return the result of a tool as the model sees it."""
+    if outcome.ended != "exited":
+        why = _ENDED[outcome.ended].format(seconds=limits.wall_s)
+        return f"{text}\n[{why}]".lstrip()
+    if name == "bash":
+        return f"{text}\n[exit status {outcome.returncode}]".lstrip()
+    if name == "write_file" and outcome.succeeded:
+        return "Written."
+    return text or ("(empty)" if outcome.succeeded else "It failed.")
+
+
+_ENDED: Mapping[Ended, str] = MappingProxyType(
+    {
+        "timeout": "stopped after {seconds:.0f} s",
+        "output": "stopped: too much output",
+        "files": "stopped: too many or too large files",
+        "stopped": "stopped",
+    }
+)
+
+
+def _as_seen(output: str) -> str:
+    """Return the output of a program with the workspace as ``.`` and the home as ``~``."""
+    return output.replace(_WORKSPACE, ".").replace(_HOME, "~").replace(_SCRATCH, "$TMPDIR")
+
+
+def _cut(text: str) -> str:
+    if len(text) <= _MOST_CHARS:
+        return text
+    half, left_out = _MOST_CHARS // 2, len(text) - _MOST_CHARS
+    return f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"

@@ -1,0 +1,313 @@
+"""The built-in agent: its tools, its limits, and what is recorded of a run."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.agents.loop import Caps
+from pytest_upskill.agents.runner import AgentRunner
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
+from pytest_upskill.model import parse_model
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.run import Sandbox
+from tests.asking import request_to
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback
+from tests.scripted_agent import ScriptedClient, Step, call, following
+
+SKILL = """\
+---
+name: sums
+description: How totals are computed here.
+---
+Run `python3 scripts/total.py NUMBERS...` and write what it says to total.txt.
+"""
+TOTAL = "import sys\nprint('TOTAL', sum(map(int, sys.argv[1:])))  # of all arguments\n"
+FILES = (
+    WorkspaceFile(name="SKILL.md", text=SKILL),
+    WorkspaceFile(name="scripts/total.py", text=TOTAL),
+)
+WITH = AgentTask(
+    workspace=(WorkspaceFile(name="data/in.txt", text="100\n250\n"),),
+    skill_name="sums",
+    skill=FILES,
+)
+WITHOUT = replace(WITH, skill_name="", skill=())
+LOAD = call("skill", name="sums")
+COMPUTE = call(
+    "bash", command="python3 ~/.agents/skills/sums/scripts/total.py $(cat data/in.txt) > total.txt"
+)
+Agent = Callable[..., Completion]
+
+
+@pytest.fixture(params=["bwrap", "landlock"])
+def sandbox(request: pytest.FixtureRequest) -> Sandbox:
+    level: Level = request.param
+    return Sandbox(level)
+
+
+def work(
+    client: ScriptedClient, sandbox: Sandbox, task: AgentTask = WITH, caps: Caps | None = None
+) -> Completion:
+    request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
+    runner = AgentRunner(lambda: sandbox, caps)
+    try:
+        return asyncio.run(runner.complete(request, client))
+    finally:
+        runner.close()
+
+
+def run_of(*steps: Step, sandbox: Sandbox, **more: Any) -> AgentRun:
+    run = work(ScriptedClient(*steps), sandbox, **more).agent_run
+    assert run is not None
+    return run
+
+
+def results(client: ScriptedClient) -> list[str]:
+    """Return the results of tools that the model has seen."""
+    return [result.text for turn in client.requests[-1].turns for result in turn.results]
+
+
+def test_a_skill_is_loaded_its_script_run_and_its_file_left(sandbox: Sandbox) -> None:
+    client = ScriptedClient(LOAD, COMPUTE, "It is 350.")
+
+    completion = work(client, sandbox)
+
+    run = completion.agent_run
+    assert run is not None
+    assert completion.text == "It is 350."
+    assert run.changed == (WorkspaceFile(name="total.txt", text="TOTAL 350\n"),)
+    assert (run.offered, run.called, run.loaded, run.broken) == (True, True, True, "")
+    assert (run.turns, run.requests, run.limit) == (3, 3, "")
+    assert [use.name for use in run.calls] == ["skill", "bash"]
+    assert (completion.input_tokens, completion.output_tokens, completion.cost_usd) == (30, 3, 0.75)
+
+
+def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone(sandbox: Sandbox) -> None:
+    clients = ScriptedClient("Hm."), ScriptedClient("Hm.")
+    for client, task in zip(clients, (WITH, WITHOUT), strict=True):
+        work(client, sandbox, task)
+
+    with_skill, without = (client.requests[0] for client in clients)
+    assert replace(with_skill, skill="") == without
+    assert "How totals are computed here." in with_skill.skill
+
+
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (call("read_file", path="data/in.txt"), "100\n250\n"),
+        (call("read_file", path="none"), "cat: none: No such file or directory\n"),
+        (call("read_file", path="-n"), "cat: -n: No such file or directory\n"),
+        (call("list_files", path="."), "./data/in.txt\n"),
+        (call("list_files", path=""), "./data/in.txt\n"),
+        (call("write_file", path="a/b.txt", content="x" * 300_000), "Written."),
+        (call("bash", command="pwd; exit 3"), ".\n\n[exit status 3]"),
+        (call("bash", command="cd && ls -a .agents/skills"), "sums\n"),
+        (
+            call("bash", command="head -c 40000 /dev/zero | tr '\\0' x"),
+            "24,017 characters left out",
+        ),
+        (call("bash"), "'command' is missing or is not a text: write the call again."),
+        (call("bash", command="\0"), "null character"),
+        (call("bash", command="x" * 200_000), "is longer than 100 KiB"),
+        (call("skill", name="other"), "There is no skill 'other'."),
+        (call("fly", to="moon"), "There is no tool 'fly'"),
+        (ToolCall(name="bash", malformed='{"command'), "The arguments are not a JSON object"),
+    ],
+)
+def test_what_a_tool_says(step: ToolCall, said: str) -> None:
+    client = ScriptedClient(step, "Done.")
+
+    work(client, Sandbox("auto"))
+
+    (text,) = results(client)
+    assert said in text
+
+
+def test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host(
+    sandbox: Sandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "key-123456")
+    secret = tmp_path / "secret.txt"
+    secret.write_text("host text", "utf-8")
+    program = "import socket; socket.create_connection(('127.0.0.1', 9), 1)"
+    client = ScriptedClient(
+        call("bash", command=f"env; cat {secret}; ls /tmp/upskill-* /etc; python3 -c {program!r}"),
+        call("bash", command=f"ln -s {secret} link; ln -s /etc folder; echo ok"),
+        call("read_file", path="link"),
+        "Done.",
+    )
+
+    completion = work(client, sandbox)
+
+    seen = "\n".join(results(client))
+    assert "key-123456" not in seen
+    assert "host text" not in seen
+    assert "passwd" not in seen
+    assert "Function not implemented" in seen or "Permission denied" in seen
+    assert completion.agent_run is not None
+    assert completion.agent_run.changed == ()
+
+
+def test_the_instructions_count_as_loaded_however_they_were_read(sandbox: Sandbox) -> None:
+    step = call("bash", command="cat -n ~/.agents/skills/sums/SKILL.md")
+
+    run = run_of(step, call("read_file", path="~/.agents/skills/sums/scripts/total.py"), "Done.",
+                 sandbox=sandbox)  # fmt: skip
+
+    assert (run.called, run.loaded, run.read) == (False, True, ("scripts/total.py",))
+
+
+def test_an_agent_that_looks_elsewhere_has_not_loaded_the_skill(sandbox: Sandbox) -> None:
+    run = run_of(call("bash", command="ls -R ~"), "Done.", sandbox=sandbox)
+
+    assert (run.offered, run.called, run.loaded, run.read) == (True, False, False, ())
+
+
+def test_without_the_skill_nothing_is_offered_and_its_tool_finds_nothing(sandbox: Sandbox) -> None:
+    client = ScriptedClient(LOAD, "Done.")
+
+    run = work(client, sandbox, WITHOUT).agent_run
+
+    assert results(client) == ["There is no skill 'sums'."]
+    assert run is not None
+    assert (run.offered, run.called, run.loaded, run.broken) == (False, False, False, "")
+
+
+AGAIN = call("bash", command="true")
+
+
+@pytest.mark.parametrize(
+    ("task", "caps", "limit"),
+    [
+        (replace(WITH, max_turns=3), Caps(), "it needs more than 3 turns"),
+        (WITH, Caps(requests=2), "it needs more than 2 requests"),
+        (WITH, Caps(tokens=40), "it needs more than 40 tokens"),
+        (WITH, Caps(seconds=0.001), "its tools took more than 0.001 s"),
+    ],
+)
+def test_a_run_that_would_go_on_beyond_a_limit_ends_there(
+    task: AgentTask, caps: Caps, limit: str
+) -> None:
+    run = run_of(AGAIN, sandbox=Sandbox("auto"), task=task, caps=caps)
+
+    assert run.limit == limit
+    assert run.requests <= 3
+
+
+def test_a_run_whose_last_turn_answers_reaches_no_limit() -> None:
+    run = run_of(AGAIN, "Done.", sandbox=Sandbox("auto"), task=replace(WITH, max_turns=2))
+
+    assert (run.limit, run.turns) == ("", 2)
+
+
+@pytest.mark.parametrize(
+    ("command", "limit"),
+    [
+        ("seq 2100 | xargs touch", "it left more than 2,000 files in the workspace"),
+        ("head -c 1100000 /dev/zero > big", "it left more than 1 MiB in the workspace"),
+        ("mkdir -p $(seq 15000)", ""),
+    ],
+)
+def test_a_workspace_that_no_record_can_hold_is_a_miss(command: str, limit: str) -> None:
+    run = run_of(call("bash", command=command), "Done.", sandbox=Sandbox("auto"))
+
+    assert (run.limit, run.changed) == (limit, ())
+
+
+def test_odd_names_and_links_are_not_read() -> None:
+    odd = "echo x > 'a\nb'; echo x > 'c\\d'"
+    commands = f"ln data/in.txt hard; ln -s data/in.txt soft; {odd}; rm data/in.txt"
+
+    run = run_of(call("bash", command=commands), "Done.", sandbox=Sandbox("auto"))
+
+    assert [file.name for file in run.changed] == ["hard"]
+    assert run.deleted == ("data/in.txt",)
+
+
+def test_trouble_of_the_provider_is_missing_data_with_what_was_paid() -> None:
+    client = ScriptedClient(AGAIN, ProviderError("m: HTTP 500", status=500))
+
+    with pytest.raises(ProviderError, match="HTTP 500") as error:
+        work(client, Sandbox("auto"))
+
+    assert error.value.paid is not None
+    assert error.value.paid.cost_usd == 0.25
+
+
+CASE = {
+    "id": "total",
+    "input": "Write the total of data/in.txt.",
+    "workspace": {"data/in.txt": "100\n250\n"},
+    "expected": {"file_contains": {"total.txt": "TOTAL 350"}},
+}
+FOLLOWING = following(
+    [LOAD, COMPUTE, "It is 350."],
+    [call("write_file", path="total.txt", content="350\n"), "It is 350."],
+)
+
+
+@pytest.fixture
+def sums(write_skill: WriteSkill) -> Path:
+    folder = write_skill(CASE, name="sums")
+    (folder / "SKILL.md").write_text(SKILL, "utf-8")
+    (folder / "scripts").mkdir()
+    (folder / "scripts/total.py").write_text(TOTAL, "utf-8")
+    (folder / "evals").mkdir()
+    (folder / "evals/answers.txt").write_text("TOTAL 350", "utf-8")
+    return folder
+
+
+@pytest.mark.usefixtures("sums")
+@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
+    run_once: Run, loopback: Loopback, provider: str
+) -> None:
+    loopback.answer = FOLLOWING
+    url = loopback.url if provider == "anthropic" else loopback.openai_url
+    args = (f"--upskill-models=loop:{provider}:small@{url}", "skills", "--upskill-json=out.json")
+
+    result = run_once(*args)
+
+    result.assert_outcomes(passed=3)
+    (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
+    assert entry["figures"]["lift"]["estimate"] == 1.0
+    asked = len(loopback.requests)
+    loopback.answer = following(["No."], ["No."])
+
+    replayed = run_once(*args, "--upskill-cache=replay", "--upskill-sandbox=off")
+
+    replayed.assert_outcomes(passed=3)
+    assert len(loopback.requests) == asked == 5
+
+
+@pytest.mark.usefixtures("sums")
+@pytest.mark.parametrize(
+    ("args", "line"),
+    [
+        (
+            ("--upskill-models=loop:m@http://127.0.0.1:9/v1", "--upskill-sandbox=off"),
+            "*sandbox: agents run commands of a model, and level 'off' hides no files from them: *",
+        ),
+        (
+            ("--upskill-models=loop:offline",),
+            "*loop:offline:offline: offline accepts no tools, which loop needs: choose another *",
+        ),
+    ],
+)
+def test_an_agent_that_cannot_run_is_one_line(
+    run_once: Run, args: tuple[str, ...], line: str
+) -> None:
+    result = run_once(*args, "skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([line])
