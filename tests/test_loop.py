@@ -112,10 +112,7 @@ def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone(sandbox: S
         (call("write_file", path="a/b.txt", content="x" * 300_000), "Written."),
         (call("bash", command="pwd; exit 3"), ".\n\n[exit status 3]"),
         (call("bash", command="cd && ls -a .agents/skills"), "sums\n"),
-        (
-            call("bash", command="head -c 40000 /dev/zero | tr '\\0' x"),
-            "24,017 characters left out",
-        ),
+        (call("bash", command="seq 8000"), " characters left out ..."),
         (call("bash"), "'command' is missing or is not a text: write the call again."),
         (call("bash", command="\0"), "null character"),
         (call("bash", command="x" * 200_000), "is longer than 100 KiB"),
@@ -214,7 +211,7 @@ def test_a_run_whose_last_turn_answers_reaches_no_limit() -> None:
     ("command", "limit"),
     [
         ("seq 2100 | xargs touch", "it left more than 2,000 files in the workspace"),
-        ("head -c 1100000 /dev/zero > big", "it left more than 1 MiB in the workspace"),
+        ("seq 200000 > big", "it left more than 1 MiB in the workspace"),
         ("mkdir -p $(seq 15000)", ""),
     ],
 )
