@@ -33,7 +33,7 @@ def _instead_of_answer(completion: Completion) -> str:
     """Return what a reply without an answer contains instead."""
     if completion.stop_reason == "max_tokens":
         if completion.reasoning:
-            return "the reasoning took the whole output limit: raise --upskill-max-tokens"
+            return "the reasoning used up the output limit: raise --upskill-max-tokens"
         return _STOPPED["max_tokens"]
     if completion.tool_calls:
         calls = completion.tool_calls[:_MOST_NAMES]

@@ -139,8 +139,8 @@ def test_valid_json_is_found_in_an_answer(answer: str) -> None:
         ("Sorry, no.", "no JSON in the answer (blocks: none)"),
         ("```python\n1\n```\n\n```\nx\n```", "no JSON in the answer (blocks: python, unlabelled)"),
         ("Hi\n```json\n{'a': 1}\n```",
-         "not JSON in line 3 of the answer: Expecting property name enclosed in double quotes"),
-        ("```json\n[NaN]\n```", "not JSON in line 2 of the answer: JSON has no NaN"),
+         "invalid JSON in line 3 of the answer: Expecting property name enclosed in double quotes"),
+        ("```json\n[NaN]\n```", "invalid JSON in line 2 of the answer: JSON has no NaN"),
     ],
 )  # fmt: skip
 def test_json_that_departs_is_shown_with_its_path(answer: str, message: str) -> None:
@@ -164,7 +164,7 @@ def test_json_that_python_cannot_hold_is_not_json(answer: str) -> None:
 
 
 def test_a_schema_without_end_cannot_be_decided() -> None:
-    with pytest.raises(CheckError, match="refers to itself without end"):
+    with pytest.raises(CheckError, match="leads back to itself"):
         JsonSchema(schema={"$ref": "#"}).check("1")
 
 

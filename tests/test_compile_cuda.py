@@ -107,7 +107,7 @@ def test_a_file_that_would_replace_a_header_of_the_toolkit_fails(
     (result,) = compilers.decide(Compile(language="cuda"), answer)
 
     assert not result.passed
-    assert f"file '{name}' would stand in for the toolkit's own header" in result.message
+    assert f"file '{name}' would replace the toolkit's own header" in result.message
 
 
 def test_several_files_are_built_with_their_headers(compilers: Compilers) -> None:

@@ -60,7 +60,7 @@ def test_nvcc_without_a_host_compiler_is_missing(bare: Path) -> None:
 
     missing = Compilers().missing(Compile(language="cuda"))
 
-    assert missing == "nvcc needs a C++ compiler beside it: no g++ or clang++ on PATH"
+    assert missing == "nvcc needs a C++ compiler for the host: no g++ or clang++ on PATH"
 
 
 @pytest.mark.parametrize("place", ["PATH", "CUDA_HOME", "CUDA_PATH", "system", "wheel"])

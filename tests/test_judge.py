@@ -55,7 +55,7 @@ def test_a_statement_that_does_not_hold_fails_the_case(
 
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
-        ["judge 'It is kind.': does not hold: as quoted", "1 of 2 checks held"]
+        ["judge 'It is kind.': does not hold: as quoted", "1 of 2 checks passed"]
     )
 
 

@@ -277,7 +277,7 @@ def test_cases_that_tell_nothing_are_named_after_a_run(run_once: Run, script: Sc
 
     result.stdout.fnmatch_lines(
         [
-            "csv on haiku: passes with and without the skill, so tells nothing: easy",
-            "csv on haiku: never passes, so tells nothing: hard",
+            "csv on haiku: passes with and without the skill (uninformative): easy",
+            "csv on haiku: never passes (uninformative): hard",
         ]
     )

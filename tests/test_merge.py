@@ -149,10 +149,10 @@ def test_a_skill_that_only_a_missing_share_ran_is_not_forgotten(
         files.append(save(f"{number}.json", replace(part, sessions=(session,))))
 
     assert report_command([*files, "--md", "page.md"]) == 75
-    said = "3 gates passed (helps 3), share 3/4 missing"
+    said = "3 gates passed (helps 3), shard 3/4 missing"
     out = capsys.readouterr().out
     assert out.startswith(f"{said}\n")
-    assert out.endswith("no report of share 3/4: what only they ran is not in here\n")
+    assert out.endswith("no report of shard 3/4: the trials that it ran are missing\n")
     assert f"### \N{WHITE QUESTION MARK ORNAMENT} {said}\n" in Path("page.md").read_text("utf-8")
 
 
@@ -180,7 +180,7 @@ def test_runs_with_different_thresholds_need_one_to_be_said(
     ]
 
     assert report_command(files) == 4
-    assert capsys.readouterr().err == "ERROR: the runs had different thresholds: say --fail-on\n"
+    assert capsys.readouterr().err == "ERROR: the runs had different thresholds: add --fail-on\n"
     assert report_command([*files, "--fail-on", "hurts"]) == 0
 
 

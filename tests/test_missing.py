@@ -34,7 +34,7 @@ def test_few_missing_runs_leave_the_verdict_and_are_shown(script: Script, run_on
     result.stdout.fnmatch_lines(
         [
             "  haiku * +100 * helps *",
-            "csv on haiku: 1 run is missing (no usable reply); the verdict stands without",
+            "csv on haiku: 1 run is missing (no usable reply); the verdict would be the same",
         ]
     )
 
@@ -47,7 +47,12 @@ def test_missing_runs_that_could_turn_the_verdict_forbid_it(script: Script, run_
     assert result.ret == NOT_MEASURED
     result.assert_outcomes(passed=4, skipped=1)
     result.stdout.fnmatch_lines(
-        ["csv on haiku: no decision: missing data: the missing runs could turn the verdict 'helps'"]
+        [
+            (
+                "csv on haiku: no decision: missing data: the missing runs could change the "
+                "verdict 'helps'"
+            )
+        ]
     )
 
 

@@ -25,7 +25,7 @@ REASONED = "the model wrote only reasoning, and no answer"
         (
             "openai",
             Reply(message={"content": "", "reasoning_content": "Hm."}, stop="max_tokens"),
-            "the reasoning took the whole output limit: raise --upskill-max-tokens",
+            "the reasoning used up the output limit: raise --upskill-max-tokens",
         ),
         (
             "openai",

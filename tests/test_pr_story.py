@@ -168,5 +168,5 @@ def test_every_report_has_a_regression_for_its_headline_with_cases_and_next_step
     assert headline in text.partition("Skills and models")[0]
     assert step in text
     # The case that the branch broke is no case that tells nothing; the other one is.
-    assert "never passes, so tells nothing: port\n" in text
+    assert "never passes (uninformative): port\n" in text
     assert re.search(r"owner\s+regressed", text)

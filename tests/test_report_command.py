@@ -127,13 +127,13 @@ def test_a_part_whose_run_was_cut_short_leaves_the_whole_open(
     assert report_command([save("a.json", cut)]) == 75
     out = capsys.readouterr().out
     assert out.startswith("billing on haiku: helps, gate passed, 1 run cut short\n")
-    assert "the run of 2026-01-02 03:04 UTC did not get to everything: " in out
+    assert "the run of 2026-01-02 03:04 UTC did not run everything: " in out
 
 
 @pytest.mark.parametrize(
     ("arguments", "problem"),
     [
-        ([], "ERROR: the runs were compared with baselines: say --baselines *"),
+        ([], "ERROR: the runs were compared with baselines: add --baselines *"),
         (["--baselines", "nowhere"], "ERROR: --baselines: nowhere is not a folder: *"),
     ],
 )

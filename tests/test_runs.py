@@ -99,7 +99,7 @@ def test_a_failure_says_which_runs_missed_and_shows_their_answers(
         [
             r"2 of 4 runs passed; all 4 are required: contains '37': not in the answer \(.*",
             r"runs? \d.*:",
-            r"  0 of 1 checks held",
+            r"  0 of 1 checks passed",
             r"-+ answer -+",
             r"\| 38 \d",
             r"-+ answer -+",

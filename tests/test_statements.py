@@ -95,7 +95,8 @@ def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
     result = run(*judged)
 
     line = (
-        "judge: 3 statements look as if about an agent's work, which no single answer can show "
+        "judge: 3 statements look as if they were about an agent's work, which a single answer "
+        "cannot show "
         "(billing 2, shipping 1): --upskill-lint lists them and how to exclude them"
     )
     assert line in result.outlines

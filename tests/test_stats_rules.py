@@ -111,7 +111,7 @@ def test_a_verdict_that_missing_runs_could_turn_does_not_stand() -> None:
     wide = [CaseCounts(1, 1, 0, 1)] * 9 + [CaseCounts(0, 0, 1, 1)]
 
     assert verdict(narrow) == verdict(wide) == "helps"
-    assert too_many_missing(narrow, 1) == "the missing runs could turn the verdict 'helps'"
+    assert too_many_missing(narrow, 1) == "the missing runs could change the verdict 'helps'"
     assert too_many_missing(wide, 1) is None
 
 

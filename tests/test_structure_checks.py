@@ -135,15 +135,23 @@ def test_the_right_block_is_read(
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("toml", "```toml\n[a]\nb = \n```", "not TOML in line 3 of the answer: Invalid value"),
-        ("yaml", "```yaml\na: [1\n```", "not YAML in line 3 of the answer: expected ',' or ']'"),
+        ("toml", "```toml\n[a]\nb = \n```", "invalid TOML in line 3 of the answer: Invalid value"),
+        (
+            "yaml",
+            "```yaml\na: [1\n```",
+            "invalid YAML in line 3 of the answer: expected ',' or ']'",
+        ),
         ("yaml", "```yaml\na: !!python/name:os.system x\n```", "could not determine a constructor"),
-        ("json", "```json\n{,}\n```", "not JSON in line 2 of the answer: Expecting property name"),
+        (
+            "json",
+            "```json\n{,}\n```",
+            "invalid JSON in line 2 of the answer: Expecting property name",
+        ),
         ("yaml", "Just prose.", "no YAML in the answer (blocks: none)"),
         ("toml", "```c\nx\n```", "no TOML in the answer (blocks: c)"),
         ("yaml", f"```yaml\n{'[' * 300}\n```", "nested too deeply"),
         ("toml", f"```toml\na = {'[' * 9000}\n```", "nested too deeply"),
-        ("yaml", f"```yaml\n{MERGES}```", "its merge keys make over 10,000 entries"),
+        ("yaml", f"```yaml\n{MERGES}```", "its merge keys produce over 10,000 entries"),
         ("yaml", f"```yaml\na: &a 1\nb: [{'*a,' * 2000}]\n```", "it has over 1000 aliases"),
         ("yaml", "```yaml\na: 2026-13-45\n```", "month must be in 1..12"),
     ],

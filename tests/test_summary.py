@@ -50,7 +50,7 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
         "  a-model-with-a-long-label",
         "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
-        "too few runs: offline answers every run alike, so only more cases would tell",
+        "too few runs: offline answers every run alike, so more cases are needed",
     ]
 
 
@@ -268,8 +268,8 @@ def test_a_case_that_passed_with_the_skill_as_it_was_is_not_said_to_tell_nothing
         for cell in (measured, compared)
     )
 
-    assert any(line.endswith("never passes, so tells nothing: case-1, case-2") for line in before)
-    assert any(line.endswith("never passes, so tells nothing: case-2") for line in after)
+    assert any(line.endswith("never passes (uninformative): case-1, case-2") for line in before)
+    assert any(line.endswith("never passes (uninformative): case-2") for line in after)
 
 
 def test_the_table_has_a_legend_and_the_gates_are_announced(
@@ -290,7 +290,7 @@ def test_the_table_has_a_legend_and_the_gates_are_announced(
 @pytest.mark.parametrize(
     ("counts", "of", "why"),
     [
-        ([(1, 0)] * 4, 1, "the interval excludes 0, but a verdict takes 5 runs in each arm"),
+        ([(1, 0)] * 4, 1, "the interval excludes 0, but a verdict needs 5 runs in each arm"),
         (
             [(1, 0)] * 4 + [(0, 0)],
             1,
@@ -320,7 +320,5 @@ def test_runs_that_would_tell_are_said_of_models_whose_runs_differ() -> None:
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
-    assert said == ["too few runs: --upskill-runs 8 would probably tell"]
-    assert of_copies == [
-        "too few runs: offline answers every run alike, so only more cases would tell"
-    ]
+    assert said == ["too few runs: --upskill-runs 8 would probably be enough"]
+    assert of_copies == ["too few runs: offline answers every run alike, so more cases are needed"]

@@ -122,7 +122,7 @@ class Comparison:
             if self.regressed:
                 yield self.next_step
         if self.drift:
-            what = "no regression is called" if self.dropped else "compare with care"
+            what = "regressions are not reported" if self.dropped else "compare with caution"
             yield f"warning: {self.drift}: {what}, record the baseline again"
         yield from self.notes
 

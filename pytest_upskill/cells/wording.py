@@ -59,7 +59,7 @@ def cell_sentence(cell: Cell) -> str:
     if one is None or other is None or cell.lift is None or cell.interval is None:
         return "no case ran in both arms"
     low, high = cell.interval
-    needed = f", about {cell.runs_needed} would tell" if cell.runs_needed else ""
+    needed = f", about {cell.runs_needed} are needed" if cell.runs_needed else ""
     return (
         f"{cell.verdict}{needed}: passed {percent(other.pass_rate)}% without, "
         f"{percent(one.pass_rate)}% with, "
@@ -132,4 +132,4 @@ def _misses(run: RunResult) -> list[str]:
             lines.append(safe(check.message))
             lines += [f"  | {line}" for line in safe(check.detail).splitlines()]
     held = sum(check.passed for check in run.checks)
-    return [*lines, f"{held} of {len(run.checks)} checks held"]
+    return [*lines, f"{held} of {len(run.checks)} checks passed"]

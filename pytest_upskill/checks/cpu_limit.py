@@ -82,7 +82,7 @@ class Worker:
                 result, error = pickle.load(child.stdout)  # noqa: S301  what our own child wrote
             except (OSError, EOFError) as reason:
                 self._end()
-                raise RuntimeError("a process that checks answers has ended") from reason
+                raise RuntimeError("the process that checks answers died") from reason
         if error is not None:
             raise error
         return cast(R, result)

@@ -81,7 +81,7 @@ def _load(kind: Kind, block: Block) -> list[Any]:
 
 
 def _broken(kind: Kind, line: int, what: str) -> str:
-    return f"not {kind.upper()} in line {line} of the answer: {what}"
+    return f"invalid {kind.upper()} in line {line} of the answer: {what}"
 
 
 def _refuse(constant: str) -> NoReturn:

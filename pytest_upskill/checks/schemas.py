@@ -37,7 +37,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
         try:
             resolver.lookup(reference)
         except Unresolvable:
-            raise ValueError(f"$ref {reference!r} leads out of the schema") from None
+            raise ValueError(f"$ref {reference!r} points outside the schema") from None
 
 
 def departures(schema: Mapping[str, Any], value: object) -> list[str]:

@@ -60,7 +60,9 @@ class JsonSchema:
         try:
             found = limited(self.name, departures, self.schema, value)
         except RecursionError:
-            raise CheckError(f"{self.name} refers to itself without end: mend the schema") from None
+            raise CheckError(
+                f"{self.name}: a $ref of the schema leads back to itself: fix the schema"
+            ) from None
         if not found:
             return passed(self.name, ": valid")
         more = f" ({len(found) - 1} more)" if len(found) > 1 else ""

@@ -37,7 +37,7 @@ class _Loader(yaml.SafeLoader):
     def flatten_mapping(self, node: yaml.MappingNode) -> None:
         super().flatten_mapping(node)
         if len(node.value) > _MAX_MERGED:
-            raise ValueError(f"its merge keys make over {_MAX_MERGED:,} entries")
+            raise ValueError(f"its merge keys produce over {_MAX_MERGED:,} entries")
 
 
 def load_yaml(text: str) -> list[Any]:

@@ -43,7 +43,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     for wanted in REPORTS:
         parser.add_argument(f"--{wanted}", metavar="PATH", help=f"as --upskill-{wanted}")
     parser.add_argument(
-        "--fail-on", type=_fail_on, metavar="WORDS", help="as --upskill-fail-on, else as the runs"
+        "--fail-on",
+        type=_fail_on,
+        metavar="WORDS",
+        help="as --upskill-fail-on (default: as in the runs)",
     )
     parser.add_argument(
         "--min-lift", type=_from(-1.0), metavar="LIFT", help="as --upskill-min-lift"
@@ -52,7 +55,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--min-pass-rate", type=_from(0.0), metavar="RATE", help="as --upskill-min-pass-rate"
     )
     parser.add_argument(
-        "--baselines", type=Path, metavar="DIR", help="gate against the baseline files in there"
+        "--baselines",
+        type=Path,
+        metavar="DIR",
+        help="compare with the baseline files in this folder",
     )
     parser.add_argument(
         "--schema", action="store_true", help="write the JSON Schema of a report instead"
@@ -79,7 +85,9 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description="Merge reports of --upskill-json and decide about every skill and model.",
+    description=(
+        "Merge reports that --upskill-json wrote, and decide the gate of every skill and model."
+    ),
     add_arguments=_add_arguments,
     run=_run,
 )
@@ -147,7 +155,7 @@ def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
     first, *others = (each for report in reports.values() for each in report.sessions)
     value = first.options.get(name)
     if any(other.options.get(name) != value for other in others):
-        raise ReportError(f"the runs had different thresholds: say {option}")
+        raise ReportError(f"the runs had different thresholds: add {option}")
     return value
 
 
@@ -164,12 +172,14 @@ def _baselines(
         compared = (each.options.get("compare") for r in reports.values() for each in r.sessions)
         if "regression" in thresholds.fail_on and "baseline" in compared:
             raise ReportError(
-                "the runs were compared with baselines: say --baselines .upskill/baselines, "
-                "or with --fail-on what else is to fail"
+                "the runs were compared with baselines: add --baselines .upskill/baselines, or "
+                "name in --fail-on what else should fail"
             )
         return None
     if not folder.is_dir():
-        raise ReportError(f"--baselines: {folder} is not a folder: name that of the baseline files")
+        raise ReportError(
+            f"--baselines: {folder} is not a folder: name the folder of the baseline files"
+        )
     models = {cell.model for report in reports.values() for cell in report.cells}
     here = folder.resolve()
     project = here.parents[1] if here.parent.name == STATE else None
@@ -198,16 +208,15 @@ def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about incomplete data and different versions."""
     yield from map(str, report.unmeasured)
     if shares := missing_shares(report):
-        yield f"no report of share {', '.join(shares)}: what only they ran is not in here"
+        yield f"no report of shard {', '.join(shares)}: the trials that it ran are missing"
     for session in cut_short(report):
         yield (
-            f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not get to everything: "
-            "see its own output"
+            f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not run everything: see its output"
         )
     versions = {session.versions.get("pytest-upskill", "?") for session in report.sessions}
     if len(versions) > 1:
         listed = " and ".join(sorted(versions))
-        yield f"warning: made by pytest-upskill {listed}, which may ask or check differently"
+        yield f"warning: made by pytest-upskill {listed}, which may send or check something else"
 
 
 def _width() -> int:

@@ -83,7 +83,7 @@ class Compilers:
         language = self._language(check)
         if isinstance(check, Run):
             if language is None or language.runner is None:
-                return f"nothing that runs language {check.language!r} is known"
+                return f"no runner is known for language {check.language!r}"
             return self._unsafe() or language.runner.missing()
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
@@ -221,8 +221,8 @@ class Compilers:
             if self._wanted == "auto" and self.level not in {"bwrap", "landlock"}:
                 return (
                     "'run' needs a sandbox that hides files and network, and none works here: "
-                    "install bubblewrap, or write --upskill-sandbox limits to run answers "
-                    "with all that your user may do"
+                    "install bubblewrap, or add --upskill-sandbox limits to run answers with all "
+                    "of your user's rights"
                 )
         except SandboxError as error:
             return str(error)

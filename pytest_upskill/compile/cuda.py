@@ -73,7 +73,7 @@ class Cuda:
                 "install the CUDA toolkit, or pip install 'pytest-upskill[cuda]'"
             )
         if self._host is None:
-            return "nvcc needs a C++ compiler beside it: no g++ or clang++ on PATH"
+            return "nvcc needs a C++ compiler for the host: no g++ or clang++ on PATH"
         return self._disassembler.missing() if _wants(check, "sass_contains") else None
 
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
@@ -83,7 +83,7 @@ class Cuda:
             return Built(
                 passed=False,
                 compiler=command.label,
-                message=f"file {shadowed!r} would stand in for the toolkit's own header",
+                message=f"file {shadowed!r} would replace the toolkit's own header",
             )
         built = command.build(sources, sandbox, self._probes)
         said = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))

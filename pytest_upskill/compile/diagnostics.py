@@ -56,14 +56,14 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
     if outcome.ended == "timeout":
         return f"it takes more than {limits.wall_s:g} s"
     if outcome.ended == "output":
-        return f"it gives more than {limits.output_bytes >> 10} KiB of diagnostics"
+        return f"it produces more than {limits.output_bytes >> 10} KiB of diagnostics"
     if outcome.ended == "files":
         return f"it writes more than {limits.folder_bytes >> 20} MiB or {limits.files} files"
     if first := next((line for line in lines if _ERROR.match(line)), None):
         return first[:_LONGEST_LINE]
     if outcome.returncode < 0 or outcome.returncode in _SIGNALS:
-        return "the compiler crashed on it, or needs more than its memory or time"
-    return lines[0][:_LONGEST_LINE] if lines else "the compiler says no more"
+        return "the compiler crashed, or exceeded its memory or time limit"
+    return lines[0][:_LONGEST_LINE] if lines else "the compiler gives no reason"
 
 
 def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:

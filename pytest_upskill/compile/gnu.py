@@ -70,7 +70,7 @@ class Gnu:
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
         if not any(_COMMENT.sub("", unit.code).strip() for unit in sources.units):
-            message = "there is nothing in it but comments"
+            message = "it contains only comments"
             return Built(passed=False, compiler=self._version, message=message)
         return self._command(check).build(sources, sandbox, self._probes)
 

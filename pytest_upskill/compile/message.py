@@ -29,7 +29,7 @@ def describe(
     where = ", ".join(named[:MAX_NAMES]) + (" …" if len(named) > MAX_NAMES else "")
     finding = f"{built.message} ({where}; {built.compiler})"
     if not all(unit.closed for unit in units):
-        finding += "; its fence is never closed: the answer looks cut"
+        finding += "; its fence is never closed: the answer seems to be cut off"
     message = f"{check.name} {language.name}: {finding}"
     return result(check, built.passed, message, _cut(built.diagnostics))
 

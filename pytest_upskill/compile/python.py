@@ -20,7 +20,7 @@ with open(name, "rb") as file:
     text = file.read().decode()
 try:
     if not compile(text, name, "exec", PyCF_ONLY_AST, True).body:
-        sys.exit("there is nothing in it but comments")
+        sys.exit("it contains only comments")
     compile(text, name, "exec", dont_inherit=True)
 except SyntaxError as error:
     print(f"{name}:{error.lineno or 1}: error: {type(error).__name__}: {error.msg}")

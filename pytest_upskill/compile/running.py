@@ -84,10 +84,10 @@ class Ran:
                     f"it writes more than {limits.folder_bytes >> 20} MiB or {limits.files} files"
                 )
         if self._code < 0 or self._code > _LAST_OWN_CODE:
-            return "it crashed, or needs more than its memory or time"
+            return "it crashed, or exceeded its memory or time limit"
         if self._code == 0:
             return "it exits before the end of the test code"
-        return next(reversed([*lines]), "it fails without a word")[:_MAX_LINE]
+        return next(reversed([*lines]), "it fails without a message")[:_MAX_LINE]
 
 
 def _in_answer(line: str) -> str:

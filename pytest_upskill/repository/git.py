@@ -52,7 +52,7 @@ def commit_then(folder: Path, ref: str, project: Path) -> str | None:
     held = _gitlink(outer, base, top.relative_to(outer).as_posix())
     if held and git_output(top, "cat-file", "-e", f"{held}^{{commit}}") is None:
         raise GitError(
-            f"the submodule {top} lacks commit {held[:7]}, which it was at for {ref!r}: "
+            f"the submodule {top} lacks commit {held[:7]}, which {ref!r} refers to: "
             f"git -C {top} fetch origin {held}"
         )
     return held

@@ -133,7 +133,7 @@ def too_many_missing(
             for case in cases
         ]
         if verdict(filled, alpha, margin) != seen:
-            return f"the missing runs could turn the verdict {seen!r}"
+            return f"the missing runs could change the verdict {seen!r}"
     return None
 
 

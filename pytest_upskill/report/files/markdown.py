@@ -204,7 +204,7 @@ def _footer(report: Report) -> _Section:
         head=_folded("cost, versions, how to read this"),
         rows=tuple(rows),
         tail="\nPass rates without \u2192 with the skill; lift in points with its 95 % interval; "
-        "tokens of a run, times those without the skill.\n\n</details>\n",
+        "tokens per run as a multiple of those without the skill.\n\n</details>\n",
     )
 
 

@@ -52,7 +52,7 @@ def headline(report: Report) -> str:
     if cells := len(report.unmeasured):
         parts.append(f"{cells} skill{'s' * (cells > 1)} not measured")
     if shares := missing_shares(report):
-        parts.append(f"share{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
+        parts.append(f"shard{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
     if runs := cut_short(report):
         parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
     if then := compares_nothing(report.gates):
@@ -91,8 +91,8 @@ def scope(report: Report) -> str:
         what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
     often = "once" if runs == "1" else f"{runs} runs of each"
     return (
-        f"Measured on {what}, {often} in each arm: intervals say how the same cases would do if "
-        "run again, not how other prompts would."
+        f"Measured on {what}, {often} in each arm: intervals show how the same cases would vary "
+        f"if run again, not how other prompts would do."
     )
 
 

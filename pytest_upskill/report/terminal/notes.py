@@ -25,9 +25,9 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     needed = sorted(cell.runs_needed for cell in open_ if cell.runs_needed)
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
-        yield f"too few runs: --upskill-runs {span} would probably tell"
+        yield f"too few runs: --upskill-runs {span} would probably be enough"
     if any(_copies(gate) for gate in gates):
-        yield "too few runs: offline answers every run alike, so only more cases would tell"
+        yield "too few runs: offline answers every run alike, so more cases are needed"
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
@@ -43,8 +43,8 @@ def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
         listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common() if count)
         look = "1 statement looks" if total == 1 else f"{total} statements look"
         yield (
-            f"judge: {look} as if about an agent's work, which no single answer can show "
-            f"({listed}): --upskill-lint lists them and how to exclude them"
+            f"judge: {look} as if they were about an agent's work, which a single answer cannot "
+            f"show ({listed}): --upskill-lint lists them and how to exclude them"
         )
 
 
@@ -61,7 +61,10 @@ def _remarks(gate: Gate) -> Iterator[str]:
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
-        yield f"{_are(cell.missing)} missing (no usable reply); the verdict stands without"
+        yield (
+            f"{_are(cell.missing)} missing (no usable reply); the verdict would be the same "
+            f"with them"
+        )
     if gate.comparison is not None:
         yield from gate.comparison.remarks
     if gate.outcome != "skipped" and (explained := _explained(cell)):
@@ -86,7 +89,7 @@ def _explained(cell: Cell) -> str:
         return ""
     arms = ([c.runs_with for c in cell.counts], [c.runs_without for c in cell.counts])
     if min(map(sum, arms)) < stats.MIN_RUNS:
-        return f"the interval excludes 0, but a verdict takes {stats.MIN_RUNS} runs in each arm"
+        return f"the interval excludes 0, but a verdict needs {stats.MIN_RUNS} runs in each arm"
     p = stats.lift_test(cell.counts)
     return (
         f"the interval excludes 0, but the exact test decides: p = {p:.2g}, over {cell.alpha:.2g}"
@@ -101,7 +104,7 @@ def _idle(gate: Gate) -> Iterator[str]:
         ("never passes", "never passes"),
     ):
         if cases := [one.case for one, _ in gate.cell.pairs if standing[one.case] == alike]:
-            yield f"{why}, so tells nothing: {', '.join(cases)}"
+            yield f"{why} (uninformative): {', '.join(cases)}"
 
 
 def _are(count: int) -> str:

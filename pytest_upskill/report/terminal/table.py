@@ -13,8 +13,8 @@ from pytest_upskill.result import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
 LEGEND = (
-    "of a mean run, without -> with the skill: pass rate, checks held/all, tokens (x: how many "
-    "times); lift: in points of 100"
+    "mean per run, without -> with the skill: pass rate, checks passed/all, tokens (x: ratio); "
+    "lift in percentage points"
 )
 """Explanation of the columns."""
 
