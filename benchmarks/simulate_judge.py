@@ -226,7 +226,7 @@ def _answer(
 
 def _counted(answers: list[Answer]) -> JudgedRuns:
     passes = sum(judged for _, judged in answers)
-    return JudgedRuns(passes, len(answers) - passes, len(answers))
+    return JudgedRuns(passes, len(answers), passes, len(answers) - passes)
 
 
 def print_table(title: str, rows: list[tuple[str, Outcome]]) -> None:

@@ -7,7 +7,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
 from pytest_upskill.skill import GateRule
 from pytest_upskill.trial import Arm
@@ -72,6 +72,19 @@ class RunResult:
         """Whether the answer is complete and every check passed."""
         return self.stopped is None and all(check.passed for check in self.checks)
 
+    @property
+    def statements(self) -> list[bool]:
+        """What the judge decided of each statement."""
+        return [check.passed for check in self.checks if check.name == Judge.name]
+
+    @property
+    def by_judge(self) -> bool | None:
+        """Whether the run passed by the judge; None if it did not depend on the judge."""
+        code = (check.passed for check in self.checks if check.name != Judge.name)
+        if self.stopped is not None or not self.statements or not all(code):
+            return None
+        return self.passed
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrialResult:
@@ -109,6 +122,10 @@ class TrialResult:
     """Number of statements that were not judged, and so neither passed nor failed."""
     agent_statements: int = 0
     """Number of judged statements that seem to need an agent."""
+    statements: tuple[str, ...] = ()
+    """Statements that a judge decided."""
+    case_digest: str = ""
+    """Digest of what is asked and what must hold, whoever is the judge."""
 
     @property
     def spared(self) -> int:
@@ -146,6 +163,30 @@ class TrialResult:
     def _enough(self, passes: int, runs: int) -> bool:
         # The margin keeps rounding errors, such as in 0.1 + 0.2, from failing a case.
         return passes >= self.min_pass_rate * runs - 1e-9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, order=True)
+class AnswerLabel:
+    """A person's decision about one answer of a cell that depended on the judge."""
+
+    id: int
+    case: str
+    with_skill: bool
+    judged: bool
+    """Whether the answer passed by the judge."""
+    passed: bool
+    """Whether it passes by the label."""
+    present: bool
+    """Whether the answer is one of this run, and judged as when it was drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CellLabels:
+    """The labels that apply to a cell."""
+
+    labels: tuple[AnswerLabel, ...] = ()
+    problems: tuple[str, ...] = ()
+    """Why labels do not apply, one line each."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -113,7 +113,7 @@ def request(trial: Trial, run: int) -> Request:
         frame="" if agent else FRAME,
         skill="" if agent else trial.skill_block,
         task=_task(trial) if agent else None,
-        user=_user_message(trial.case),
+        user=user_message(trial.case),
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
     )
@@ -140,18 +140,39 @@ def grader_digest(trial: Trial) -> str:
     """Return the digest of a trial's checks and judge; fields with default values do not count."""
     said = []
     if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
-        judge = " ".join(
-            (f"{trial.judge.provider}:{trial.judge.name}", *trial.judge.parameters.entries)
-        )
+        judge = judge_name(trial.judge)
         reference = {"reference": trial.case.reference} if trial.case.reference else {}
         said.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
-    for check in trial.case.checks:
+    return _digest(_as_json([*said, *_checks(trial.case)]))
+
+
+def case_digest(case: Case) -> str:
+    """Return the digest of what is asked in a case and what must hold, whoever is the judge."""
+    asked = [user_message(case), case.reference, case.workspace, case.max_turns]
+    return _digest(_as_json([asked, *_checks(case)]))
+
+
+def skill_digest(skill: Skill) -> str:
+    """Return the digest of the skill block that a model gets."""
+    return _digest(_skill_block(skill))
+
+
+def judge_name(model: Model) -> str:
+    """Return the name by which a judge is known, with its parameters, whichever host serves it."""
+    return " ".join((f"{model.provider}:{model.name}", *model.parameters.entries))
+
+
+def _checks(case: Case) -> Iterator[dict[str, Any]]:
+    for check in case.checks:
         named = fields(check)  # type: ignore[arg-type]  # every check is a dataclass
         values = {
             field.name: getattr(check, field.name) for field in named if _is_set(check, field)
         }
-        said.append({"name": check.name} | values)
-    return _digest(json.dumps(said, sort_keys=True, default=_described))
+        yield {"name": check.name} | values
+
+
+def _as_json(said: list[Any]) -> str:
+    return json.dumps(said, sort_keys=True, default=_described)
 
 
 def _described(value: Any) -> dict[str, Any]:
@@ -192,6 +213,7 @@ def _skill_block(skill: Skill | SkillVersion) -> str:
     return f'\n\n<skill name="{skill.name}">\n{skill.text.rstrip()}\n</skill>'
 
 
-def _user_message(case: Case) -> str:
+def user_message(case: Case) -> str:
+    """Return the message of a case in every arm: its input and its files."""
     files = (f'\n\n<file name="{name}">\n{text}\n</file>' for name, text in case.files.items())
     return case.input + "".join(files)

@@ -31,8 +31,9 @@ counts = st.integers(0, 4)
 
 @st.composite
 def arms(draw: st.DrawFn) -> JudgedRuns:
-    passes, fails, others = draw(counts), draw(counts), draw(counts)
-    return JudgedRuns(passes, fails, max(1, passes + fails + others))
+    passes, fails, others, more = draw(counts), draw(counts), draw(counts), draw(counts)
+    runs = max(1, passes + fails + others + more)
+    return JudgedRuns(passes + more, runs, passes, fails)
 
 
 @st.composite
@@ -52,8 +53,8 @@ def arms_of(passes_with: int, passes_without: int, runs: int = 50) -> list[Judge
     """One case in which every run depended on the judge."""
     return [
         JudgedCase(
-            JudgedRuns(passes_with, runs - passes_with, runs),
-            JudgedRuns(passes_without, runs - passes_without, runs),
+            JudgedRuns(passes_with, runs, passes_with, runs - passes_with),
+            JudgedRuns(passes_without, runs, passes_without, runs - passes_without),
         )
     ]
 
@@ -90,9 +91,11 @@ def test_labels_of_every_answer_give_the_true_lift(
 ) -> None:
     cases, labels = given
     passes = {
-        (index, arm): sum(x.passed for x in labels if (x.case, x.with_skill) == (index, arm))
-        for index in range(len(cases))
-        for arm in (True, False)
+        (index, arm): runs.passes
+        - runs.judged_passes
+        + sum(x.passed for x in labels if (x.case, x.with_skill) == (index, arm))
+        for index, case in enumerate(cases)
+        for arm, runs in ((True, case.with_skill), (False, case.without_skill))
     }
     truth = fmean(
         Fraction(passes[index, True], case.with_skill.runs)
@@ -183,7 +186,7 @@ def test_the_corrected_interval_gives_the_verdict(cases: list[JudgedCase], verdi
 
 def test_a_case_without_runs_in_an_arm_is_left_out() -> None:
     cases = arms_of(30, 20)
-    more = [*cases, JudgedCase(JudgedRuns(3, 2, 5), JudgedRuns(0, 0, 0))]
+    more = [*cases, JudgedCase(JudgedRuns(3, 5, 3, 2), JudgedRuns(0, 0, 0, 0))]
 
     assert correct_lift(more, agreeing(cases)) == correct_lift(cases, agreeing(cases))
 
@@ -206,9 +209,9 @@ def test_agreement_weighs_labels_by_the_answers_they_stand_for() -> None:
     assert agreement(cases, labels, with_skill=False).holds is None
 
 
-@pytest.mark.parametrize("wrong", [(-1, 0, 2), (0, -1, 2), (2, 1, 2)])
-def test_impossible_counts_are_refused(wrong: tuple[int, int, int]) -> None:
-    with pytest.raises(ValueError, match="passes and"):
+@pytest.mark.parametrize("wrong", [(1, 2, 2, 0), (1, 2, 0, 2), (3, 2, 0, 0), (1, 2, -1, 0)])
+def test_impossible_counts_are_refused(wrong: tuple[int, int, int, int]) -> None:
+    with pytest.raises(ValueError, match="a part cannot be larger"):
         JudgedRuns(*wrong)
 
 

@@ -20,7 +20,7 @@ from pytest_upskill.formats.statements import suspects
 from pytest_upskill.grading.workspace import files_after, process_results
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.skill import Case
-from pytest_upskill.trial import Trial, arm_digests, grader_digest, request
+from pytest_upskill.trial import Trial, arm_digests, case_digest, grader_digest, request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +132,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         line=trial.case.line,
         ungraded=len(statements_of(trial.case)) if ungraded else 0,
         agent_statements=0 if ungraded else len(suspects(trial.case)),
+        statements=() if ungraded else tuple(each.statement for each in statements_of(trial.case)),
+        case_digest=case_digest(trial.case),
     )
 
 

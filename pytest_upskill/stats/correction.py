@@ -199,7 +199,8 @@ def _variance(cases: Sequence[JudgedCase], strata: Sequence[_Stratum]) -> float:
     parts = []
     for case, with_skill in product(usable, (True, False)):
         arm = arm_of(case, with_skill=with_skill)
-        passes = arm.passes * (1 - errors[with_skill, True]) + arm.fails * errors[with_skill, False]
-        rate = passes / arm.runs
+        lost = arm.judged_passes * errors[with_skill, True]
+        gained = arm.judged_fails * errors[with_skill, False]
+        rate = (arm.passes - lost + gained) / arm.runs
         parts.append(rate * (1 - rate) / arm.runs)
     return fsum(parts) / len(usable) ** 2

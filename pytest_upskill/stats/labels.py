@@ -13,23 +13,28 @@ MIN_LABELS = 10
 
 @dataclass(frozen=True, slots=True)
 class JudgedRuns:
-    """The valid runs of one case in one arm, as the judge decided them.
+    """The valid runs of one case in one arm, and those that depended on a judge.
 
-    Runs that are neither passes nor fails did not depend on the judge: checks by code failed.
+    A run depends on the judge if it has statements to decide and no check by code failed.
 
     Raises:
-        ValueError: A count is negative, or there are more decisions than runs.
+        ValueError: A count is negative or larger than the one that it is part of.
     """
 
     passes: int
-    """Runs that passed by the judge."""
-    fails: int
-    """Runs that failed by the judge alone."""
     runs: int
+    judged_passes: int
+    """Those of the passes that depended on the judge."""
+    judged_fails: int
+    """Runs that only the judge did not pass."""
 
     def __post_init__(self) -> None:
-        if min(self.passes, self.fails) < 0 or self.passes + self.fails > self.runs:
-            raise ValueError(f"{self.passes} passes and {self.fails} fails of {self.runs} runs")
+        fails = self.runs - self.passes
+        if not 0 <= self.judged_passes <= self.passes or not 0 <= self.judged_fails <= fails:
+            raise ValueError(
+                f"{self.judged_passes} judged of {self.passes} passes, "
+                f"{self.judged_fails} judged of {fails} others: a part cannot be larger"
+            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,4 +104,4 @@ def count_in(case: JudgedCase, stratum: Stratum) -> int:
     """Return the number of a case's answers in a stratum."""
     with_skill, judged = stratum
     arm = arm_of(case, with_skill=with_skill)
-    return arm.passes if judged else arm.fails
+    return arm.judged_passes if judged else arm.judged_fails

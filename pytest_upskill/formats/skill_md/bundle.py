@@ -26,7 +26,9 @@ _PATH = re.compile(r"(?:(?<![\w/.:@~-])|(?<=\}/))(?:\./)?(?P<path>\w[\w.-]*(?:/[
 _LINK = re.compile(r"\]\((?:<(?P<bracketed>[^<>\n]+)>|(?P<plain>[^()<>\s]+))")
 _TEXT = frozenset({".md", ".txt"})
 """Suffixes of documents."""
-_ANSWERS = re.compile(r"SKILL\.md|skill_meta\.json|evals?(/|\.)|(tests|benchmark)/evals\.")
+_ANSWERS = re.compile(
+    r"SKILL\.md|skill_meta\.json|judge_labels\.json|evals?(/|\.)|(tests|benchmark)/evals\."
+)
 """Files that are in context already, or hold the answers and must not be."""
 
 

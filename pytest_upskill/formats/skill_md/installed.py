@@ -12,7 +12,7 @@ from pytest_upskill.formats.skill_md.files import read_folder
 from pytest_upskill.skill import Skill
 
 _GRADING = re.compile(
-    r"(.*/)?(skill_meta\.json|evals?|evals?\.(json|jsonl|ya?ml)|benchmark\.json)|tests?/evals\..*"
+    r"(.*/)?(skill_meta\.json|judge_labels\.json|evals?|evals?\.(json|jsonl|ya?ml)|benchmark\.json)|tests?/evals\..*"
     r"|(.*/)?(\.git|\.upskill|__pycache__|\.DS_Store)"
 )
 """Names of files and folders that hold cases, or that no skill means to ship."""

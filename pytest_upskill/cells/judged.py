@@ -1,0 +1,130 @@
+"""What a judge decided in a cell: how far that can be trusted, and what labels make of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from pytest_upskill import stats
+from pytest_upskill.result import CellLabels, TrialResult
+
+Pair = tuple[TrialResult, TrialResult]
+"""Trials of one case with and without the skill."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judged:
+    """The decisions of a judge about the cases that a lift is of."""
+
+    judge: str
+    """Full name of the judge."""
+    pairs: Sequence[Pair]
+    labels: CellLabels | None
+    """Labels that apply to the cell; None without a labels file."""
+    alpha: float
+    """Significance level of the verdict."""
+
+    @cached_property
+    def cases(self) -> list[stats.JudgedCase]:
+        """The runs of each case as the judge decided them."""
+        return [stats.JudgedCase(_runs(one), _runs(other)) for one, other in self.pairs]
+
+    @property
+    def decides(self) -> bool:
+        """Whether statements could change the outcome of a run."""
+        return any(stats.answers_of(self.cases, stratum) for stratum in stats.STRATA)
+
+    @cached_property
+    def reasons(self) -> list[str]:
+        """Why the judge is not calibrated, one line each; empty if it is."""
+        if self.labels is None:
+            return ["no answer is labelled"]
+        lacking = stats.lacking_labels(self.cases, self._labels)
+        lines = [*self.labels.problems] if lacking else []
+        if lacking:
+            parts = [f"{count} of {_NAMES[stratum]}" for stratum, count in lacking]
+            lines.append(f"more labels are needed: {', '.join(parts)}")
+        return lines
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """Lines about labels that do not apply, though enough others do."""
+        return self.labels.problems if self.labels is not None and self.calibrated else ()
+
+    @property
+    def calibrated(self) -> bool:
+        """Whether labels correct the judge."""
+        return not self.reasons
+
+    @cached_property
+    def correction(self) -> stats.Correction | None:
+        """The corrected lift with its 95 % interval; None without enough labels."""
+        if not self.calibrated:
+            return None
+        return stats.correct_lift(self.cases, self._labels, sampled=self._sampled)
+
+    @cached_property
+    def verdict(self) -> stats.Verdict:
+        """Verdict by the corrected interval, or by an uncalibrated judge.
+
+        Such a judge never shows that a skill has no effect: errors that are equal in both arms
+        shrink every lift.
+        """
+        if self.calibrated:
+            return stats.corrected_verdict(
+                self.cases, self._labels, self.alpha, sampled=self._sampled
+            )
+        return "too few runs" if self.alone == "no effect" else self.alone
+
+    @cached_property
+    def alone(self) -> stats.Verdict:
+        """Verdict by the judge, as if it were always right."""
+        return stats.verdict([case.counts for case in self.cases], self.alpha)
+
+    @cached_property
+    def tipping_point(self) -> float | None:
+        """Leniency, as a fraction, that would undo ``helps`` or ``hurts``; None for neither.
+
+        It is how much more often the judge would have to pass answers in one arm than it should.
+        """
+        interval = stats.lift_interval([case.counts for case in self.cases])
+        if self.calibrated or interval is None or self.verdict not in {"helps", "hurts"}:
+            return None
+        return max(0.0, interval.low if self.verdict == "helps" else -interval.high)
+
+    def agreement(self, *, with_skill: bool) -> stats.Agreement:
+        """Return what the judge finds in an arm, by the labels.
+
+        Args:
+            with_skill: Whether the arm is that with the skill.
+        """
+        return stats.agreement(self.cases, self._labels, with_skill=with_skill)
+
+    @cached_property
+    def _labels(self) -> list[stats.Label]:
+        places = {one.case: index for index, (one, _) in enumerate(self.pairs)}
+        return [
+            stats.Label(places[each.case], each.with_skill, each.judged, each.passed)
+            for each in (self.labels.labels if self.labels else ())
+            if each.case in places
+        ]
+
+    @property
+    def _sampled(self) -> bool:
+        return all(each.present for each in (self.labels.labels if self.labels else ()))
+
+
+_NAMES = {
+    (True, True): "answers with the skill that the judge passed",
+    (True, False): "answers with the skill that it did not pass",
+    (False, True): "answers without the skill that it passed",
+    (False, False): "answers without the skill that it did not pass",
+}
+
+
+def _runs(trial: TrialResult) -> stats.JudgedRuns:
+    decided = [run.by_judge for run in trial.runs]
+    return stats.JudgedRuns(
+        trial.passes, len(trial.runs), decided.count(True), decided.count(False)
+    )

@@ -1,0 +1,221 @@
+"""The labels file, in which a person checks a judge: its format, reading and writing.
+
+``pytest-upskill judge draw`` writes it beside a case file, and its author fills in ``holds``.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.formats.source.json import Document, JsonPath, read_json
+from pytest_upskill.formats.source.problems import BadFile, Problem, shown
+from pytest_upskill.formats.statements import Mark
+
+LABELS_FILE = "judge_labels.json"
+"""Name of the labels file beside a case file."""
+
+MAX_BYTES = 32 << 20
+
+_PLACE = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
+_TYPES = {
+    "bool_type": "true, false or null",
+    "dict_type": "an object",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "an object",
+    "string_type": "a string",
+}
+
+
+class _Entry(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
+
+
+class StatementLabel(_Entry):
+    """Whether a statement holds for an answer, as a person sees it."""
+
+    statement: str
+    holds: bool | None
+    """None if nobody has decided yet."""
+    why: str = ""
+    """Notes of the author."""
+
+
+class LabelledAnswer(_Entry):
+    """One answer with its labels; which arm it is from stands in the key only."""
+
+    id: int
+    case: str
+    model: str
+    """Label of the model."""
+    question: str
+    text: list[str]
+    """Lines of the answer."""
+    labels: list[StatementLabel]
+
+    @property
+    def whole(self) -> str:
+        """The answer."""
+        return "\n".join(self.text)
+
+    @property
+    def passed(self) -> bool | None:
+        """Whether all statements hold; None as long as a label is missing."""
+        holds = [label.holds for label in self.labels]
+        return None if None in holds else all(holds)
+
+
+class KeyEntry(_Entry):
+    """What the author must not know about an answer."""
+
+    arm: Literal["with", "without"]
+    judged: bool
+    """Whether the answer passed by the judge."""
+    holds: list[bool]
+    """What the judge said of each statement."""
+    skill: str = ""
+    """Digest of the skill that the model had; empty without."""
+
+
+class LabelsFile(_Entry):
+    """Labels of the answers to the cases of one case file."""
+
+    format: Literal[1]
+    case_file: str
+    """Name of the case file."""
+    drawn: str
+    """Date on which the answers were drawn."""
+    judge: str
+    """Full name of the judge."""
+    prompt: str
+    """Digest of the judge's instructions."""
+    models: dict[str, str]
+    """Full name of each model, by label."""
+    cases: dict[str, str]
+    """Digest of each case."""
+    statements: dict[str, Mark] = Field(default_factory=dict)
+    """Statements to exclude from every arm: ``case/number`` to mark."""
+    answers: list[LabelledAnswer]
+    key: dict[Annotated[str, Field(pattern="^[1-9][0-9]*$")], KeyEntry]
+    """What the author must not know, by the answer's id."""
+    cells: dict[str, dict[str, int]]
+    """Number of answers from which those of a stratum were drawn, by model."""
+
+    @property
+    def labelled(self) -> int:
+        """Number of answers whose labels are complete."""
+        return sum(answer.passed is not None for answer in self.answers)
+
+    def excluded(self, case: str) -> dict[int, Mark]:
+        """Return the marks of a case's statements, by number."""
+        return {number: mark for of, number, mark in _places(self.statements) if of == case}
+
+
+def read_labels(text: str) -> LabelsFile:
+    """Read a labels file.
+
+    Raises:
+        BadFile: The file has problems; it lists all of them with their places.
+    """
+    document = read_json(text)
+    try:
+        file = LabelsFile.model_validate(document.value)
+    except ValidationError as error:
+        found = error.errors(include_url=False)
+        raise BadFile(_problem(document, details) for details in found) from None
+    if problems := [*_misplaced(document, file), *_keyless(document, file)]:
+        raise BadFile(problems)
+    return file
+
+
+def load_labels(folder: Path) -> LabelsFile | None:
+    """Read the labels file in a folder, None if there is none.
+
+    Raises:
+        BadFile: It cannot be read or has problems.
+    """
+    path = folder / LABELS_FILE
+    if not path.is_file():
+        return None
+    try:
+        if path.stat().st_size > MAX_BYTES:
+            raise BadFile(
+                [Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: draw fewer answers")]
+            )
+        return read_labels(path.read_text("utf-8-sig"))
+    except (OSError, UnicodeDecodeError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise BadFile([Problem(what=f"cannot be read: {reason}")]) from None
+
+
+def write_labels(folder: Path, file: LabelsFile) -> Path:
+    """Write the labels file into a folder, and return its path.
+
+    Raises:
+        OSError: It cannot be written.
+    """
+    path = folder / LABELS_FILE
+    text = json.dumps(file.model_dump(exclude_defaults=True), indent=1, ensure_ascii=False)
+    write_whole(path, f"{text}\n".encode(), mode=0o644)
+    return path
+
+
+def _places(statements: Mapping[str, Mark]) -> Iterator[tuple[str, int, Mark]]:
+    for place, mark in statements.items():
+        if match := _PLACE.fullmatch(place):
+            yield match["case"], int(match["number"]), mark
+
+
+def _misplaced(document: Document, file: LabelsFile) -> Iterator[Problem]:
+    for place in file.statements:
+        if not _PLACE.fullmatch(place):
+            what = "must be a case's id, a slash, and the number of a statement, such as noise/2"
+            yield document.problem(("statements", place), what, key=True)
+
+
+def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
+    """Find answers that share an id, or whose key is missing or does not fit."""
+    first: dict[int, int] = {}
+    for index, answer in enumerate(file.answers):
+        path: JsonPath = ("answers", index)
+        if first.setdefault(answer.id, index) != index:
+            what = f"is also the id of answers[{first[answer.id]}]: draw again"
+            yield document.problem((*path, "id"), what)
+        key = file.key.get(str(answer.id))
+        if key is None:
+            yield document.problem(path, f"'key' has no entry {answer.id}: draw again")
+        elif len(key.holds) != len(answer.labels):
+            what = f"the judge decided {len(key.holds)} statements of it: draw again"
+            yield document.problem((*path, "labels"), what)
+        if answer.case not in file.cases:
+            what = f"'cases' has no digest of {answer.case!r}: draw again"
+            yield document.problem((*path, "case"), what)
+
+
+def _problem(document: Document, details: ErrorDetails) -> Problem:
+    """Translate an error of pydantic into a problem with a place."""
+    path: JsonPath = ()
+    for step in details["loc"]:
+        if (*path, step) in document.places:
+            path = (*path, step)
+    kind, last = details["type"], str(details["loc"][-1] if details["loc"] else "")
+    match kind:
+        case "missing":
+            return document.problem(path, "missing: draw again", missing=last)
+        case "extra_forbidden":
+            return document.problem(path, "unknown key: remove it", key=True)
+        case "literal_error":
+            what = f"must be {details['ctx']['expected']}, got {shown(details['input'])}"
+        case _ if kind in _TYPES:
+            what = f"must be {_TYPES[kind]}, got {shown(details['input'])}"
+        case _:
+            what = details["msg"]
+    return document.problem(path, what)

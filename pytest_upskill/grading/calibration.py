@@ -1,0 +1,167 @@
+"""Which labels of a labels file apply to the trials of a cell, and why the others do not."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.checks.judge import PROMPT_DIGEST
+from pytest_upskill.formats.judge_labels import LABELS_FILE, LabelledAnswer, LabelsFile
+from pytest_upskill.grading.workspace import with_changes
+from pytest_upskill.result import AnswerLabel, CellLabels, RunResult, TrialResult
+
+AGAIN = "draw again with pytest-upskill judge draw"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CurrentCase:
+    """What a case is now."""
+
+    digest: str
+    statements: Sequence[str]
+    skills: frozenset[str]
+    """Digests of the skill as models get it; empty if not known."""
+
+
+def cell_labels(
+    file: LabelsFile, trials: Sequence[TrialResult], *, judge: str, model: str, resolved: str
+) -> CellLabels:
+    """Return the labels of a file that apply to the trials of a cell.
+
+    Args:
+        file: The labels file beside the case file.
+        trials: The trials of the cell.
+        judge: Full name of the judge.
+        model: Label of the model.
+        resolved: Full name of the model.
+    """
+    now: dict[str, CurrentCase] = {}
+    answers: Counter[tuple[str, bool, bool, str]] = Counter()
+    for trial in trials:
+        if trial.arm == "with_skill":
+            now[trial.case] = CurrentCase(
+                digest=trial.case_digest,
+                statements=trial.statements,
+                skills=frozenset({trial.skill_digest}),
+            )
+        if trial.arm != "old_skill":
+            answers.update(_decided(trial))
+    problems = [*drift(file, now, judge=judge, models={model: resolved})]
+    labels = []
+    for answer in applicable(file, now, judge=judge, models={model: resolved}):
+        key = file.key[str(answer.id)]
+        if answer.passed is not None:
+            place = answer.case, key.arm == "with", key.judged
+            labels.append(
+                AnswerLabel(
+                    id=answer.id,
+                    case=answer.case,
+                    with_skill=key.arm == "with",
+                    judged=key.judged,
+                    passed=answer.passed,
+                    present=answers[*place, answer_digest(answer.whole)] > 0,
+                )
+            )
+    return CellLabels(labels=tuple(labels), problems=tuple(problems))
+
+
+def applicable(
+    file: LabelsFile,
+    now: Mapping[str, CurrentCase],
+    *,
+    judge: str,
+    models: Mapping[str, str],
+) -> list[LabelledAnswer]:
+    """Return the answers of some models that are still about these cases, this judge and skill.
+
+    Args:
+        file: The labels file.
+        now: The cases as they are now, by id.
+        judge: Full name of the judge.
+        models: Full names of the models, by label.
+    """
+    if file.judge != judge or file.prompt != PROMPT_DIGEST:
+        return []
+    return [
+        answer
+        for answer in file.answers
+        if answer.model in models
+        and file.models.get(answer.model) == models[answer.model]
+        and answer.case in now
+        and not _changed(file, answer, now[answer.case])
+        and not _older(file, answer, now[answer.case])
+    ]
+
+
+def drift(
+    file: LabelsFile, now: Mapping[str, CurrentCase], *, judge: str, models: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield a line for each change since the answers were drawn that leaves labels invalid.
+
+    Args:
+        file: The labels file.
+        now: The cases as they are now, by id.
+        judge: Full name of the judge.
+        models: Full names of the models, by label.
+    """
+    if file.judge != judge:
+        yield f"labels are of the judge {file.judge}, not {judge}: {AGAIN}"
+        return
+    if file.prompt != PROMPT_DIGEST:
+        yield f"labels are of other instructions to the judge, by another version: {AGAIN}"
+        return
+    for model, resolved in models.items():
+        if (then := file.models.get(model)) not in {None, resolved}:
+            yield f"labels are of {model} as {then}, not {resolved}: {AGAIN}"
+    answers = [answer for answer in file.answers if answer.model in models and answer.case in now]
+    if not answers:
+        names = " and ".join(models)
+        yield f"{LABELS_FILE} holds no answer of {names}: {AGAIN}"
+    changed = dict.fromkeys(a.case for a in answers if _changed(file, a, now[a.case]))
+    for case in changed:
+        before = next(answer for answer in answers if answer.case == case)
+        what = _difference(before, now[case])
+        yield f"labels of {case} do not apply: {what} since: {AGAIN}"
+    valid = [answer for answer in answers if answer.case not in changed]
+    if any(_older(file, answer, now[answer.case]) for answer in valid):
+        yield f"labels are of an older skill, as SKILL.md has changed since: {AGAIN}"
+    open_ = sum(answer.passed is None for answer in valid)
+    if open_:
+        yield f"{open_} of {len(valid)} answers in {LABELS_FILE} are not labelled yet"
+
+
+def answer_digest(text: str) -> str:
+    """Return a digest that identifies an answer; the end of a line does not count."""
+    return hashlib.sha256("\n".join(text.splitlines()).encode("utf-8", "replace")).hexdigest()[:16]
+
+
+def judged_text(run: RunResult) -> str:
+    """Return what the judge saw of a run: the answer, with the files that an agent changed."""
+    return with_changes(run.completion)
+
+
+def _decided(trial: TrialResult) -> Iterable[tuple[str, bool, bool, str]]:
+    for run in trial.runs:
+        if run.by_judge is not None:
+            text = answer_digest(judged_text(run))
+            yield trial.case, trial.arm == "with_skill", run.by_judge, text
+
+
+def _changed(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
+    labelled = [label.statement for label in answer.labels]
+    return file.cases[answer.case] != now.digest or labelled != list(now.statements)
+
+
+def _older(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
+    key = file.key[str(answer.id)]
+    return key.arm == "with" and bool(now.skills) and key.skill not in now.skills
+
+
+def _difference(before: LabelledAnswer, now: CurrentCase) -> str:
+    labelled = [label.statement for label in before.labels]
+    if labelled == list(now.statements):
+        return "its question or its checks have changed"
+    gone = [each for each in labelled if each not in now.statements]
+    return f"its statement {gone[0]!r} has changed" if gone else "it has another statement"
