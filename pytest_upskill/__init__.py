@@ -3,6 +3,9 @@
 CASE_FILE = "skill_meta.json"
 """Name of the file that holds a skill's cases, beside its ``SKILL.md``."""
 
+LABELS_FILE = "judge_labels.json"
+"""Name of the file beside a case file in which a person checks the judge."""
+
 EVALS_FILES = frozenset(
     f"{name}.{suffix}"
     for name in (

@@ -56,6 +56,8 @@ class Case:
     """The key for which the case needs an agent, if no check tells; "" for none."""
     statement_numbers: tuple[int, ...] = ()
     """Numbers, from 1 in the file, of the statements for a judge among the checks."""
+    excluded: tuple[int, ...] = ()
+    """Numbers of the statements that the author excluded."""
 
     def __post_init__(self) -> None:
         if not self.statement_numbers:

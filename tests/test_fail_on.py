@@ -56,7 +56,7 @@ def test_an_unknown_word_is_one_line(script: Script, run_once: Run) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     assert result.stderr.lines[0] == (
         "ERROR: --upskill-fail-on: no such word 'hurt': "
-        "write any of hurts, regression, no-effect, too-few-runs"
+        "write any of hurts, regression, no-effect, too-few-runs, uncalibrated"
     )
 
 

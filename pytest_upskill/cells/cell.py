@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
-import posixpath
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
 from typing import Literal
 
 from pytest_upskill import stats
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.result import TrialResult
+from pytest_upskill.cells.judged import Judged, Pair
+from pytest_upskill.result import CellLabels, TrialResult
 from pytest_upskill.skill import GateRule
 from pytest_upskill.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
-
-Pair = tuple[TrialResult, TrialResult]
-"""Trials of one case with and without the skill."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,6 +44,10 @@ class Cell:
     """Whether a comparison is missing that should exist."""
     skipped: tuple[str, ...] = ()
     """Cases that did not run, or not in every arm."""
+    judge: str = ""
+    """Full name of the judge; empty for none."""
+    labels: CellLabels | None = None
+    """Labels of answers that apply to this cell; None without a labels file."""
 
     @property
     def title(self) -> str:
@@ -163,7 +163,7 @@ class Cell:
 
     @cached_property
     def lift_bounds(self) -> stats.Interval | None:
-        """Lift if all missing runs were unfavorable to the skill, and if all were favorable."""
+        """Corrected lift if all missing runs were against the skill, and if all were for it."""
         low, high = (
             stats.lift(
                 [
@@ -173,14 +173,32 @@ class Cell:
             )
             for lucky in (False, True)
         )
-        return None if low is None or high is None else stats.Interval(low, high)
+        if low is None or high is None:
+            return None
+        shift = self._shift
+        return stats.Interval(low + shift, high + shift)
 
     @cached_property
     def verdict(self) -> CellVerdict:
         """Verdict about the skill."""
         if self.missing_data:
             return "missing data"
+        if self.judged:
+            return self.judged.verdict
         return stats.verdict(self.counts, self.alpha)
+
+    @cached_property
+    def judged(self) -> Judged | None:
+        """What the judge decided; None if it could not change the outcome of a run."""
+        if not self.judge:
+            return None
+        judged = Judged(judge=self.judge, pairs=self._lifted, labels=self.labels, alpha=self.alpha)
+        return judged if judged.decides else None
+
+    @property
+    def uncalibrated(self) -> bool:
+        """Whether the verdict rests on a judge that no labels correct."""
+        return self.judged is not None and not self.judged.calibrated
 
     @property
     def repetitive(self) -> bool:
@@ -192,6 +210,8 @@ class Cell:
         """Runs per trial that would probably be enough; None if they are, or if unknown."""
         # A cell that stopped early did not have too few runs.
         open_ = self.verdict == "too few runs" and not self.spared and not self.repetitive
+        # More runs do not help where the judge is the problem.
+        open_ = open_ and (self.judged is None or self.judged.alone == "too few runs")
         return stats.runs_needed(self.counts) if open_ else None
 
     @cached_property
@@ -217,6 +237,12 @@ class Cell:
             tokens_without=sum(sum(without) for _, without in self._token_pairs),
             passes_without=sum(other.passes for _, other in self.pairs),
         )
+
+    @property
+    def _shift(self) -> float:
+        """What labels add to the judged lift."""
+        correction = self.judged and self.judged.correction
+        return correction.lift - (self.lift or 0.0) if correction else 0.0
 
     @cached_property
     def _pairs(self) -> list[Pair]:
@@ -260,26 +286,6 @@ class Cell:
             if trial.arm == arm and trial.runs and (not paired or trial.case in paired)
         ]
         return figures(valid) if valid else None
-
-
-def told_apart(cells: Iterable[Cell]) -> list[Cell]:
-    """Return the cells, with ``place`` set for skills that share a name."""
-    cells = list(cells)
-    paths = {
-        cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
-        for cell in cells
-    }
-    return [
-        replace(cell, place=_place(cell.path, paths[cell.skill]) if paths[cell.skill][1:] else "")
-        for cell in cells
-    ]
-
-
-def _place(path: str, paths: Collection[str]) -> str:
-    """Return the folder of a case file, or its path if the folder has another case file."""
-    folder = posixpath.dirname(path)
-    alone = sum(posixpath.dirname(other) == folder for other in paths) == 1
-    return (folder or ".") if alone else path
 
 
 def _tokens(trial: TrialResult) -> list[float]:

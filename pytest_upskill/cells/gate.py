@@ -42,6 +42,8 @@ class Gate:
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
     """Whether missing runs prevent a decision."""
+    warning: str = ""
+    """What to know about a decision that was made nevertheless; empty for nothing."""
 
     @property
     def nodeid(self) -> str:
@@ -112,6 +114,7 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         outcome="failed" if problems else "passed",
         text=f"{cell.name}: {problems or cell_sentence(cell)}",
         comparison=comparison,
+        warning=_warning(cell, thresholds),
     )
     if problems and not gate.details:
         return replace(gate, text=f"{gate.text} ({cell_sentence(cell)})")
@@ -191,8 +194,19 @@ def _problems(
         low, high = cell.lift_bounds
         if low < least:
             yield f"lift is under {100 * least:+g} points", high < least
-    if cell.verdict.replace(" ", "-") in thresholds.fail_on:
+    if cell.uncalibrated and "uncalibrated" in thresholds.fail_on:
+        yield "it rests on an uncalibrated judge", True
+    # What such a judge says against a skill may be its own mistake.
+    doubtful = cell.uncalibrated and cell.verdict == "hurts"
+    if cell.verdict.replace(" ", "-") in thresholds.fail_on and not doubtful:
         yield _SAID[cell.verdict], True
+
+
+def _warning(cell: Cell, thresholds: Thresholds) -> str:
+    least = _either(cell.gate.min_lift, thresholds.min_lift)
+    if least is None or not cell.uncalibrated:
+        return ""
+    return "min_lift is compared with the lift that an uncalibrated judge found"
 
 
 def _missing(cell: Cell) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal, get_args
 
-FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs"]
+FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 

@@ -10,6 +10,7 @@ from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe
+from pytest_upskill.stats import Agreement
 
 ANSWER = "answer"
 """Name of the report section with an answer that did not pass."""
@@ -60,11 +61,43 @@ def cell_sentence(cell: Cell) -> str:
         return "no case ran in both arms"
     low, high = cell.interval
     needed = f", about {cell.runs_needed} are needed" if cell.runs_needed else ""
-    return (
-        f"{cell.verdict}{needed}: passed {percent(other.pass_rate)}% without, "
+    by = " by an uncalibrated judge" if cell.uncalibrated else ""
+    judged = "judged lift" if cell.judged else "lift"
+    more = [text for text in (corrected(cell), tipping(cell)) if text]
+    sentence = (
+        f"{cell.verdict}{by}{needed}: passed {percent(other.pass_rate)}% without, "
         f"{percent(one.pass_rate)}% with, "
-        f"lift {points(cell.lift)} points [{points(low)}, {points(high)}]"
+        f"{judged} {points(cell.lift)} points [{points(low)}, {points(high)}]"
     )
+    return ", ".join([sentence, *more])
+
+
+def corrected(cell: Cell) -> str:
+    """Return the corrected lift: ``corrected +27 [+6, +48]``; empty without a calibrated judge."""
+    correction = cell.judged and cell.judged.correction
+    if not correction:
+        return ""
+    low, high = points(correction.low), points(correction.high)
+    return f"corrected {points(correction.lift)} [{low}, {high}]"
+
+
+def tipping(cell: Cell) -> str:
+    """Return how wrong an uncalibrated judge would have to be; empty without such a verdict."""
+    least = cell.judged.tipping_point if cell.judged else None
+    if least is None:
+        return ""
+    favours = "favours" if cell.verdict == "helps" else "disfavours"
+    return f"stands unless it {favours} the skill by more than {points(least)[1:]} points"
+
+
+def found(agreement: Agreement) -> str:
+    """Return what a judge finds: ``finds 92% [80-97] of what holds, 88% [75-95] of what …``."""
+    parts = [
+        f"{percent(share.estimate)}% [{100 * share.low:.0f}-{100 * share.high:.0f}] of {what}"
+        for share, what in ((agreement.holds, "what holds"), (agreement.fails, "what does not"))
+        if share is not None
+    ]
+    return f"finds {', '.join(parts)}"
 
 
 def columns(text: str) -> int:

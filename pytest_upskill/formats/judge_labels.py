@@ -7,20 +7,19 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
+from pytest_upskill import LABELS_FILE
 from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
-from pytest_upskill.formats.statements import Mark
-
-LABELS_FILE = "judge_labels.json"
-"""Name of the labels file beside a case file."""
+from pytest_upskill.formats.statements import Mark, marked
+from pytest_upskill.skill import Case
 
 MAX_BYTES = 32 << 20
 
@@ -114,10 +113,6 @@ class LabelsFile(_Entry):
         """Number of answers whose labels are complete."""
         return sum(answer.passed is not None for answer in self.answers)
 
-    def excluded(self, case: str) -> dict[int, Mark]:
-        """Return the marks of a case's statements, by number."""
-        return {number: mark for of, number, mark in _places(self.statements) if of == case}
-
 
 def read_labels(text: str) -> LabelsFile:
     """Read a labels file.
@@ -154,6 +149,41 @@ def load_labels(folder: Path) -> LabelsFile | None:
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise BadFile([Problem(what=f"cannot be read: {reason}")]) from None
+
+
+def labels_beside(case_file: Path) -> LabelsFile | None:
+    """Read the labels of a case file's cases, None if there are none.
+
+    Raises:
+        BadFile: The labels file cannot be read or has problems.
+    """
+    file = load_labels(case_file.parent)
+    return file if file is not None and file.case_file == case_file.name else None
+
+
+def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]:
+    """Return cases without the statements that the labels file beside them excludes.
+
+    Raises:
+        BadFile: The labels file cannot be read or has problems.
+    """
+    file = labels_beside(case_file)
+    if file is None or not file.statements:
+        return tuple(cases)
+    document = read_json((case_file.parent / LABELS_FILE).read_text("utf-8-sig"))
+    problems, kept = [], {case.id: case for case in cases}
+    for place, number, mark in _places(file.statements):
+        path: JsonPath = ("statements", f"{place}/{number}")
+        if place not in kept:
+            problems.append(document.problem(path, f"there is no case {place!r}", key=True))
+            continue
+        try:
+            kept[place] = marked(kept[place], {number: mark})
+        except ValueError as error:
+            problems.append(document.problem(path, str(error), key=True))
+    if problems:
+        raise BadFile(problems)
+    return tuple(kept[case.id] for case in cases)
 
 
 def write_labels(folder: Path, file: LabelsFile) -> Path:

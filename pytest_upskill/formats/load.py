@@ -10,7 +10,7 @@ from pathlib import Path, PurePath
 from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
-from pytest_upskill import CASE_FILE
+from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.discovery import Places, folder_of_cases
 from pytest_upskill.formats.skill_md.bundle import read_bundle
@@ -93,8 +93,16 @@ class _Loader:
             groups = self._groups()
         if self._folder is not None and not groups:
             self._text_of(self._folder)
-        if self._of_texts or self._of_cases:
-            lines = [*self._of_texts, *(problem.at(str(self._shown)) for problem in self._of_cases)]
+        of_labels: list[Problem] = []
+        with _noting(of_labels):
+            groups = self._without_excluded(groups)
+        if self._of_texts or self._of_cases or of_labels:
+            labels = str(self._shown.parent / LABELS_FILE)
+            lines = [
+                *self._of_texts,
+                *(problem.at(str(self._shown)) for problem in self._of_cases),
+                *(problem.at(labels) for problem in of_labels),
+            ]
             raise SkillError("\n".join(lines))
         shares = list(groups) != [self._folder]
         return [self._skill(folder, cases, shares) for folder, cases in groups.items()]
@@ -118,6 +126,19 @@ class _Loader:
             gate=self._gate,
             warnings=tuple(warnings),
         )
+
+    def _without_excluded(
+        self, groups: Mapping[Path, tuple[Case, ...]]
+    ) -> Mapping[Path, tuple[Case, ...]]:
+        """Return the cases without the statements that a labels file excludes."""
+        if not groups or not (self._path.parent / LABELS_FILE).is_file():
+            return groups
+        # Imported late: most case files have no labels.
+        from pytest_upskill.formats.judge_labels import without_excluded
+
+        cases = [case for of in groups.values() for case in of]
+        kept = iter(without_excluded(cases, self._path))
+        return {folder: tuple(next(kept) for _ in of) for folder, of in groups.items()}
 
     def _groups(self) -> Mapping[Path, tuple[Case, ...]]:
         """Return the cases by the folder of the skill that they belong to."""

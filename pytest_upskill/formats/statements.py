@@ -127,17 +127,23 @@ def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
     Raises:
         ValueError: There is no statement with such a number.
     """
-    judged = [check for check in case.checks if isinstance(check, Judge)]
-    if wrong := next((number for number in marks if not 1 <= number <= len(judged)), None):
-        count = f"{len(judged)} statement{'s' * (len(judged) != 1)}"
+    known = {*case.statement_numbers, *case.excluded}
+    if wrong := next((number for number in marks if number not in known), None):
+        count = f"{len(known)} statement{'s' * (len(known) != 1)}"
         raise ValueError(f"there is no statement {wrong}: the case has {count} for a judge")
-    numbers = iter(range(1, len(judged) + 1))
+    numbers = iter(case.statement_numbers)
     kept = tuple(
         check for check in case.checks if not isinstance(check, Judge) or next(numbers) not in marks
     )
     skip = case.skip or (_MARKED if marks and not kept else None)
-    left = tuple(number for number in range(1, len(judged) + 1) if number not in marks)
-    return replace(case, checks=kept, skip=skip, statement_numbers=left)
+    left = tuple(number for number in case.statement_numbers if number not in marks)
+    return replace(
+        case,
+        checks=kept,
+        skip=skip,
+        statement_numbers=left,
+        excluded=tuple(sorted({*case.excluded, *marks})),
+    )
 
 
 def read_marks(value: object) -> Mapping[int, Mark]:

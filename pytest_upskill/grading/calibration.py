@@ -7,8 +7,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from pytest_upskill import LABELS_FILE
 from pytest_upskill.checks.judge import PROMPT_DIGEST
-from pytest_upskill.formats.judge_labels import LABELS_FILE, LabelledAnswer, LabelsFile
+from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.result import AnswerLabel, CellLabels, RunResult, TrialResult
 

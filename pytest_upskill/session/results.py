@@ -3,20 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from itertools import groupby
 from typing import TYPE_CHECKING, Literal
 
 import pytest
 
-from pytest_upskill.cells.cell import Cell, told_apart
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
+from pytest_upskill.cells.same_name import told_apart
+from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.report.junit.properties import cell_properties
-from pytest_upskill.result import SkippedCase, TrialRecord, Unmeasured, skip_reasons
+from pytest_upskill.result import (
+    CellLabels,
+    SkippedCase,
+    TrialRecord,
+    TrialResult,
+    Unmeasured,
+    skip_reasons,
+)
 from pytest_upskill.sanitize.safe_text import safe, safe_line
 from pytest_upskill.session.preflight import RESOURCES, asks
 from pytest_upskill.session.settings import Settings
-from pytest_upskill.trial import runs_of
+from pytest_upskill.trial import judge_name, runs_of
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -161,6 +171,8 @@ class Results:
 
     def _cell(self, records: list[TrialRecord]) -> Cell:
         first = records[0]
+        trials = tuple(record.result for record in records)
+        judge = "" if self._settings.judge is None else judge_name(self._settings.judge)
         skipped = self._skipped.get((first.path, first.result.skill, first.result.model), ())
         return Cell(
             path=first.path,
@@ -174,8 +186,29 @@ class Results:
             history=first.history,
             past_unknown=first.past_unknown,
             skipped=tuple(sorted(skipped)),
-            trials=tuple(record.result for record in records),
+            trials=trials,
+            judge=judge,
+            labels=self._labels(first, trials, judge),
         )
+
+    def _labels(
+        self, first: TrialRecord, trials: Sequence[TrialResult], judge: str
+    ) -> CellLabels | None:
+        """Return the labels that apply to a cell, None without a labels file."""
+        if not any(trial.statements for trial in trials):
+            return None
+        # Imported here: most skills have no labels.
+        from pytest_upskill.formats.judge_labels import labels_beside
+        from pytest_upskill.grading.calibration import cell_labels
+
+        # Collection has reported a file that cannot be read.
+        with suppress(BadFile):
+            if file := labels_beside(self._config.rootpath / first.path):
+                result = first.result
+                return cell_labels(
+                    file, trials, judge=judge, model=result.model, resolved=result.resolved
+                )
+        return None
 
     def _decide(self) -> list[Gate]:
         if self._settings.shard is not None:

@@ -13,8 +13,9 @@ from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
+from pytest_upskill.cells.judged import Judged
 from pytest_upskill.report.files.document import Report, Session
-from pytest_upskill.stats import TokenRatio
+from pytest_upskill.stats import Agreement, Correction, TokenRatio
 
 FORMAT: Final = 1
 
@@ -33,6 +34,23 @@ class Lift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeFigures:
+    """How far a cell's judge can be trusted; computed again when a report is read."""
+
+    name: str
+    calibrated: bool
+    reasons: list[str]
+    """Why it is not calibrated."""
+    tipping_point: float | None
+    """Leniency, as a fraction, that would undo an uncalibrated ``helps`` or ``hurts``."""
+    corrected: Correction | None
+    """The corrected lift; None if the judge is not calibrated."""
+    with_skill: Agreement | None
+    """What the judge finds with the skill; None if it is not calibrated."""
+    without_skill: Agreement | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
     """Figures of a cell; computed again when a report is read."""
 
@@ -44,6 +62,8 @@ class Figures:
     old_skill: ArmFigures | None
     missing: int
     """Runs without a usable reply."""
+    judge: JudgeFigures | None = None
+    """What the judge decided; None if it could not change the outcome of a run."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +76,8 @@ class Decision:
     text: str
     comparison: Comparison | None
     """Comparison with the baseline or the git ref; None for none."""
+    warning: str = ""
+    """What to know about a decision that was made nevertheless; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,6 +125,7 @@ def read_json(text: str | bytes) -> Report:
             outcome=entry.gate.outcome,
             text=entry.gate.text,
             comparison=entry.gate.comparison,
+            warning=entry.gate.warning,
         )
         for entry in document.entries
     )
@@ -137,14 +160,30 @@ def _entry(gate: Gate) -> Entry:
         without_skill=cell.without_skill,
         old_skill=cell.old_skill,
         missing=cell.missing,
+        judge=_judge(cell.judged) if cell.judged else None,
     )
     decision = Decision(
         outcome=gate.outcome,
         verdict=gate.verdict,
         text=gate.text,
         comparison=gate.comparison,
+        warning=gate.warning,
     )
     return Entry(cell=cell, figures=figures, gate=decision)
+
+
+def _judge(judged: Judged) -> JudgeFigures:
+    arms = (judged.agreement(with_skill=each) for each in (True, False))
+    with_skill, without_skill = arms if judged.calibrated else (None, None)
+    return JudgeFigures(
+        name=judged.judge,
+        calibrated=judged.calibrated,
+        reasons=judged.reasons,
+        tipping_point=judged.tipping_point,
+        corrected=judged.correction,
+        with_skill=with_skill,
+        without_skill=without_skill,
+    )
 
 
 def _one_line(error: ValidationError) -> str:

@@ -8,7 +8,7 @@ from statistics import fmean
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
-from pytest_upskill.cells.wording import money, percent, points, times
+from pytest_upskill.cells.wording import corrected, money, percent, points, times
 from pytest_upskill.report.files.document import Report, dollars, runs_of
 from pytest_upskill.report.merge.exit_code import (
     cut_short,
@@ -104,6 +104,9 @@ def matrix_parts(cell: Cell) -> list[str]:
     if cell.lift is not None and cell.interval is not None:
         low, high = cell.interval
         parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
+        if cell.judged:
+            parts[-1] = f"judged {parts[-1]}"
+            parts.append(corrected(cell) or "uncalibrated")
     if ratio := times(without, with_):
         parts.append(f"\u00d7{ratio} tok")
     return parts

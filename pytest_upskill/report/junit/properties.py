@@ -12,6 +12,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.comparison import Comparison
+    from pytest_upskill.cells.judged import Judged
 
 Properties = list[tuple[str, str]]
 
@@ -63,6 +64,8 @@ def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
         yield "lift", f"{cell.lift:.4f}"
         yield "lift.low", f"{cell.interval.low:.4f}"
         yield "lift.high", f"{cell.interval.high:.4f}"
+    if cell.judged is not None:
+        yield from _judge_figures(cell.judged)
     for name, arm in (
         ("with", cell.with_skill),
         ("without", cell.without_skill),
@@ -83,6 +86,25 @@ def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
         yield "runs_needed", str(cell.runs_needed)
     yield "missing", str(cell.missing)
     yield "runs.spared", str(cell.spared)
+
+
+def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:
+    yield "judge", judged.judge
+    yield "judge.calibrated", str(judged.calibrated).lower()
+    if judged.tipping_point is not None:
+        yield "judge.tipping_point", f"{judged.tipping_point:.4f}"
+    if (correction := judged.correction) is None:
+        return
+    yield "lift.corrected", f"{correction.lift:.4f}"
+    yield "lift.corrected.low", f"{correction.low:.4f}"
+    yield "lift.corrected.high", f"{correction.high:.4f}"
+    for arm, with_skill in (("with", True), ("without", False)):
+        agreement = judged.agreement(with_skill=with_skill)
+        for name, share in (("holds", agreement.holds), ("fails", agreement.fails)):
+            if share is not None:
+                yield f"judge.{arm}.{name}", f"{share.estimate:.4f}"
+                yield f"judge.{arm}.{name}.low", f"{share.low:.4f}"
+                yield f"judge.{arm}.{name}.high", f"{share.high:.4f}"
 
 
 def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:

@@ -7,12 +7,13 @@ from dataclasses import replace
 from itertools import chain
 
 from pytest_upskill.cells.baseline_folder import Baselines
-from pytest_upskill.cells.cell import Cell, told_apart
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide_all
+from pytest_upskill.cells.same_name import told_apart
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import ReportError
-from pytest_upskill.result import TrialResult
+from pytest_upskill.result import AnswerLabel, CellLabels, TrialResult
 from pytest_upskill.trial import ARMS
 
 
@@ -65,6 +66,21 @@ def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
         first,
         trials=tuple(_ordered(chain.from_iterable(cell.trials for cell in cells))),
         skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
+        labels=_joined([cell.labels for cell in cells if cell.labels is not None]),
+    )
+
+
+def _joined(parts: Sequence[CellLabels]) -> CellLabels | None:
+    """Return the labels of all parts; an answer is in the run if it is in one of its parts."""
+    if not parts:
+        return None
+    labels: dict[int, AnswerLabel] = {}
+    for label in chain.from_iterable(part.labels for part in parts):
+        if label.id not in labels or label.present:
+            labels[label.id] = label
+    problems = dict.fromkeys(chain.from_iterable(part.problems for part in parts))
+    return CellLabels(
+        labels=tuple(label for _, label in sorted(labels.items())), problems=tuple(problems)
     )
 
 
@@ -74,6 +90,8 @@ def _difference(one: Cell, other: Cell) -> str | None:
         return f"different models ({one.resolved}, {other.resolved})"
     if one.planned != other.planned:
         return f"{one.planned} and {other.planned} trials"
+    if one.judge != other.judge:
+        return f"different judges ({one.judge or 'none'}, {other.judge or 'none'})"
     if (one.gate, one.ref) != (other.gate, other.ref):
         return "different gates"
     digests = {trial.arm: trial.skill_digest for trial in one.trials}

@@ -10,6 +10,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.wording import money, points, runs
 from pytest_upskill.report.files.cases import case_lines
+from pytest_upskill.report.terminal.judge_notes import judge_notes
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
@@ -26,6 +27,11 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {span} would probably be enough"
+    if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
+        yield (
+            "judge: nobody has checked it: pytest-upskill judge draw draws answers from a report "
+            "of --upskill-json for you to label"
+        )
     if any(_copies(gate) for gate in gates):
         yield "too few runs: offline answers every run alike, so more cases are needed"
 
@@ -67,7 +73,13 @@ def _remarks(gate: Gate) -> Iterator[str]:
         )
     if gate.comparison is not None:
         yield from gate.comparison.remarks
-    if gate.outcome != "skipped" and (explained := _explained(cell)):
+    if cell.judged is not None:
+        yield from judge_notes(cell)
+    if gate.warning:
+        yield f"warning: {gate.warning}"
+    # A judge's verdict has reasons of its own.
+    plain = gate.outcome != "skipped" and cell.judged is None
+    if plain and (explained := _explained(cell)):
         yield explained
     if cell.train:
         cases = "1 train case is" if len(cell.train) == 1 else f"{len(cell.train)} train cases are"

@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.cells.cell import Pair
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.judged import Pair
 from pytest_upskill.cells.wording import columns, percent, points, times
 from pytest_upskill.result import TrialResult
 
@@ -70,10 +71,6 @@ def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
 
 def _cell_columns(gate: Gate) -> tuple[str, ...]:
     cell = gate.cell
-    lift = "n/a"
-    if cell.lift is not None and cell.interval is not None:
-        low, high = cell.interval
-        lift = f"{points(cell.lift)} [{points(low)},{points(high)}]"
     return (
         f"  {cell.model}",
         _change(
@@ -83,10 +80,27 @@ def _cell_columns(gate: Gate) -> tuple[str, ...]:
             old=cell.old_skill,
         )
         + "%",
-        lift,
-        gate.verdict,
+        _lift(cell),
+        verdict_of(gate),
         *_means(cell.without_skill, cell.with_skill),
     )
+
+
+def _lift(cell: Cell) -> str:
+    """Return the lift with its interval; the corrected one beside the one that a judge found."""
+    if cell.lift is None or cell.interval is None:
+        return "n/a"
+    if correction := cell.judged and cell.judged.correction:
+        low, high = points(correction.low), points(correction.high)
+        return f"{points(correction.lift)} [{low},{high}], judged {points(cell.lift)}"
+    low, high = map(points, cell.interval)
+    return f"{points(cell.lift)} [{low},{high}]"
+
+
+def verdict_of(gate: Gate) -> str:
+    """Return the verdict, and that it is uncalibrated where a judge alone gave it."""
+    alone = gate.cell.uncalibrated and gate.verdict in {"helps", "hurts"}
+    return f"{gate.verdict}, uncalibrated" if alone else gate.verdict
 
 
 def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:

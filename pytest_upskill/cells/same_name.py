@@ -1,0 +1,29 @@
+"""Skills that share a name, told apart by their folders."""
+
+from __future__ import annotations
+
+import posixpath
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+
+from pytest_upskill.cells.cell import Cell
+
+
+def told_apart(cells: Iterable[Cell]) -> list[Cell]:
+    """Return the cells, with ``place`` set for skills that share a name."""
+    cells = list(cells)
+    paths = {
+        cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
+        for cell in cells
+    }
+    return [
+        replace(cell, place=_place(cell.path, paths[cell.skill]) if paths[cell.skill][1:] else "")
+        for cell in cells
+    ]
+
+
+def _place(path: str, paths: Collection[str]) -> str:
+    """Return the folder of a case file, or its path if the folder has another case file."""
+    folder = posixpath.dirname(path)
+    alone = sum(posixpath.dirname(other) == folder for other in paths) == 1
+    return (folder or ".") if alone else path

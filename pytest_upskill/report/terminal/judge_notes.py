@@ -1,0 +1,47 @@
+"""Notes about what a judge decided in a cell."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.judged import Judged
+from pytest_upskill.cells.wording import corrected, found, points, tipping
+
+_MOSTLY = 0.5
+"""Share of an interval's squared width from which on more labels narrow it most."""
+
+
+def judge_notes(cell: Cell) -> Iterator[str]:
+    """Yield the notes about a cell whose verdict rests on a judge."""
+    judged = cell.judged
+    if judged is None:
+        return
+    if judged.calibrated:
+        yield from _calibrated(cell, judged)
+    else:
+        yield from _uncalibrated(cell, judged)
+
+
+def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
+    if cell.lift is not None and cell.interval is not None:
+        low, high = cell.interval
+        yield f"judged {points(cell.lift)} [{points(low)}, {points(high)}], {corrected(cell)}"
+    for arm, with_skill in (("with the skill", True), ("without the skill", False)):
+        yield f"judge {arm}: {found(judged.agreement(with_skill=with_skill))}"
+    yield from (f"judge: {note}" for note in judged.notes)
+    correction = judged.correction
+    if cell.verdict == "too few runs" and correction and correction.judge_share > _MOSTLY:
+        yield "too few labels: more of them would narrow the interval most"
+
+
+def _uncalibrated(cell: Cell, judged: Judged) -> Iterator[str]:
+    if text := tipping(cell):
+        yield f"{cell.verdict} by an uncalibrated judge: {text}"
+    elif judged.alone == "no effect" and cell.verdict == "too few runs":
+        yield (
+            "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
+            "shrink every lift"
+        )
+    if cell.labels is not None:
+        yield from (f"judge: {reason}" for reason in judged.reasons)
