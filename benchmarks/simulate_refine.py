@@ -1,0 +1,135 @@
+"""Measure how often ``pytest-upskill refine`` believes a version that is no better.
+
+Skills, teachers and students with known pass rates are drawn, and sessions are decided by the rules
+of ``pytest_upskill.teacher``: the best of four candidates by 12 train cases with 3 runs each, then
+one look at 8 held-out cases with 10 fresh runs of both versions.
+
+    python benchmarks/simulate_refine.py            # a minute
+    python benchmarks/simulate_refine.py --full     # the figures of docs/teacher.md
+
+The same seed and size print the same table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing import Pool
+
+from pytest_upskill.stats import CaseCounts
+from pytest_upskill.teacher.acceptance import decide, improved, passes
+from pytest_upskill.teacher.measure import TRAIN_RUNS
+
+TRAIN, HELD_OUT, RUNS, CANDIDATES = 12, 8, 10, 4
+GAIN = 0.3
+
+SPREADS = {"U-shaped": 0.5, "humped": 4.0, "literal": 0.0}
+"""Concentration of the Beta distribution of pass rates; 0: a check looks for a fact that is there
+or not."""
+
+TOLD, GUESSED = 0.95, 0.05
+"""Pass rates of a literal check of a fact that the skill holds, and of one that it lacks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One row of the table."""
+
+    teacher: str
+    """``null`` changes nothing, ``memorises`` helps train cases only, ``true +30`` all."""
+    spread: str
+    looks: int
+    students: int = 1
+
+
+def draw(chance: random.Random, spread: str, cases: int, rate: float = 0.6) -> list[float]:
+    """Draw the pass rates of cases with the old version."""
+    if spread == "literal":
+        known = round(cases * rate)
+        return [TOLD] * known + [GUESSED] * (cases - known)
+    concentration = SPREADS[spread]
+    return [
+        chance.betavariate(rate * concentration, (1 - rate) * concentration) for _ in range(cases)
+    ]
+
+
+def better(rates: Sequence[float], spread: str) -> list[float]:
+    """Return pass rates that are higher by `GAIN` in the mean."""
+    if spread != "literal":
+        return improved(rates, GAIN)
+    mended, lacking = list(rates), GAIN * len(rates)
+    for index, rate in enumerate(rates):
+        if rate == GUESSED and lacking > 0:
+            mended[index] = rate + min(1.0, lacking / (TOLD - GUESSED)) * (TOLD - GUESSED)
+            lacking -= TOLD - GUESSED
+    return mended
+
+
+def session(chance: random.Random, setting: Setting, holdout: Sequence[float], look: int) -> bool:
+    """Return whether a session accepts a version."""
+    train = draw(chance, setting.spread, TRAIN)
+    gains = setting.teacher != "null"
+    new_train = better(train, setting.spread) if gains else train
+    current = sum(passes(chance, rate, TRAIN_RUNS) for rate in train)
+    best = max(
+        sum(passes(chance, rate, TRAIN_RUNS) for rate in new_train) for _ in range(CANDIDATES)
+    )
+    if best <= current:
+        return False
+    new = better(holdout, setting.spread) if setting.teacher == "true +30" else holdout
+    students = {
+        str(student): [
+            CaseCounts(passes(chance, after, RUNS), RUNS, passes(chance, before, RUNS), RUNS)
+            for after, before in zip(new, holdout, strict=True)
+        ]
+        for student in range(setting.students)
+    }
+    return decide(students, look=look).accepted
+
+
+def history(arguments: tuple[Setting, int]) -> bool:
+    """Return whether any of a setting's sessions on one hold-out accepts; a true gain, the last."""
+    setting, seed = arguments
+    chance = random.Random(f"{setting} {seed}")
+    holdout = draw(chance, setting.spread, HELD_OUT)
+    looks = range(1, setting.looks + 1)
+    if setting.teacher == "true +30":
+        # What its level leaves of the power, after looks that accepted nothing.
+        return session(chance, setting, holdout, setting.looks)
+    return any(session(chance, setting, holdout, look) for look in looks)
+
+
+def settings() -> list[Setting]:
+    """Return the rows of the table."""
+    return [
+        *(Setting("null", spread, looks) for spread in SPREADS for looks in (1, 5, 20)),
+        Setting("null", "U-shaped", 1, students=3),
+        *(Setting("memorises", spread, looks) for spread in SPREADS for looks in (1, 20)),
+        *(Setting("true +30", spread, looks) for spread in SPREADS for looks in (1, 3)),
+    ]
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, allow_abbrev=False)
+    parser.add_argument("--sessions", type=int, default=200, help="histories of each row")
+    parser.add_argument("--full", action="store_true", help="2000 histories of each row")
+    options = parser.parse_args()
+    count = 2000 if options.full else options.sessions
+    print(f"{TRAIN} train cases x {TRAIN_RUNS}, {HELD_OUT} held out x {RUNS}, {count} histories")
+    print(f"{'teacher':10}  {'pass rates':10}  {'looks':>5}  {'students':>8}  accepted")
+    with Pool() as pool:
+        for setting in settings():
+            jobs = [(setting, seed) for seed in range(count)]
+            accepted = sum(pool.imap_unordered(history, jobs, chunksize=25))
+            print(
+                f"{setting.teacher:10}  {setting.spread:10}  {setting.looks:5}  "
+                f"{setting.students:8}  {accepted / count:8.1%}",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()
