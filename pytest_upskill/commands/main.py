@@ -24,6 +24,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 COMMANDS: Mapping[str, str] = {
     "eval": "run the cases of skills: prints and runs the pytest command",
     "benchmark": "compare models on skills: eval with 3 runs of each case",
+    "cases": "propose cases for a skill, and keep those that stand every test",
     "refine": "search for a better version of a skill, and prove it",
     "runs": "show the history of runs: lift of each skill on each model over time",
     "report": "merge JSON reports of several runs and decide their gates",

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_upskill.commands.command import PASSED, CommandError
+from pytest_upskill.teacher.conclusion import DRY_RUN
 from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.decision import Decision
 from pytest_upskill.teacher.engine import Limits
@@ -102,7 +103,7 @@ def exit_code(decision: Decision) -> int:
         case "refused":
             return REFUSED
         case "stopped":
-            return PASSED if decision.reason.startswith("--dry-run") else STOPPED
+            return PASSED if decision.reason == DRY_RUN else STOPPED
 
 
 def folder_of_skill(text: str) -> Path:

@@ -27,6 +27,8 @@ def eligible(
 def _reason(engine: Engine, case: Case, students: Sequence[Model]) -> str:
     if case.skip:
         return case.skip
+    if case.needs_agent:
+        return f"'{case.needs_agent}' needs an agent"
     if not any(not isinstance(check, Judge) for check in case.checks):
         return "has no check by code"
     for student in students:

@@ -43,15 +43,25 @@ def padded(trial: Trial, length: int) -> Trial:
     return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))
 
 
-def check_prices(engine: Engine, models: Sequence[Model], limits: Limits) -> None:
-    """Check that what limits the cost can do so.
+def check_models(engine: Engine, teacher: Model, students: Sequence[Model], limits: Limits) -> None:
+    """Check that the models answer single requests, and that what limits the cost can do so.
 
     Raises:
-        TeacherError: A model has no price, and the number of answers is not limited.
+        TeacherError: A model is an agent; or has no price, and the number of answers is not
+            limited.
     """
     prices = engine.workplace.resources.prices
-    for model in dict.fromkeys(models):
+    for model in dict.fromkeys((teacher, *students)):
+        if model.agent:
+            raise TeacherError(
+                f"{model.label} is an agent, and versions are compared by single answers: "
+                f"write {model.name} without the agent"
+            )
         if limits.max_answers is None and not prices.known(model):
             raise TeacherError(
                 f"--max-cost: {prices.unknown(model)}, or limit the requests with --max-answers"
             )
+    if teacher in students:
+        engine.say(
+            f"{teacher.label} is teacher and student: a skill rarely helps the model that wrote it"
+        )

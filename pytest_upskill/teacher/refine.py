@@ -10,6 +10,7 @@ from pathlib import Path
 from pytest_upskill.model import Model
 from pytest_upskill.skill import Skill
 from pytest_upskill.teacher.acceptance import alpha_of_look, power
+from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.confirmation import (
     Confirmation,
     Contest,
@@ -21,13 +22,13 @@ from pytest_upskill.teacher.consent import Consent, check_clean, replace_file
 from pytest_upskill.teacher.decision import Decision, Drafts, Outcome
 from pytest_upskill.teacher.edits import byte_limit
 from pytest_upskill.teacher.eligible import eligible
-from pytest_upskill.teacher.engine import Engine, Limits, Stopped
+from pytest_upskill.teacher.engine import Engine, Limits
 from pytest_upskill.teacher.holdout import MIN_HELD_OUT, missing_cases, split
 from pytest_upskill.teacher.ledger import Ledger
 from pytest_upskill.teacher.literals import marked_diff
 from pytest_upskill.teacher.measure import teacher_trial
 from pytest_upskill.teacher.picture import picture
-from pytest_upskill.teacher.plan import Part, check_prices, padded, plan_lines
+from pytest_upskill.teacher.plan import Part, check_models, padded, plan_lines
 from pytest_upskill.teacher.search import MAX_TOKENS, Found, Task, search, train_trials, version
 from pytest_upskill.teacher.train_marks import with_train_marks
 
@@ -88,7 +89,7 @@ def refine(engine: Engine, order: Order) -> Decision:
         dropped=left_out,
     )
     work = _Refinement(engine, order, task, drafts, content)
-    return work.conclude(decision)
+    return conclude(engine, drafts, decision, work.decided, dry_run=order.dry_run)
 
 
 class _Refinement:
@@ -104,31 +105,8 @@ class _Refinement:
         self._content = content
         self._ledger = Ledger(order.state / "looks")
 
-    def conclude(self, decision: Decision) -> Decision:
-        """Run everything, and write what came of it, whatever that is."""
-        say = self._engine.say
-        try:
-            decision = self._decided(decision)
-        except Stopped as stopped:
-            decision = replace(decision, decision="stopped", reason=str(stopped))
-            say(f"stopped: {stopped}")
-            say("everything so far is recorded: the same command goes on from here")
-        except KeyboardInterrupt:
-            self._write(decision)
-            say("\ninterrupted; everything so far is recorded: the same command goes on from here")
-            raise
-        if self._order.dry_run:
-            return decision
-        decision = self._write(decision)
-        say(f"{decision.decision}: {self._drafts.folder}")
-        return decision
-
-    def _write(self, decision: Decision) -> Decision:
-        decision = replace(decision, cost_usd=self._engine.cost_usd, asked=self._engine.asked)
-        self._drafts.decide(decision)
-        return decision
-
-    def _decided(self, decision: Decision) -> Decision:
+    def decided(self, decision: Decision) -> Decision:
+        """Return the decision after everything was run."""
         order, task = self._order, self._task
         for case, reason in decision.dropped.items():
             self._engine.say(f"left out: {case}: {reason}")
@@ -137,11 +115,11 @@ class _Refinement:
             return self._refused(decision, _too_few(len(task.train), len(task.holdout)))
         if order.consent.apply:
             check_clean(order.skill.folder / "SKILL.md")
-        check_prices(self._engine, (order.teacher, *order.students), order.limits)
+        check_models(self._engine, order.teacher, order.students, order.limits)
         for line in self._plan():
             self._engine.say(line)
         if order.dry_run:
-            return replace(decision, decision="stopped", reason="--dry-run: nothing was requested")
+            return replace(decision, decision="stopped", reason=DRY_RUN)
         found = search(self._engine, task, self._drafts.write)
         decision = replace(decision, candidates=found.log)
         if not found.current.failures:

@@ -1,0 +1,81 @@
+"""``pytest-upskill cases``: validated cases for a skill."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_upskill.commands.command import Command, CommandError
+from pytest_upskill.commands.teacher_command import (
+    add_teacher_arguments,
+    consent_of,
+    exit_code,
+    folder_of_skill,
+    limits_of,
+    students_of,
+)
+from pytest_upskill.model import Model
+from pytest_upskill.session.workplace import in_session
+from pytest_upskill.teacher.cases import Order, propose_cases
+from pytest_upskill.teacher.engine import Engine, Workplace
+from pytest_upskill.teacher.load import load_skill
+from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
+
+_COUNT = 20
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("skill", help="folder of the skill")
+    add_teacher_arguments(parser, sources=True)
+    parser.add_argument(
+        "--count", type=int, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
+    )
+    parser.add_argument("--apply", action="store_true", help="write the cases, unasked")
+
+
+def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
+    """Return the sources that --from names.
+
+    Raises:
+        CommandError: One of them cannot be read.
+    """
+    try:
+        return tuple(read_sources(options.sources)) if options.sources else ()
+    except SourceError as error:
+        raise CommandError(f"--from: {error}") from None
+
+
+def _run(options: argparse.Namespace) -> int:
+    folder = folder_of_skill(options.skill)
+    sources = sources_of(options)
+
+    def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
+        limits = limits_of(options)
+        order = Order(
+            skill=load_skill(folder, workplace.extensions),
+            sources=sources,
+            teacher=teacher,
+            students=students,
+            count=options.count,
+            limits=limits,
+            consent=consent_of(options),
+            dry_run=options.dry_run,
+            state=state,
+        )
+        return exit_code(propose_cases(Engine(workplace, limits), order))
+
+    return in_session(
+        work,
+        place=folder,
+        teacher=options.model,
+        students=students_of(options),
+        base_url=options.eval_base_url,
+    )
+
+
+COMMAND = Command(
+    description="Propose cases for a skill, and keep those that tell right answers from wrong.",
+    epilog="Example: pytest-upskill cases ./skills/csv --from ./docs/csv.md --model opus",
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,192 @@
+"""``cases``: validated cases for a skill, written into its ``skill_meta.json``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.model import Model
+from pytest_upskill.skill import Case, Skill
+from pytest_upskill.teacher.case_file import with_cases
+from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
+from pytest_upskill.teacher.consent import Consent, check_clean, check_sources, replace_file
+from pytest_upskill.teacher.decision import Decision, Drafts
+from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.keep import (
+    FRESH_ANSWERS,
+    SCREENING_RUNS,
+    Demand,
+    Kept,
+    keep_cases,
+)
+from pytest_upskill.teacher.measure import teacher_trial, trials_of
+from pytest_upskill.teacher.plan import Part, check_models, plan_lines
+from pytest_upskill.teacher.proposals import BATCH, propose_prompt
+from pytest_upskill.teacher.search import MAX_TOKENS
+from pytest_upskill.teacher.sources.read import BUDGET, Source, source_of
+
+_LONGEST_CASE = 1000
+"""Characters of a question, to bound its price."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What ``cases`` was asked for."""
+
+    skill: Skill
+    sources: tuple[Source, ...]
+    """Empty for the skill itself."""
+    teacher: Model
+    students: tuple[Model, ...]
+    count: int
+    limits: Limits
+    consent: Consent
+    dry_run: bool
+    state: Path
+    """The project's ``.upskill`` folder."""
+
+
+def propose_cases(engine: Engine, order: Order) -> Decision:
+    """Propose, validate and offer cases; write ``decision.json``.
+
+    Raises:
+        TeacherError: The command cannot run as it was given.
+    """
+    skill = order.skill
+    drafts = Drafts(
+        order.state / "drafts",
+        skill.name,
+        "cases",
+        str(skill.folder),
+        order.teacher.resolved,
+        *sorted(student.resolved for student in order.students),
+        *(source.text for source in order.sources),
+    )
+    start = Decision(
+        command="cases",
+        decision="stopped",
+        reason="interrupted",
+        skill=skill.name,
+        teacher=order.teacher.resolved,
+        students=tuple(student.resolved for student in order.students),
+    )
+    check_models(engine, order.teacher, order.students, order.limits)
+    if order.consent.apply:
+        check_clean(skill.folder / CASE_FILE)
+    if not order.dry_run:
+        check_sources(engine, order.sources, order.teacher.label, order.consent)
+    demand = Demand(
+        skill=skill,
+        task=f"{skill.name}: {skill.text[: skill.text.find('---', 3)][:_LONGEST_CASE]}",
+        sources=order.sources or (source_of("SKILL.md", skill.text, budget=BUDGET),),
+        teacher=order.teacher,
+        students=order.students,
+        existing=skill.cases,
+        count=order.count,
+    )
+
+    def work(decision: Decision) -> Decision:
+        for line in plan_lines(engine, plan_parts(engine, demand)):
+            engine.say(line)
+        if order.dry_run:
+            return replace(decision, reason=DRY_RUN)
+        kept = keep_cases(engine, demand)
+        for line in told(kept):
+            engine.say(line)
+        drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
+        return _offered(engine, order, kept, decision)
+
+    return conclude(engine, drafts, start, work, dry_run=order.dry_run)
+
+
+def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
+    """Yield what asking for cases takes at most."""
+    tokens = engine.workplace.max_tokens
+    known = ["x" * _LONGEST_CASE] * (len(demand.existing) + demand.count)
+    ask = teacher_trial(
+        demand.skill,
+        demand.teacher,
+        what="proposals",
+        prompt=propose_prompt(demand.task, demand.sources, known, count=BATCH),
+        max_tokens=MAX_TOKENS,
+    )
+    files = {source.name: source.text for source in demand.sources}
+    case = Case(id="proposal", input="x" * _LONGEST_CASE, checks=())
+    (own,) = trials_of(
+        demand.skill,
+        [replace(case, files=files)],
+        [demand.teacher],
+        arm="without_skill",
+        runs=FRESH_ANSWERS,
+        max_tokens=tokens,
+    )
+    screening = trials_of(
+        demand.skill,
+        [case],
+        demand.students,
+        arm="without_skill",
+        runs=SCREENING_RUNS,
+        max_tokens=tokens,
+    )
+    proposed = demand.rounds * BATCH
+    yield Part(what=f"proposals of {demand.teacher.label}", trials=(ask,), times=demand.rounds)
+    yield Part(what="its own answers to them, given the sources", trials=(own,), times=proposed)
+    yield Part(
+        what="screening without the skill (not counted)", trials=tuple(screening), times=proposed
+    )
+
+
+def told(kept: Kept) -> Iterator[str]:
+    """Yield what became of the proposals, each drop with its reason."""
+    for name, reason in kept.dropped.items():
+        yield f"dropped {name}: {reason}"
+    held_out = sum(is_held_out(case.id) for case in kept.cases)
+    yield f"kept {len(kept.cases)} of {kept.proposed}, {held_out} of them held out"
+
+
+def _offered(engine: Engine, order: Order, kept: Kept, decision: Decision) -> Decision:
+    """Offer the kept cases, and write them if somebody agrees."""
+    decision = replace(
+        decision,
+        kept=tuple(case.id for case in kept.cases),
+        dropped=kept.dropped,
+        train=tuple(case.id for case in kept.cases if not is_held_out(case.id)),
+        holdout=tuple(case.id for case in kept.cases if is_held_out(case.id)),
+    )
+    reason = f"kept {len(kept.cases)} of {kept.proposed}"
+    if not kept.cases:
+        return replace(decision, decision="not shown", reason=reason)
+    file = order.skill.folder / CASE_FILE
+    for case, entry in zip(kept.cases, kept.entries, strict=True):
+        engine.say(f"+ {case.id}: {case.input}")
+        engine.say(f"    {json.dumps(entry['expected'], ensure_ascii=False)}")
+    decision = replace(decision, decision="accepted", reason=reason)
+    if not order.consent.apply and not order.consent.asks(f"Add them to {file}?"):
+        engine.say("nothing was changed: the same command with --apply writes them")
+        return decision
+    write_cases(file, kept)
+    engine.say(f"written: {file}")
+    return replace(decision, applied=True)
+
+
+def write_cases(file: Path, kept: Kept) -> None:
+    """Add cases to a case file, which is made if it does not exist.
+
+    Raises:
+        TeacherError: It cannot be written, or is not committed.
+    """
+    check_clean(file)
+    try:
+        content = file.read_bytes() if file.exists() else None
+        new = with_cases(content, kept.entries)
+        if content is None:
+            write_whole(file, new, mode=0o666)
+        else:
+            replace_file(file, content, new)
+    except OSError as error:
+        raise TeacherError(f"{file}: cannot be written: {error.strerror}") from None

@@ -1,0 +1,54 @@
+"""The end of a command: whatever happens, ``decision.json`` says what came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from pytest_upskill.teacher.decision import Decision, Drafts
+from pytest_upskill.teacher.engine import Engine, Stopped
+
+DRY_RUN = "--dry-run: nothing was requested"
+"""The reason of a decision that was not to be made."""
+
+_GO_ON = "everything so far is recorded: the same command goes on from here"
+
+
+def conclude(
+    engine: Engine,
+    drafts: Drafts,
+    start: Decision,
+    work: Callable[[Decision], Decision],
+    *,
+    dry_run: bool,
+) -> Decision:
+    """Do the work, write its decision, and print the folder where it is.
+
+    Args:
+        engine: What has been spent.
+        drafts: The folder of the work.
+        start: The decision if the work is interrupted.
+        work: Returns the decision, given ``start``; it may raise `Stopped`.
+        dry_run: Whether nothing was to be done, so that nothing is written.
+    """
+    try:
+        decision = work(start)
+    except Stopped as stopped:
+        decision = replace(start, decision="stopped", reason=str(stopped))
+        engine.say(f"stopped: {stopped}")
+        engine.say(_GO_ON)
+    except KeyboardInterrupt:
+        drafts.decide(_paid(start, engine))
+        engine.say()
+        engine.say(f"interrupted; {_GO_ON}")
+        raise
+    if dry_run:
+        return decision
+    decision = _paid(decision, engine)
+    drafts.decide(decision)
+    engine.say(f"{decision.decision}: {drafts.folder}")
+    return decision
+
+
+def _paid(decision: Decision, engine: Engine) -> Decision:
+    return replace(decision, cost_usd=engine.cost_usd, asked=engine.asked)

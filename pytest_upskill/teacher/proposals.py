@@ -1,0 +1,115 @@
+"""Proposals: generated cases before they are validated, and how a teacher is asked for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import Field, TypeAdapter, ValidationError
+
+from pytest_upskill.teacher.prompts import MATERIAL, marked_sources
+from pytest_upskill.teacher.reply import BadReply, json_of
+from pytest_upskill.teacher.sources.read import Source
+
+BATCH = 10
+"""Proposals of one request."""
+
+Text = Annotated[str, Field(min_length=1)]
+
+CHECKS = """\
+`expected` holds checks, all of which must hold: "contains" and "not_contains" (a string or a \
+list; case does not matter), "contains_any" (a list), "regex" and "not_regex" (Python), "json", \
+"yaml" or "toml" (path to value), "json_schema" (a schema), "compile" (a language: c, cpp, cuda or \
+python), "run" ({"language": "python", "code": "assert f(1) == 2"}, with names that the answer's \
+code defines). At least one must fail for an empty answer. Accept every right answer, however it \
+is worded, and no wrong one: prefer a regex of what must be said to a sentence, and `run` or \
+`compile` for code."""
+
+_PROPOSE = """\
+You write test cases for an agent skill: a text that helps a model with this task:
+
+TASK
+
+Below are the sources of the knowledge that the skill will hold. The model that is tested does not \
+see them. Propose COUNT cases on different points: questions as a user would ask them, self-\
+contained, which somebody who does not know the sources gets wrong, and whose answers code can \
+check. Do not give the answer, or the words that are looked for, away in the question, and do not \
+copy sentences of the sources into it. CHECKS
+
+Reply with one fenced JSON block:
+
+```json
+{"proposals": [{"id": "short-name", "input": "the question", "expected": {"regex": "(?i)0x5A"},
+  "quote": "the passage of a source that holds the answer, verbatim",
+  "reference": "a right answer", "alternatives": ["another right answer, reworded", "a third"],
+  "wrong": ["a plausible wrong answer", "another"]}]}
+```
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A case that a teacher proposes, with the answers that it is validated by."""
+
+    id: str = ""
+    input: Text
+    expected: Mapping[str, Any]
+    quote: str = ""
+    reference: Text
+    alternatives: Annotated[tuple[Text, ...], Field(min_length=2)]
+    wrong: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Malformed:
+    """An entry of a reply that is no proposal."""
+
+    name: str
+    reason: str
+
+
+_PROPOSAL = TypeAdapter(Proposal)
+
+
+def propose_prompt(
+    task: str, sources: Iterable[Source], known: Sequence[str], *, count: int
+) -> str:
+    """Ask for proposals; the teacher sees the sources, but no draft of a skill.
+
+    Args:
+        task: What the skill is for.
+        sources: Where its knowledge is from.
+        known: Questions that exist already.
+        count: How many proposals to ask for.
+    """
+    ask = _PROPOSE.replace("CHECKS", CHECKS).replace("COUNT", str(count)).replace("TASK", task)
+    parts = [ask + "\n" + MATERIAL + marked_sources(sources)]
+    if known:
+        parts.append("There are these questions already:\n" + "\n".join(f"- {q}" for q in known))
+    return "\n\n".join(parts)
+
+
+def read_proposals(reply: str) -> list[Proposal | Malformed]:
+    """Read the proposals of a reply; an entry that is none comes with the reason."""
+    try:
+        value = json_of(reply)
+    except BadReply as error:
+        return [Malformed(name="reply", reason=str(error))]
+    entries = value.get("proposals") if isinstance(value, dict) else value
+    if not isinstance(entries, list):
+        return [Malformed(name="reply", reason="the reply holds no list of proposals")]
+    return [_read(entry, number) for number, entry in enumerate(entries, 1)]
+
+
+def _read(entry: object, number: int) -> Proposal | Malformed:
+    try:
+        return _PROPOSAL.validate_python(entry)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        name = entry.get("id") if isinstance(entry, dict) else None
+        where = ".".join(map(str, first["loc"])) or "the entry"
+        return Malformed(
+            name=name if isinstance(name, str) and name else f"proposal-{number}",
+            reason=f"malformed: {where}: {first['msg']}",
+        )

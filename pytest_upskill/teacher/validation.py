@@ -1,0 +1,153 @@
+"""Validation of proposals: every reason to drop one that no model has to be asked about."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_upskill.checks import CheckError, CheckResult, Judge, NotContains, NotRegex
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.formats.skill_meta.reader import read_cases
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.grading.grade import text_checks_of
+from pytest_upskill.skill import Case
+from pytest_upskill.teacher.ngrams import copies
+from pytest_upskill.teacher.proposals import Proposal
+
+EMPTY_ANSWERS = (
+    "",
+    "I don't know.",
+    "I'm sorry, but I can't help with that.",
+    "Yes.",
+    "No.",
+    "It depends on your setup; please consult the documentation.",
+)
+"""Answers that say nothing, and that no case may accept."""
+
+_SIMILAR = 0.9
+_NUMBER = re.compile(r"\w*\d\w*")
+_SPACE = re.compile(r"\s+")
+
+Check = Callable[[Case, str], Sequence[CheckResult]]
+"""Returns the results of a case's checks of a text; may raise CheckError."""
+
+
+class Dropped(Exception):  # noqa: N818  a decision, not an error of this program
+    """A proposal that is not kept; the message is one line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a proposal is held against."""
+
+    skill_text: str
+    source_text: str
+    existing: Sequence[Case]
+    """The cases that the skill has, and those that were kept already."""
+    extensions: Extensions
+    check: Check
+
+
+def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
+    """Read an entry as the reader of case files does.
+
+    Raises:
+        Dropped: It is not valid.
+    """
+
+    def no_files(name: str) -> Any:
+        raise ValueError(f"{name!r}: write the schema itself")
+
+    try:
+        (case,), _ = read_cases(
+            json.dumps({"cases": [entry]}), read_schema=no_files, extensions=extensions
+        )
+    except BadFile as error:
+        problem = error.problems[0]
+        raise Dropped(f"the reader refuses it: {problem.where}: {problem.what}") from None
+    return case
+
+
+def validate(proposal: Proposal, around: Surroundings) -> Case:
+    """Return the case of a proposal.
+
+    Raises:
+        Dropped: Something rules it out.
+    """
+    entry: dict[str, Any] = {"input": proposal.input, "expected": dict(proposal.expected)}
+    case = read_case(({"id": proposal.id} if proposal.id else {}) | entry, around.extensions)
+    for reason in (
+        *_of_checks(case),
+        *_of_question(case, proposal, around),
+        *answer_problems(proposal, case, around.check),
+    ):
+        raise Dropped(reason)
+    return case
+
+
+def answer_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
+    """Yield why a case does not tell right answers from wrong ones."""
+
+    def misses(text: str) -> list[str]:
+        return [result.message for result in check(case, text) if not result.passed]
+
+    try:
+        if missed := misses(proposal.reference):
+            yield f"its own reference answer fails: {missed[0]}"
+        for answer in proposal.alternatives:
+            if missed := misses(answer):
+                yield f"too literal: another right answer fails: {missed[0]}"
+        for answer in (*EMPTY_ANSWERS, proposal.input, *proposal.wrong):
+            if not misses(answer):
+                yield f"accepts a wrong answer: {answer[:60]!r}"
+    except CheckError as error:
+        yield f"cannot be checked here: {error}"
+
+
+def _of_checks(case: Case) -> Iterator[str]:
+    if case.needs_agent:
+        yield f"'{case.needs_agent}' needs an agent"
+    if any(isinstance(check, Judge) for check in case.checks):
+        yield "needs a judge: only checks by code are kept"
+    if all(isinstance(check, NotContains | NotRegex) for check in case.checks):
+        yield "has no positive check: an empty answer would pass"
+
+
+def _of_question(case: Case, proposal: Proposal, around: Surroundings) -> Iterator[str]:
+    for check in text_checks_of(case):
+        if not isinstance(check, NotContains | NotRegex) and _passes(check, case.input):
+            yield f"the question gives the answer away: it passes {check.name}"
+    if proposal.quote and _plain(proposal.quote) not in _plain(around.source_text):
+        yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
+    if copies(around.skill_text, case.input):
+        yield "its question stands in the skill: 8 words in a row are the same"
+    for other in around.existing:
+        if other.id == case.id:
+            yield f"has the id of another case: {other.id}"
+        if _alike(other.input, case.input):
+            yield f"nearly repeats {other.id}"
+
+
+def _passes(check: Any, text: str) -> bool:
+    try:
+        return bool(check.check(text).passed)
+    except CheckError:
+        return False
+
+
+def _alike(one: str, other: str) -> bool:
+    first, second = _plain(one), _plain(other)
+    if set(_NUMBER.findall(first)) != set(_NUMBER.findall(second)):
+        # Another number is another question.
+        return False
+    matcher = difflib.SequenceMatcher(None, first, second, autojunk=False)
+    return matcher.quick_ratio() > _SIMILAR and matcher.ratio() > _SIMILAR
+
+
+def _plain(text: str) -> str:
+    """Return a text without what a quote may lose: case and the width of blanks."""
+    return _SPACE.sub(" ", text).strip().casefold()

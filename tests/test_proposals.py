@@ -1,0 +1,134 @@
+"""Validation of proposed cases: each reason to drop one, and what is kept."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks.extensions import NO_EXTENSIONS
+from pytest_upskill.grading.grade import text_checks_of
+from pytest_upskill.skill import Case
+from pytest_upskill.teacher.proposals import Malformed, Proposal, read_proposals
+from pytest_upskill.teacher.validation import Dropped, Surroundings, validate
+
+SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
+GOOD: dict[str, Any] = {
+    "id": "magic",
+    "input": "Which first byte marks a valid sensor frame?",
+    "expected": {"contains": "0x5A"},
+    "quote": "the magic byte  `0x5A`",
+    "reference": "It is 0x5A.",
+    "alternatives": ["The byte is 0x5a.", "0x5A, always."],
+    "wrong": ["It is 0xA5."],
+}
+OTHER = Case(id="other", input="How long does a sensor sleep between two frames?", checks=())
+
+
+def check(case: Case, text: str) -> Sequence[CheckResult]:
+    return [each.check(text) for each in text_checks_of(case)]
+
+
+AROUND = Surroundings(
+    skill_text=f"# Frames\n\n{SOURCE}",
+    source_text=SOURCE,
+    existing=[OTHER],
+    extensions=NO_EXTENSIONS,
+    check=check,
+)
+
+
+def proposal(**changes: Any) -> Proposal:
+    (read,) = read_proposals(json.dumps({"proposals": [GOOD | changes]}))
+    assert isinstance(read, Proposal)
+    return read
+
+
+def test_a_sound_proposal_becomes_a_case() -> None:
+    case = validate(proposal(), AROUND)
+
+    assert (case.id, case.input) == ("magic", GOOD["input"])
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"expected": {"contians": "0x5A"}}, r"the reader refuses it: .*did you mean 'contains'"),
+        ({"expected": {"regex": "("}}, "the reader refuses it: .*bad pattern"),
+        ({"expected": {"judge": "It names 0x5A."}}, "needs a judge"),
+        ({"expected": {"file_exists": "out.txt"}}, "needs an agent"),
+        ({"expected": {"not_contains": "0xA5"}}, "no positive check"),
+        (
+            {"input": "Is it 0x5A that comes first in a frame?"},
+            "the question gives the answer away: it passes contains",
+        ),
+        ({"reference": "It is 90."}, "its own reference answer fails: contains '0x5A'"),
+        ({"alternatives": ["0x5A", "90 in decimal"]}, "too literal: another right answer fails"),
+        ({"wrong": ["0x5A comes last."]}, "accepts a wrong answer: '0x5A comes last.'"),
+        ({"expected": {"regex": "^"}}, "the question gives the answer away"),
+        (
+            {
+                "expected": {"contains_any": ["yes", "0x5A"]},
+                "alternatives": ["Yes, 0x5A", "yes"],
+            },
+            "accepts a wrong answer: 'Yes.'",
+        ),
+        ({"quote": "the magic byte is 0x5B"}, "its quote is not in the sources"),
+        (
+            {"input": "In a frame, the magic byte 0x5a comes first, then a version? Which size?"},
+            "the question gives the answer away|stands in the skill",
+        ),
+        (
+            {"input": "A frame has 8 bytes, big-endian: the magic byte is what?"},
+            "its question stands in the skill",
+        ),
+        ({"id": "other"}, "has the id of another case: other"),
+        (
+            {"input": "How long does a sensor sleep between two frames"},
+            "nearly repeats other",
+        ),
+    ],
+)
+def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Dropped, match=reason):
+        validate(proposal(**changes), AROUND)
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"input": ""}, "malformed: input"),
+        ({"alternatives": ["only one"]}, "malformed: alternatives"),
+        ({"wrong": []}, "malformed: wrong"),
+        ({"expected": "0x5A"}, "malformed: expected"),
+    ],
+)
+def test_an_entry_that_is_no_proposal_is_dropped_alone(
+    changes: dict[str, Any], reason: str
+) -> None:
+    bad, good = read_proposals(json.dumps({"proposals": [GOOD | changes, GOOD]}))
+
+    assert isinstance(bad, Malformed)
+    assert bad.name == "magic"
+    assert bad.reason.startswith(reason)
+    assert isinstance(good, Proposal)
+
+
+def test_a_reply_without_proposals_is_one_drop() -> None:
+    assert read_proposals("Sorry.") == [Malformed(name="reply", reason="the reply holds no JSON")]
+    (only,) = read_proposals('{"cases": 1}')
+    assert isinstance(only, Malformed)
+
+
+def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
+    from pytest_upskill.checks import CheckError
+
+    def undecided(_: Case, __: str) -> Sequence[CheckResult]:
+        raise CheckError("needs nvcc")
+
+    with pytest.raises(Dropped, match="cannot be checked here: needs nvcc"):
+        validate(proposal(), replace(AROUND, check=undecided))
