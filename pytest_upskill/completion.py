@@ -236,6 +236,7 @@ class ProviderError(Exception):
         retry_after: Seconds to wait before a retry, as the server requests; None if it does not.
         fatal: Whether every further request to this model would fail too (bad key, no model).
         loading: Whether the host is still loading the model.
+        timed_out: Whether no reply came within the timeout.
         billable: Whether the host may bill the request; by default, unless it replied with an HTTP
             error.
         paid: What earlier requests of the same run have cost, None if there were none.
@@ -250,6 +251,7 @@ class ProviderError(Exception):
         retry_after: float | None = None,
         fatal: bool = False,
         loading: bool = False,
+        timed_out: bool = False,
         billable: bool | None = None,
     ) -> None:
         super().__init__(message)
@@ -258,5 +260,6 @@ class ProviderError(Exception):
         self.retry_after = retry_after
         self.fatal = fatal
         self.loading = loading
+        self.timed_out = timed_out
         self.billable = status in {None, HTTPStatus.OK} if billable is None else billable
         self.paid: Completion | None = None

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient, RetryPolicy
+from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.retry import RetryingClient, RetryPolicy
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")

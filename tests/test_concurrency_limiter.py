@@ -5,12 +5,21 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.spending.retry import ConcurrencyLimiter
+from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
 from tests.retrying import Clock, Host, client_of, later, outcomes, request
 
 
 def too_many() -> ProviderError:
     return ProviderError("m: HTTP 429 slow down", status=429)
+
+
+def sent(slots: ConcurrencyLimiter, clock: Clock) -> Sent:
+    async def send() -> Sent:
+        async with slots.slot() as one:
+            return one
+
+    assert clock.now >= 0
+    return asyncio.run(send())
 
 
 def test_no_more_requests_than_slots_are_in_flight() -> None:
@@ -76,7 +85,7 @@ def test_clean_rounds_grow_the_slots_back_and_not_beyond() -> None:
 
     grown = []
     for _ in range(40):
-        slots.answered()
+        slots.answered(sent(slots, clock))
         grown.append(slots.limit)
 
     assert grown[:7] == [8] * 7
@@ -90,8 +99,8 @@ def test_trouble_between_answers_holds_the_growth_back() -> None:
     slots.refused()
 
     for _ in range(50):
-        slots.answered()
-        slots.answered()
+        slots.answered(sent(slots, clock))
+        slots.answered(sent(slots, clock))
         slots.failed()
 
     assert slots.limit == 8

@@ -1,7 +1,8 @@
 from __future__ import annotations
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryPolicy
+from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.retry import RetryPolicy
 from tests.retrying import (
     ANSWER,
     Clock,

@@ -10,8 +10,9 @@ from pytest_upskill.providers.keys import endpoints
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.budgeted_client import BudgetedClient
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
+from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient, RetryPolicy
+from pytest_upskill.spending.retry import RetryingClient, RetryPolicy
 from tests.asking import model_at, request_to
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -33,6 +34,10 @@ class Host:
     """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
     accepts_tools: bool = True
     """Whether requests may offer tools, as far as is known before any is sent."""
+    custom: bool = False
+    """Whether it is a server of the user's own, whose slots are unknown and may be few."""
+    timeout: float = math.inf
+    """Timeout of a request in seconds."""
     given: bool = False
     """Whether a plugin's hook made its client."""
     served: Callable[[Iterable[str]], Mapping[str, str]] | None = None

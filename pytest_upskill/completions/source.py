@@ -178,12 +178,15 @@ class CompletionSource:
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
         from pytest_upskill.spending.budgeted_client import BudgetedClient
-        from pytest_upskill.spending.retry import ConcurrencyLimiter, RetryingClient
+        from pytest_upskill.spending.limiter import START, ConcurrencyLimiter
+        from pytest_upskill.spending.retry import RetryingClient
 
         client, shared = await in_daemon_thread(host.open), self._resources
         return RetryingClient(
             BudgetedClient(client, shared.budget, shared.prices, shared.activity),
-            slots=ConcurrencyLimiter(self._concurrency),
+            slots=ConcurrencyLimiter(
+                self._concurrency, start=START if host.custom else None, timeout=host.timeout
+            ),
             host=urlsplit(host.url).netloc or host.name,
             activity=shared.activity,
         )

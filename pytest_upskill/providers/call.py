@@ -222,8 +222,10 @@ class Call:
 
     def _silent(self) -> ProviderError:
         return self._error(
-            f"no reply from {self.endpoint.host} within {self.timeout:g} s (--upskill-timeout)",
+            f"no reply from {self.endpoint.host} within {self.timeout:g} s: raise "
+            "--upskill-timeout, or lower --upskill-max-tokens",
             retryable=True,
+            timed_out=True,
         )
 
     def _error(self, message: str, **details: Any) -> ProviderError:

@@ -52,7 +52,9 @@ class PluginClient:
         except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
             if limit.expired():
                 silent = f"no reply within {self._timeout:g} s (--upskill-timeout)"
-                raise ProviderError(f"{self._name}: {silent}", retryable=True) from None
+                raise ProviderError(
+                    f"{self._name}: {silent}", retryable=True, timed_out=True
+                ) from None
             raise ProviderError(
                 f"{self._name}: its client's complete() raised {self._clean(raised(error))}"
             ) from None

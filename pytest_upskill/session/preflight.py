@@ -220,6 +220,8 @@ def _own_hosts(
             open=_opener(model, endpoint, settings.timeout),
             recorded=model.provider != "offline",
             accepts_tools=model.provider != "offline",
+            custom=is_custom(model),
+            timeout=settings.timeout,
             served=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and endpoint.own,
         )

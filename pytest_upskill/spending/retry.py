@@ -1,12 +1,11 @@
-"""Retries of failed requests, and adaptive limits of concurrent requests."""
+"""Retries of failed requests."""
 
 from __future__ import annotations
 
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 
@@ -16,11 +15,9 @@ from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
 
 _TOO_MANY = frozenset({429, 529})
-_CUT = 0.8
-_COOLDOWN_S = 15.0
-_GROWTH = 0.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,71 +33,11 @@ class RetryPolicy:
     longest_retry_after: float = 60.0
     """Maximum wait for a server's ``Retry-After``."""
     attempts_at_silence: int = 3
-    """Maximum attempts at a host that has never replied, which probably does not exist."""
+    """Maximum attempts, one after the other, at a host that has never replied to any request."""
+    queued_timeouts: int = 5
+    """Timeouts of a completion in the host's own queue that do not count towards ``deadline``."""
     attempts_at_broken: int = 5
     """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
-
-
-class ConcurrencyLimiter:
-    """An adaptive limit of the requests in flight at one host.
-
-    When the host has too many requests, the limit is cut by a fifth, at most once per 15 s, because
-    requests that are in flight together are refused together. After as many successful replies in a
-    row as there are slots, the limit grows by a tenth, up to its initial value.
-
-    Args:
-        most: Initial and maximum number of requests in flight.
-        clock: A monotonic clock in seconds.
-    """
-
-    def __init__(self, most: int, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self.limit = most
-        self._most = most
-        self._clock = clock
-        self._free = asyncio.Semaphore(most)
-        self._owed = 0
-        self._clean = 0
-        self._cut_at = -math.inf
-
-    @asynccontextmanager
-    async def slot(self) -> AsyncIterator[None]:
-        """Wait for a slot, and occupy it for the duration of the block."""
-        await self._free.acquire()
-        try:
-            yield
-        finally:
-            self._give_back()
-
-    def answered(self) -> None:
-        """Record a successful reply, which may raise the limit."""
-        self._clean += 1
-        if self._clean >= self.limit < self._most:
-            self._clean = 0
-            grown = min(self._most, self.limit + math.ceil(self.limit * _GROWTH))
-            for _ in range(grown - self.limit):
-                self._give_back()
-            self.limit = grown
-
-    def refused(self) -> None:
-        """Record that the host has too many requests, which may cut the limit."""
-        self._clean = 0
-        if self._clock() - self._cut_at < _COOLDOWN_S:
-            return
-        self._cut_at = self._clock()
-        cut = max(1, math.floor(self.limit * _CUT))
-        # Requests in flight are not cancelled: their slots are removed when they end.
-        self._owed += self.limit - cut
-        self.limit = cut
-
-    def failed(self) -> None:
-        """Record another failure, which does not change the limit but delays its growth."""
-        self._clean = 0
-
-    def _give_back(self) -> None:
-        if self._owed:
-            self._owed -= 1
-        else:
-            self._free.release()
 
 
 @dataclass(slots=True)
@@ -109,7 +46,9 @@ class _Course:
 
     started: float
     in_line: float = 0.0
-    """Seconds of waiting for slots, which do not count towards the deadline."""
+    """Seconds of waiting for slots, or in the host's queue, which do not count."""
+    queued: int = 0
+    """Number of attempts that timed out in the host's queue."""
     failed: list[ProviderError] = field(default_factory=list)
     """The errors of the failed attempts."""
 
@@ -157,6 +96,8 @@ class RetryingClient:
         )
         self._stopped: dict[Model, str] = {}
         self._heard_at = -math.inf
+        self._silences = 0  # timeouts, each of a request that was sent after the one before
+        self._silent_since = -math.inf
         self._answered_at = -math.inf
 
     async def complete(self, request: Request) -> Completion:
@@ -192,24 +133,32 @@ class RetryingClient:
 
     async def _attempt(self, request: Request, course: _Course) -> Completion:
         lined_up = self._clock()
-        async with self._slots.slot():
+        async with self._slots.slot() as sent:
             course.in_line += self._clock() - lined_up
             if request.model in self._stopped:
                 raise ProviderError(self._stopped[request.model], fatal=True)
             try:
                 completion = await self._client.complete(request)
             except ProviderError as error:
-                self._learn(error)
-                course.failed.append(error)
+                self._learn(error, sent, course)
                 raise
             self._heard_at = self._answered_at = self._clock()
-        self._slots.answered()
+            self._slots.answered(sent)
         return completion
 
-    def _learn(self, error: ProviderError) -> None:
+    def _learn(self, error: ProviderError, sent: Sent, course: _Course) -> None:
+        course.failed.append(error)
         if error.status is not None:
             self._heard_at = self._clock()
-        if error.status in _TOO_MANY:
+        if error.timed_out:
+            if sent.at >= self._silent_since:
+                self._silences += 1
+                self._silent_since = self._clock()
+            queued = self._slots.timed_out(sent)
+            if queued and course.queued < self._patience.queued_timeouts:
+                course.queued += 1
+                course.in_line += self._clock() - sent.at
+        elif error.status in _TOO_MANY:
             self._slots.refused()
         else:
             self._slots.failed()
@@ -227,10 +176,8 @@ class RetryingClient:
         return self._clock() - course.started - course.in_line
 
     def _out_of_patience(self, state: RetryCallState, course: _Course) -> bool:
-        if (
-            self._heard_at == -math.inf
-            and state.attempt_number >= self._patience.attempts_at_silence
-        ):
+        attempts = max(state.attempt_number, self._silences)
+        if self._heard_at == -math.inf and attempts >= self._patience.attempts_at_silence:
             return True
         broken = _error(state).status == HTTPStatus.OK
         if broken and state.attempt_number >= self._patience.attempts_at_broken:

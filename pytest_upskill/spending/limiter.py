@@ -1,0 +1,159 @@
+"""An adaptive limit of the requests in flight at one host."""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+START = 4
+"""Requests in flight at first at a server of the user's own, which may have a slot or two."""
+
+_CUT = 0.8
+_COOLDOWN_S = 15.0
+_GROWTH = 0.1
+_SAFE = 0.75
+"""Share of the timeout that a request may take after the limit has grown."""
+_SAFE_BELOW_CEILING = 0.9
+"""The same where it is known at which limit requests time out."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sent:
+    """A request in flight."""
+
+    at: float
+    """Time of sending it, in seconds of the limiter's clock."""
+    others: int
+    """Number of other requests in flight at that time."""
+    change: int
+    """Number of changes of the limit before it."""
+    answered: int
+    """Number of answers before it."""
+
+
+class ConcurrencyLimiter:
+    """A limit of the requests in flight at one host, which follows what the host can do.
+
+    When the host has too many requests, the limit is cut by a fifth, at most once per 15 s, because
+    requests that are in flight together are refused together. So it is after a timeout, once for
+    all requests that were in flight together. If the request may have waited in the host's own
+    queue, the limit is cut to what the host answered meanwhile, and stays below what it was.
+
+    After as many answers in a row as the limit, it grows: it doubles before the first cut, and
+    increases by a tenth after it. It does not grow where the slowest of these answers
+    leaves no room: with n of them in a queue for too few slots, the answers to n + 1 take up to
+    (n + 1) / n as long, and must stay well below the timeout.
+
+    Args:
+        most: Maximum number of requests in flight.
+        start: Initial number; None for the maximum.
+        timeout: Timeout of a request in seconds.
+        clock: A monotonic clock in seconds.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        start: int | None = None,
+        timeout: float = math.inf,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.limit = min(most, start or most)
+        self._most = most
+        self._ceiling: int | None = None
+        self._timeout = timeout
+        self._clock = clock
+        self._free = asyncio.Semaphore(self.limit)
+        self._open = 0
+        self._owed = 0
+        self._changes = 0
+        self._clean = 0
+        self._slowest = 0.0
+        self._cut_at = -math.inf
+        self._answered = 0
+        self._latest_answered = -math.inf
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[Sent]:
+        """Wait for a slot, and occupy it for the duration of the block."""
+        await self._free.acquire()
+        sent = Sent(
+            at=self._clock(), others=self._open, change=self._changes, answered=self._answered
+        )
+        self._open += 1
+        try:
+            yield sent
+        finally:
+            self._open -= 1
+            self._give_back()
+
+    def answered(self, sent: Sent) -> None:
+        """Record a successful reply, which may raise the limit."""
+        self._answered += 1
+        self._latest_answered = max(self._latest_answered, sent.at)
+        if sent.change != self._changes:
+            return
+        self._clean += 1
+        self._slowest = max(self._slowest, self._clock() - sent.at)
+        if self._clean >= self.limit:
+            self._grow()
+            self._clean, self._slowest = 0, 0.0
+
+    def refused(self) -> None:
+        """Record that the host has too many requests, which may cut the limit."""
+        self.failed()
+        if self._clock() - self._cut_at >= _COOLDOWN_S:
+            self._cut(math.floor(self.limit * _CUT))
+
+    def timed_out(self, sent: Sent) -> bool:
+        """Record a timeout, which may cut the limit.
+
+        Returns:
+            Whether a lower limit may have met it: others were in flight, and none that was sent
+            later has been answered, so that it may have waited in the host's queue.
+        """
+        queued = sent.others > 0 and self._latest_answered <= sent.at
+        self.failed()
+        if sent.change == self._changes:
+            if queued:
+                self._ceiling = self.limit - 1
+                self._cut(min(self._ceiling, math.ceil(_SAFE * (self._answered - sent.answered))))
+            else:
+                self._cut(math.floor(self.limit * _CUT))
+        return queued
+
+    def failed(self) -> None:
+        """Record another failure, which does not change the limit but delays its growth."""
+        self._clean, self._slowest = 0, 0.0
+
+    def _grow(self) -> None:
+        step = self.limit if self._cut_at == -math.inf else math.ceil(self.limit * _GROWTH)
+        safe = _SAFE if self._ceiling is None else _SAFE_BELOW_CEILING
+        room = safe * self._timeout * self.limit / max(self._slowest, 1e-9)
+        grown = int(min(self._ceiling or self._most, self.limit + step, room))
+        if grown > self.limit:
+            for _ in range(grown - self.limit):
+                self._give_back()
+            self._set(grown)
+
+    def _cut(self, limit: int) -> None:
+        self._cut_at = self._clock()
+        cut = max(1, limit)
+        # Requests in flight are not cancelled: their slots are removed when they end.
+        self._owed += self.limit - cut
+        self._set(cut)
+
+    def _set(self, limit: int) -> None:
+        self._changes += limit != self.limit
+        self.limit = limit
+
+    def _give_back(self) -> None:
+        if self._owed:
+            self._owed -= 1
+        else:
+            self._free.release()

@@ -1,0 +1,117 @@
+"""A server with few slots and a queue, in made-up time that passes only while everybody waits."""
+
+from __future__ import annotations
+
+import asyncio
+import selectors
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.retry import RetryingClient
+from tests.retrying import ANSWER, request
+
+
+class _Selector(selectors.DefaultSelector):
+    """A selector that, where it should wait, moves the clock instead."""
+
+    now = 0.0
+
+    def select(self, timeout: float | None = None) -> Any:
+        self.now += timeout or 0
+        return super().select(0)
+
+
+class MadeUpTime(asyncio.SelectorEventLoop):
+    def __init__(self) -> None:
+        self._made_up = _Selector()
+        super().__init__(self._made_up)
+
+    def time(self) -> float:
+        return self._made_up.now
+
+
+@dataclass
+class SlowServer:
+    """Answers in order, as many at a time as it has slots; what is cancelled frees its slot."""
+
+    slots: int
+    seconds: Callable[[int], float]
+    """Time that the n-th request takes in a slot."""
+    timeout: float = 120
+    busy: float = 0.0
+    """Slot time spent on answers."""
+    wasted: float = 0.0
+    """Slot time spent on requests that were cancelled."""
+    asked: int = 0
+    peak: int = 0
+    _queue: asyncio.Semaphore = field(init=False)
+    _open: int = 0
+
+    def __post_init__(self) -> None:
+        self._queue = asyncio.Semaphore(self.slots)
+
+    async def complete(self, request: Request) -> Completion:
+        self.asked += 1
+        self._open += 1
+        self.peak = max(self.peak, self._open)
+        try:
+            async with asyncio.timeout(self.timeout), self._queue:
+                await self._serve(self.seconds(request.run))
+        except TimeoutError:
+            raise ProviderError("m: no reply", retryable=True, timed_out=True) from None
+        finally:
+            self._open -= 1
+        return ANSWER
+
+    async def _serve(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        started = loop.time()
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            self.wasted += loop.time() - started
+            raise
+        self.busy += seconds
+
+    async def aclose(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, kw_only=True)
+class Session:
+    answered: int
+    seconds: float
+    wasted: float
+    """Share of the slot time."""
+    peak: int
+
+
+def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None = 4) -> Session:
+    """Ask for so many answers, all at once."""
+
+    async def ask() -> tuple[list[Completion | BaseException], float]:
+        loop = asyncio.get_running_loop()
+        limiter = ConcurrencyLimiter(most, start=start, timeout=server.timeout, clock=loop.time)
+        client = RetryingClient(
+            server,
+            slots=limiter,
+            host="a.invalid",
+            activity=InFlight(clock=loop.time),
+            clock=loop.time,
+        )
+        asking = (client.complete(request(run)) for run in range(answers))
+        got = await asyncio.gather(*asking, return_exceptions=True)
+        return got, loop.time()
+
+    with asyncio.Runner(loop_factory=MadeUpTime) as runner:
+        got, seconds = runner.run(ask())
+    return Session(
+        answered=sum(isinstance(each, Completion) for each in got),
+        seconds=seconds,
+        wasted=server.wasted / max(server.busy + server.wasted, 1e-9),
+        peak=server.peak,
+    )

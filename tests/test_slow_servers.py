@@ -1,0 +1,75 @@
+"""Servers with few slots: no answer is lost to a timeout that fewer requests would have met."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from tests.conftest import Run, WriteSkill, budget_cases
+from tests.loopback import Loopback, know
+from tests.slow_server import SlowServer, run
+
+
+@pytest.mark.parametrize("seconds", [5, 40, 55, 70, 115])
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_a_slow_server_loses_no_answer_and_little_time(slots: int, seconds: int) -> None:
+    session = run(SlowServer(slots, lambda _: seconds), 60)
+
+    assert session.answered == 60
+    assert session.wasted < 0.08
+    assert session.seconds <= 1.1 * 60 / slots * seconds
+
+
+def test_two_slots_that_take_a_third_of_the_timeout_waste_nothing() -> None:
+    session = run(SlowServer(2, lambda _: 40), 60)
+
+    assert (session.answered, session.wasted, session.seconds) == (60, 0, 1200)
+
+
+@pytest.mark.parametrize("slots", [1, 2, 4])
+def test_answers_of_very_different_lengths_are_all_received(slots: int) -> None:
+    lengths = random.Random(slots)
+    seconds = [min(110, lengths.expovariate(1 / 30)) for _ in range(60)]
+
+    assert run(SlowServer(slots, lambda run: seconds[run]), 60).answered == 60
+
+
+def test_a_server_with_many_slots_gets_all_requests_that_are_allowed() -> None:
+    assert run(SlowServer(64, lambda _: 5), 100).peak == 20
+
+
+def test_a_server_with_few_slots_gets_few_requests_that_wait() -> None:
+    assert run(SlowServer(2, lambda _: 40), 60).peak == 4
+
+
+def test_answers_that_no_timeout_would_meet_do_not_hold_the_others_up() -> None:
+    server = SlowServer(2, lambda run: 1000 if run == 7 else 10)
+
+    session = run(server, 60)
+
+    assert session.answered == 59
+    assert session.seconds < 300 + 3 * 120
+
+
+def test_a_server_that_never_replies_is_given_up_on_after_three_timeouts() -> None:
+    session = run(SlowServer(2, lambda _: 10**6), 60)
+
+    assert (session.answered, session.wasted) == (0, 1)
+    assert session.seconds < 4 * 120
+
+
+def test_a_server_of_ones_own_starts_with_four_requests(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*budget_cases(2))
+    peaks = []
+
+    def record(received: object) -> object:
+        peaks.append(loopback.peak)
+        return know(received)  # type: ignore[arg-type]
+
+    loopback.answer = record  # type: ignore[assignment]
+    run_once("--upskill-models", model, "skills", "--upskill-runs=1")
+
+    assert max(peaks) <= 4
