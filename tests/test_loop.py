@@ -18,10 +18,10 @@ from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderE
 from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
-from tests.asking import request_to
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 from tests.scripted_agent import ScriptedClient, Step, call, following
+from tests.sdk_requests import request_to
 
 SKILL = """\
 ---

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pytest_upskill.cells.cell import Cell
 
 
-def told_apart(cells: Iterable[Cell]) -> list[Cell]:
+def with_places(cells: Iterable[Cell]) -> list[Cell]:
     """Return the cells, with ``place`` set for skills that share a name."""
     cells = list(cells)
     paths = {

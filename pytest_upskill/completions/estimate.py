@@ -17,7 +17,7 @@ _BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ModelEstimate:
     """The requests to one model."""
 
     model: Model
@@ -35,15 +35,15 @@ class Estimate:
     trials: int
     runs: int
     """Completions that the trials need."""
-    shares: tuple[Share, ...]
+    models: tuple[ModelEstimate, ...]
     """Those that are not recorded, by model."""
-    judgements: Share | None = None
+    judgements: ModelEstimate | None = None
     """What a judge may be asked, recorded or not: that depends on the answers; None for nothing."""
 
     @property
     def to_send(self) -> int:
         """Completions that must be requested."""
-        return sum(share.requests for share in self.shares)
+        return sum(share.requests for share in self.models)
 
     @property
     def recorded(self) -> int:
@@ -51,9 +51,9 @@ class Estimate:
         return self.runs - self.to_send
 
     @property
-    def everything(self) -> tuple[Share, ...]:
+    def everything(self) -> tuple[ModelEstimate, ...]:
         """The requests to all models, the judge last."""
-        return self.shares if self.judgements is None else (*self.shares, self.judgements)
+        return self.models if self.judgements is None else (*self.models, self.judgements)
 
     @property
     def unpriced(self) -> list[Model]:
@@ -77,24 +77,24 @@ def forecast(
         judge: Who decides statements about the answers.
     """
     trials = list(trials)
-    asks: dict[Model, list[tuple[Request, int]]] = defaultdict(list)
+    requests: dict[Model, list[tuple[Request, int]]] = defaultdict(list)
     for trial in trials:
         missing = sum(not recorded(request(trial, run)) for run in range(trial.runs))
         if missing:
-            asks[trial.model].append((request(trial, run=0), missing))
+            requests[trial.model].append((request(trial, run=0), missing))
     return Estimate(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
-        shares=tuple(_share(model, of_model, prices) for model, of_model in asks.items()),
+        models=tuple(_of_model(model, of_model, prices) for model, of_model in requests.items()),
         judgements=_judgements(trials, judge, prices) if judge else None,
     )
 
 
-def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
+def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelEstimate:
     """Return the judge's requests, one for each answer of the greatest length."""
     from pytest_upskill.grading.judge import judge_request
 
-    asks = [
+    requests = [
         (
             judge_request(
                 judge,
@@ -109,17 +109,19 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
         for trial in trials
         if statements_of(trial.case)
     ]
-    return _share(judge, asks, prices)
+    return _of_model(judge, requests, prices)
 
 
-def _share(model: Model, asks: Sequence[tuple[Request, int]], prices: Prices) -> Share:
+def _of_model(
+    model: Model, requests: Sequence[tuple[Request, int]], prices: Prices
+) -> ModelEstimate:
     """Return the requests to a model, each with how often it is sent."""
-    usd = [(prices.most(asked), times) for asked, times in asks]
+    usd = [(prices.most(asked), times) for asked, times in requests]
     known = [most * times for most, times in usd if most is not None]
-    return Share(
+    return ModelEstimate(
         model=model,
-        requests=sum(times for _, times in asks),
-        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in asks),
-        most_output_tokens=sum(times * asked.max_tokens for asked, times in asks),
+        requests=sum(times for _, times in requests),
+        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in requests),
+        most_output_tokens=sum(times * asked.max_tokens for asked, times in requests),
         most_usd=sum(known) if len(known) == len(usd) else None,
     )

@@ -38,9 +38,9 @@ class Answer:
     """Reply of the judge, for its tokens and cost."""
     error: str = ""
     """Why the run is missing: no usable reply, or a check could not be decided."""
-    unasked: str = ""
+    not_sent: str = ""
     """Why no request was sent; empty if one was."""
-    needless: bool = False
+    not_needed: bool = False
     """Whether the run was skipped because the verdict was clear."""
 
 
@@ -91,7 +91,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     errors: list[str] = []
     ungraded = False
     for answer in answers:
-        if answer.needless:
+        if answer.not_needed:
             continue
         if answer.completion is None or answer.error:
             errors.append(answer.error)

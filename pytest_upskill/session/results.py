@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
-from pytest_upskill.cells.same_name import told_apart
+from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.report.junit.properties import cell_properties
 from pytest_upskill.result import (
@@ -24,7 +24,7 @@ from pytest_upskill.result import (
     skip_reasons,
 )
 from pytest_upskill.sanitize.safe_text import safe, safe_line
-from pytest_upskill.session.preflight import RESOURCES, asks
+from pytest_upskill.session.preflight import RESOURCES, runs_tests
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trial import judge_name, runs_of
 
@@ -96,7 +96,7 @@ class Results:
         Always empty for a shard, which may have no result: the merged report decides.
         """
         trials = len(self._skipped_trials)
-        if self._records or not trials or self._settings.shard or not asks(self._config):
+        if self._records or not trials or self._settings.shard or not runs_tests(self._config):
             return ""
         reasons = {
             (path, skill, case): reason
@@ -141,7 +141,7 @@ class Results:
         try:
             return (yield)
         finally:
-            self.cells = told_apart(self._sum_up())
+            self.cells = with_places(self._sum_up())
             self.gates = self._decide()
             self.orphans = list(self._orphans())
             session.testscollected += len(self.gates)
@@ -222,7 +222,7 @@ class Results:
             return
         from pytest_upskill.cells.baseline_folder import key_of
 
-        for each, reason in self._baselines.needless([key_of(cell) for cell in self.cells]):
+        for each, reason in self._baselines.unused([key_of(cell) for cell in self.cells]):
             key, file = each.key, each.file
             yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
 

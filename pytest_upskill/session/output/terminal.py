@@ -15,7 +15,7 @@ from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.items import wanted
-from pytest_upskill.session.preflight import asks
+from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
@@ -39,7 +39,7 @@ class Terminal:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> list[str]:
         """Return how many gates will be reported in addition to the collected items."""
-        if config.get_verbosity() < 0 or self._settings.dry_run or not asks(config):
+        if config.get_verbosity() < 0 or self._settings.dry_run or not runs_tests(config):
             return []
         trials = wanted(items).items()
         gates = len({(nodeid.partition("::")[0], trial.model.label) for nodeid, trial in trials})
@@ -63,7 +63,7 @@ class Terminal:
     ) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session."""
         # Also with -q: without these settings the session measures something else.
-        for line in _passed_over(config, self._settings.project):
+        for line in _unused_settings(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
         if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
@@ -135,7 +135,7 @@ class Terminal:
             )
 
 
-def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
+def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
     """Yield a line for each settings file of the project that pytest does not use."""
     if config.getoption("rootdir") is not None:
         return
