@@ -22,6 +22,7 @@ from pytest_upskill.commands.command import (
 from pytest_upskill.sanitize.safe_text import safe_line
 
 COMMANDS: Mapping[str, str] = {
+    "init": "write a first case file for a skill, without a model",
     "eval": "run the cases of skills: prints and runs the pytest command",
     "benchmark": "compare models on skills: eval with 3 runs of each case",
     "cases": "propose cases for a skill, and keep those that stand every test",

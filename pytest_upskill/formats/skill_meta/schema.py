@@ -231,6 +231,8 @@ class Provenance(Entry):
 class CaseEntry(Entry):
     """A question to a model and the checks that its answer must pass."""
 
+    comment_: Annotated[str | list[str] | None, Field(alias="$comment")] = None
+    """Notes for readers, as text or as a list of lines: JSON has no comments."""
     id: Id | None = None
     """Unique name of the case; by default it is derived from the input."""
     input: Text
@@ -293,6 +295,8 @@ class CaseFile(Entry):
 
     schema_: Annotated[str | None, Field(alias="$schema")] = None
     """Where editors find the schema of this file."""
+    comment_: Annotated[str | list[str] | None, Field(alias="$comment")] = None
+    """Notes for readers, as text or as a list of lines: JSON has no comments."""
     metadata: dict[str, Any] | None = None
     """Ignored: upskill records here how it generated the skill."""
     gate: Gate = Field(default_factory=Gate)

@@ -35,7 +35,7 @@ _HINTS = tuple(
     (re.compile(pattern), hint)
     for pattern, hint in (
         (r"\0", "a NUL character: save the file as UTF-8"),
-        (r"//|/\*|#", "JSON has no comments: remove it"),
+        (r"//|/\*|#", 'JSON has no comments: remove it, or write "$comment": "..." in the object'),
         (r"(?<=,)\s*[}\]]|,\s*[}\]]", "a comma before the closing bracket: remove it"),
         (r"'", "JSON strings need double quotes"),
         (r"(?:True|False|None)\b", "JSON writes true, false and null"),

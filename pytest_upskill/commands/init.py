@@ -1,0 +1,136 @@
+"""``pytest-upskill init``: a first case file for a skill, without a model."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from os.path import lexists
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
+from pytest_upskill.sanitize.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pytest_upskill.formats.evals.derived import Derived
+    from pytest_upskill.skill import Skill
+
+_SHOWN = 10
+"""Lines of each list that are shown."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
+
+
+def _run(options: argparse.Namespace) -> int:
+    from pytest_upskill.formats.evals.derived import derive
+    from pytest_upskill.formats.first_cases import commented_file
+
+    folder = options.skill.parent if options.skill.name == "SKILL.md" else options.skill
+    target = folder / CASE_FILE
+    if lexists(target):
+        raise CommandError(f"{target} exists: add cases to it, or move it away")
+    skill, evals = _skill_of(folder), _evals_of(folder)
+    run = f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
+    if not evals:
+        _write(target, commented_file(skill, run))
+        _print(
+            [f"written: {target}", "Rewrite its questions and checks, then run at no cost:", run]
+        )
+        return PASSED
+    derived = [(each.case_file, derive(each)) for each in evals]
+    cases = [case for _, found in derived for case in found.cases]
+    if cases:
+        _write(target, {"$comment": _comment(derived), "cases": cases})
+        count = f"{len(cases)} case{'s' * (len(cases) > 1)}"
+        _print([f"written: {target}: {count} with checks by code; review each before you trust it"])
+    else:
+        _print(["nothing written: no expectation names a literal that a check could look for"])
+    for file, found in derived:
+        _print(_lines(file, found))
+    return PASSED
+
+
+def _skill_of(folder: Path) -> Skill:
+    from pytest_upskill.formats.load import SkillError, load_skills
+
+    if not (folder / "SKILL.md").is_file():
+        raise CommandError(f"{folder}: no SKILL.md in it: name the folder of a skill")
+    try:
+        return load_skills(folder / "SKILL.md")[0]
+    except SkillError as error:
+        raise CommandError(str(error).partition("\n")[0]) from None
+
+
+def _evals_of(folder: Path) -> list[Skill]:
+    """Return the skill with the cases of each evals file in its folder."""
+    from pytest_upskill.formats.discovery import Places
+    from pytest_upskill.formats.load import SkillError, load_skills
+
+    places, found = Places(), []
+    for file in sorted(path for path in folder.rglob("*") if places.may_hold_cases(path)):
+        if not (file.is_file() and places.is_case_file(file)):
+            continue
+        try:
+            skills = load_skills(file, places=places)
+        except SkillError as error:
+            sys.stderr.write(f"not read: {safe_line(str(error))}\n")
+            continue
+        found += [each for each in skills if each.folder.absolute() == folder.absolute()]
+    return found
+
+
+def _comment(derived: Sequence[tuple[Path, Derived]]) -> list[str]:
+    names = ", ".join(file.name for file, _ in derived)
+    return [
+        f"Proposed without a model from the expectations in {names} that name a literal.",
+        "Review each check: does every correct answer say exactly this, and no wrong one?",
+    ]
+
+
+def _write(target: Path, content: Mapping[str, Any]) -> None:
+    text = json.dumps(content, indent=2, ensure_ascii=False) + "\n"
+    try:
+        write_whole(target, text.encode(), mode=0o644)
+    except OSError as error:
+        raise CommandError(f"cannot write {target}: {error.strerror}") from None
+
+
+def _lines(file: Path, found: Derived) -> Iterator[str]:
+    yield f"{file}:"
+    proposals = [
+        (case, f"{each.key} {', '.join(map(repr, each.texts))} <- {each.statement}")
+        for case, each in found.proposals
+    ]
+    for title, entries in (
+        ("proposed checks", proposals),
+        ("needs a judge (--upskill-judge MODEL)", found.judged),
+        ("needs a trigger test", found.triggers),
+        ("needs an agent", found.agent),
+    ):
+        if entries:
+            yield f"  {title}: {len(entries)}"
+            yield from (f"    {case}: {text}" for case, text in entries[:_SHOWN])
+        if more := len(entries[_SHOWN:]):
+            yield f"    and {more} more"
+
+
+def _print(lines: Iterator[str] | Sequence[str]) -> None:
+    sys.stdout.writelines(f"{safe_line(line)}\n" for line in lines)
+
+
+COMMAND = Command(
+    description="Write a first skill_meta.json for a skill, without a model.",
+    epilog=(
+        "With an evals file in the skill's folder, its expectations that name a literal become\n"
+        "proposed checks, and the others are listed with what they need."
+    ),
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,122 @@
+"""Checks by code for the cases of an existing evals file, made without a model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_upskill.checks import (
+    AnyCheck,
+    Contains,
+    ContainsAny,
+    JsonSchema,
+    Judge,
+    NotContains,
+    NotRegex,
+    Regex,
+)
+from pytest_upskill.formats.evals.proposals import Proposal, propose
+from pytest_upskill.formats.statements import needs_agent
+from pytest_upskill.skill import Case, Skill
+
+_ABOUT_CHOICE = "the skill is always in context"
+"""Part of every reason to skip a case that tests whether the skill is chosen."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Derived:
+    """What an existing evals file gives."""
+
+    cases: tuple[Mapping[str, Any], ...]
+    """Cases with checks by code, as they are written into ``skill_meta.json``."""
+    proposals: tuple[tuple[str, Proposal], ...]
+    """Proposed checks, each with the id of its case."""
+    judged: tuple[tuple[str, str], ...]
+    """Statements that need a judge, each with the id of its case."""
+    agent: tuple[tuple[str, str], ...]
+    """Statements and cases that need an agent, or another feature that a single answer lacks."""
+    triggers: tuple[tuple[str, str], ...]
+    """Cases that test whether the skill is chosen."""
+
+
+def derive(skill: Skill) -> Derived:
+    """Return the cases and proposals that the cases of an evals file give.
+
+    Args:
+        skill: The skill with the cases of the file.
+    """
+    cases: list[Mapping[str, Any]] = []
+    proposals: list[tuple[str, Proposal]] = []
+    judged: list[tuple[str, str]] = []
+    agent: list[tuple[str, str]] = []
+    triggers: list[tuple[str, str]] = []
+    for case in skill.cases:
+        if case.skip is not None:
+            (triggers if _ABOUT_CHOICE in case.skip else agent).append((case.id, case.skip))
+            continue
+        own: list[Proposal] = []
+        for statement in _statements(case):
+            if needs_agent(statement):
+                agent.append((case.id, statement))
+            elif proposal := propose(statement, case.input):
+                own.append(proposal)
+            else:
+                judged.append((case.id, statement))
+        if own or any(_written(check) for check in case.checks):
+            cases.append(_derived_case(case, own))
+        proposals += [(case.id, each) for each in own]
+    return Derived(
+        cases=tuple(cases),
+        proposals=tuple(proposals),
+        judged=tuple(judged),
+        agent=tuple(agent),
+        triggers=tuple(triggers),
+    )
+
+
+def _statements(case: Case) -> Iterator[str]:
+    return (check.statement for check in case.checks if isinstance(check, Judge))
+
+
+def _derived_case(case: Case, proposals: Sequence[Proposal]) -> Mapping[str, Any]:
+    expected: dict[str, Any] = {}
+    for check in case.checks:
+        for key, value in _written(check):
+            _add(expected, key, value)
+    for proposal in proposals:
+        if proposal.key == "contains_any" and "contains_any" in expected:
+            continue  # a case has one such list
+        for text in proposal.texts:
+            _add(expected, proposal.key, text)
+    written: dict[str, Any] = {}
+    if proposals:
+        written["$comment"] = ["proposed for:", *(each.statement for each in proposals)]
+    written |= {"id": case.id, "input": case.input}
+    if case.files:
+        written["context"] = {"files": dict(case.files)}
+    if case.tags:
+        written["tags"] = list(case.tags)
+    return written | {"expected": expected}
+
+
+def _add(expected: dict[str, Any], key: str, value: Any) -> None:
+    if key == "json_schema":
+        expected[key] = value
+    elif value not in expected.setdefault(key, []):
+        expected[key].append(value)
+
+
+def _written(check: AnyCheck) -> list[tuple[str, Any]]:
+    """Return the entries of ``expected`` that a check by code is written as."""
+    match check:
+        case Contains() | NotContains():
+            return [(check.name, check.text)]
+        case ContainsAny():
+            return [(check.name, text) for text in check.texts]
+        case Regex() | NotRegex():
+            return [(check.name, check.pattern)]
+        case JsonSchema():
+            return [(check.name, check.schema)]
+        case _:
+            return []
