@@ -27,7 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "benchmark": "compare models on skills: eval with 3 runs of each case",
     "cases": "propose cases for a skill, and keep those that stand every test",
     "refine": "search for a better version of a skill, and prove it",
-    "runs": "show the history of runs: lift of each skill on each model over time",
+    "runs": "show what each skill was worth on each model, run after run",
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""
