@@ -112,6 +112,10 @@ class TrialResult:
     """Digest of the case's checks."""
     errors: tuple[str, ...] = ()
     """One line for each run without a usable reply: missing data, never a failure."""
+    agent: str = ""
+    """The agent that used the model, such as ``loop``; empty for single requests."""
+    broken: str = ""
+    """Why the skill did not reach the agent as installed, in one of the missing runs."""
     train: bool = False
     """Whether the case is left out of the lift, as the skill's text was chosen by it."""
     question: str = ""

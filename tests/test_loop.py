@@ -11,10 +11,11 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.loop import Caps
+from pytest_upskill.agents.caps import Caps
 from pytest_upskill.agents.runner import AgentRunner
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
+from pytest_upskill.completions.cache import Cache
 from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
@@ -267,24 +268,101 @@ def sums(write_skill: WriteSkill) -> Path:
 @pytest.mark.usefixtures("sums")
 @pytest.mark.parametrize("provider", ["anthropic", "openai"])
 def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
-    run_once: Run, loopback: Loopback, provider: str
+    run: Run, loopback: Loopback, provider: str
 ) -> None:
     loopback.answer = FOLLOWING
     url = loopback.url if provider == "anthropic" else loopback.openai_url
     args = (f"--upskill-models=loop:{provider}:small@{url}", "skills", "--upskill-json=out.json")
 
-    result = run_once(*args)
+    result = run(*args)
 
     result.assert_outcomes(passed=3)
+    result.stdout.fnmatch_lines(["sums on loop-small: offered / loaded in 1 / 1 of 1 runs"])
     (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
     assert entry["figures"]["lift"]["estimate"] == 1.0
+    assert entry["figures"]["agent"] == AGENT
     asked = len(loopback.requests)
     loopback.answer = following(["No."], ["No."])
 
-    replayed = run_once(*args, "--upskill-cache=replay", "--upskill-sandbox=off")
+    replayed = run(*args, "--upskill-cache=replay", "--upskill-sandbox=off")
 
     replayed.assert_outcomes(passed=3)
     assert len(loopback.requests) == asked == 5
+
+
+AGENT = {"version": "1", "runs": 1, "offered": 1, "loaded": 1, "turns": 3.0, "requests": 3.0}
+
+
+def recorded_runs() -> list[Path]:
+    return sorted(Path.cwd().glob(".upskill/cache/agent-runs/*/*.json"))
+
+
+@pytest.mark.usefixtures("sums")
+def test_a_run_record_is_small_readable_and_spared_by_pruning(
+    run_once: Run, loopback: Loopback
+) -> None:
+    loopback.answer = FOLLOWING
+    args = (f"--upskill-models=loop:small@{loopback.openai_url}", "skills")
+    run_once(*args)
+    before = recorded_runs()
+
+    run_once("--upskill-models=other@http://127.0.0.1:9/v1", "skills", "--upskill-cache-prune")
+
+    assert recorded_runs() == before
+    assert len(before) == 2
+    texts = [file.read_text("utf-8") for file in before]
+    assert max(map(len, texts)) < 3000
+    assert any('"text": [\n      "TOTAL 350",\n      ""\n     ]' in text for text in texts)
+
+
+def _outside(run: dict[str, Any]) -> None:
+    run["changed"] = [{"name": "../../escaped.txt", "text": "x", "binary": False}]
+
+
+def _deleting(run: dict[str, Any]) -> None:
+    run["deleted"] = ["/etc/passwd"]
+
+
+def _huge(run: dict[str, Any]) -> None:
+    run["changed"] = [{"name": "a", "text": ["x" * 2_000_000], "binary": False}]
+
+
+def _undecodable(run: dict[str, Any]) -> None:
+    run["changed"] = [{"name": "a", "text": "x", "binary": True}]
+
+
+def _many(run: dict[str, Any]) -> None:
+    run["changed"] = [{"name": f"f{n}", "text": "", "binary": False} for n in range(2001)]
+
+
+@pytest.mark.parametrize(
+    ("forge", "said"),
+    [
+        (_outside, "has the name of a file outside the workspace"),
+        (_deleting, "has the name of a file outside the workspace"),
+        (_huge, "has more than 1 MiB of files"),
+        (_undecodable, "has a file that cannot be decoded"),
+        (_many, "has more than 2,000 files"),
+        (lambda run: run.update(changed="x"), "not a recording"),
+    ],
+)
+def test_a_record_that_no_run_can_have_left_is_refused(
+    tmp_path: Path, forge: Callable[[dict[str, Any]], None], said: str
+) -> None:
+    asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
+    run = AgentRun(version="1", changed=(WorkspaceFile(name="total.txt", text="TOTAL 350\n"),))
+    completion = Completion(text="Done.", input_tokens=1, output_tokens=1, agent_run=run)
+    cache = Cache(tmp_path, "auto")
+    cache.store(asked, "u", completion, "a")
+    assert cache.load(asked, "u") == replace(completion, replayed=True)
+    (file,) = tmp_path.glob("agent-runs/*/*.json")
+    record = json.loads(file.read_text("utf-8"))
+    forge(record["completion"]["agent_run"])
+    file.write_text(json.dumps(record), "utf-8")
+
+    assert cache.load(asked, "u") is None
+
+    assert list(cache.problems) == [f"{file}: ignored: {said}"]
 
 
 @pytest.mark.usefixtures("sums")

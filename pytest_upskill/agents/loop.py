@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_upskill.agents.caps import Caps
 from pytest_upskill.agents.left_files import TooMuchLeft
 from pytest_upskill.agents.story import SKILL_FILE, files_read, is_loaded, why_broken
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Done, Toolbox
@@ -48,17 +49,6 @@ _LEAD = (
 _BYTES_PER_TOKEN = 4
 _LONGEST_INPUT = 2_000
 """Characters of a call's arguments in a record."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
-    """What a run may take at most, besides the turns of its case."""
-
-    requests: int = 40
-    tokens: int = 500_000
-    """Tokens of all prompts and answers."""
-    seconds: float = 300.0
-    """Time of the tools, without the time that the provider takes."""
 
 
 @dataclass(slots=True)

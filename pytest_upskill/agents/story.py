@@ -15,8 +15,8 @@ _SHARE = 0.5
 """Share of the telling lines that shows that a file was read, perhaps cut or with line numbers."""
 
 
-def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool:
-    """Return whether the instructions of the skill were in a request.
+def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:
+    """Return whether the instructions of the skill were in a request, None if it has none.
 
     Args:
         task: What the agent got.
@@ -25,7 +25,8 @@ def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool:
     body = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
     # Not the front matter: the catalogue quotes it.
     front, mark, rest = body.partition("\n---")
-    return _stands_in(rest if mark and front.startswith("---") else body, texts)
+    body = rest if mark and front.startswith("---") else body
+    return _stands_in(body, texts) if body.strip("- \n") or not task.skill else None
 
 
 def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:

@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal
 
 from pytest_upskill import stats
+from pytest_upskill.cells.agent import AgentFigures, agent_figures
 from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.judged import Judged, Pair
 from pytest_upskill.result import CellLabels, TrialResult
@@ -85,6 +86,9 @@ class Cell:
         """Why too many runs are missing for a verdict, None if there are enough."""
         if not self.missing:
             return None
+        # One such run is enough: whatever the others show, it is not the skill's effect.
+        if broken := next((trial.broken for trial in self.trials if trial.broken), None):
+            return broken
         planned = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
         return stats.too_many_missing(self.counts, planned) or self._old_missing
 
@@ -129,6 +133,12 @@ class Cell:
     def old_skill(self) -> ArmFigures | None:
         """Figures of the runs with the old skill."""
         return self._arm("old_skill")
+
+    @cached_property
+    def agent(self) -> AgentFigures | None:
+        """What an agent did in the runs with the skill; None if the model is no agent's."""
+        runs = [run for trial in self.trials if trial.arm == "with_skill" for run in trial.runs]
+        return agent_figures(runs)
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:

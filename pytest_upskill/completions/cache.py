@@ -12,14 +12,17 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from pytest_upskill.agents.caps import Caps
 from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, Request, clean
+from pytest_upskill.completions import run_record
 from pytest_upskill.wire.reasoning import without_reasoning
 
 Mode = Literal["auto", "refresh", "replay", "off"]
@@ -93,7 +96,8 @@ class Cache:
             return None
         file = self._file(request, url)
         try:
-            recording = _RECORDING.validate_json(_read(file))
+            most = _MOST_BYTES if request.task is None else run_record.MOST_BYTES
+            recording = _RECORDING.validate_json(_read(file, most))
             if recording.request == _asked(request, url):
                 self._compare(recording, url, request.model.name)
                 return _completion(recording)
@@ -102,6 +106,8 @@ class Cache:
             return None
         except OSError as error:
             problem = str(error.strerror)
+        except run_record.UnsafeRecordError as error:
+            problem = str(error)
         except ValidationError:
             problem = "not a recording"
         self.problems[f"{file}: ignored: {problem}"] = None
@@ -115,6 +121,10 @@ class Cache:
         del recorded["replayed"]
         if not completion.assistant_blocks:
             del recorded["assistant_blocks"]
+        if completion.agent_run is None:
+            del recorded["agent_run"]
+        else:
+            recorded["agent_run"] = run_record.packed(recorded["agent_run"])
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -174,23 +184,30 @@ class Cache:
         }
         return [(file, recording) for file, recording in everything if file not in used]
 
-    def recordings(self) -> Iterator[tuple[Path, Recording]]:
-        """Read every recording of the folder and skip other files."""
-        for file in sorted(self.folder.glob("??/*.json")):
+    def recordings(self, *, agents: bool = False) -> Iterator[tuple[Path, Recording]]:
+        """Read every recording of the folder and skip other files.
+
+        Args:
+            agents: Whether to read the records of agents' runs too.
+        """
+        patterns = ("??/*.json", f"{run_record.FOLDER}/??/*.json")
+        files = (sorted(self.folder.glob(pattern)) for pattern in patterns[: 1 + agents])
+        for file in chain.from_iterable(files):
             with suppress(OSError, ValidationError):
-                yield file, _RECORDING.validate_json(file.read_bytes())
+                yield file, _RECORDING.validate_json(_read(file, _MOST_BYTES))
 
     @cached_property
     def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:
         """The request of each recorded subject."""
         requests = defaultdict(list)
-        for _, recording in self.recordings():
+        for _, recording in self.recordings(agents=True):
             requests[recording.subject].append(recording.request)
         return requests
 
     def _file(self, request: Request, url: str) -> Path:
         name = identity(request, url)
-        return self.folder / f"{name[:2]}/{name[2:34]}.json"
+        folder = self.folder if request.task is None else self.folder / run_record.FOLDER
+        return folder / f"{name[:2]}/{name[2:34]}.json"
 
     def _hide(self) -> None:
         if not self._hidden:
@@ -201,15 +218,15 @@ class Cache:
         self._hidden = False
 
 
-def _read(file: Path) -> bytes:
-    """Read a recording's file.
+def _read(file: Path, most_bytes: int) -> bytes:
+    """Read a recording's file of at most so many bytes.
 
     Raises:
         OSError: It cannot be read, or is larger than any recording.
     """
     with file.open("rb") as opened:
-        data = opened.read(_MOST_BYTES + 1)
-    if len(data) > _MOST_BYTES:
+        data = opened.read(most_bytes + 1)
+    if len(data) > most_bytes:
         raise OSError(errno.EFBIG, "too large for a recording")
     return data
 
@@ -219,13 +236,19 @@ def _completion(recording: Recording) -> Completion:
 
     Raises:
         ValidationError: It is none.
+        UnsafeRecordError: It is of a run that no agent can have made.
     """
     told = {
         "text": "\n".join(recording.text),
         "reasoning": "\n".join(recording.reasoning),
         "replayed": True,
     }
-    return without_reasoning(_COMPLETION.validate_python({**recording.completion, **told}))
+    run = run_record.unpacked(recording.completion.get("agent_run"))
+    fields = {**recording.completion, **told, "agent_run": run}
+    completion = _COMPLETION.validate_python(fields)
+    if completion.agent_run is not None:
+        run_record.refuse_unsafe(completion.agent_run)
+    return without_reasoning(completion)
 
 
 @lru_cache(maxsize=_LATEST)
@@ -259,6 +282,7 @@ def _asked(request: Request, url: str) -> Mapping[str, Any]:
             "workspace": _digest_of(task.workspace),
             "skill": _digest_of(task.skill),
             "max_turns": task.max_turns,
+            "caps": asdict(Caps()),
         }
     return asked
 

@@ -55,7 +55,7 @@ def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
     if not files:
         return []
     subjects: dict[str, str] = {}
-    for file, recording in cache.recordings():
+    for file, recording in cache.recordings(agents=True):
         with suppress(ValueError):
             subjects[file.relative_to(cache.folder).as_posix()] = recording.subject
     groups = {"edited": edited, "added": added, "deleted": deleted}

@@ -33,6 +33,9 @@ _CHANGED = MappingProxyType(
         "parameters": "--upskill-param",
         "tools": "the tools",
         "turns": "the conversation before",
+        "workspace": "the workspace",
+        "max_turns": "max_turns",
+        "caps": "the limits of a run",
     }
 )
 

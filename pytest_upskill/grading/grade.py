@@ -17,7 +17,7 @@ from pytest_upskill.checks import (
 )
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.statements import suspects
-from pytest_upskill.grading.workspace import files_after, process_results
+from pytest_upskill.grading.workspace import files_after, process_results, without_contents
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.skill import Case
 from pytest_upskill.trial import Trial, arm_digests, case_digest, grader_digest, request
@@ -89,7 +89,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     """
     runs: list[RunResult] = []
     errors: list[str] = []
-    ungraded = False
+    ungraded, broken = False, ""
     for answer in answers:
         if answer.not_needed:
             continue
@@ -97,7 +97,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
             errors.append(answer.error)
             continue
         if answer.completion.agent_run and answer.completion.agent_run.broken:
-            errors.append(answer.completion.agent_run.broken)
+            broken = answer.completion.agent_run.broken
+            errors.append(broken)
             continue
         try:
             checks = tuple(_check(trial, answer, answer.completion, decide))
@@ -105,7 +106,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
             errors.append(str(error))
         else:
             run = RunResult(
-                completion=answer.completion,
+                completion=without_contents(answer.completion),
                 checks=checks,
                 judgement=answer.judgement,
                 process=process_results(trial.case.process, answer.completion.agent_run),
@@ -127,6 +128,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         planned=trial.runs,
         early_stop=trial.early_stop,
         errors=tuple(errors),
+        agent=trial.model.agent,
+        broken=broken,
         train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,

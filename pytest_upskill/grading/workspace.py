@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from pytest_upskill.checks import CheckResult, ProcessCheck
 from pytest_upskill.checks.files import Files
@@ -12,6 +13,13 @@ from pytest_upskill.skill import Case
 
 _MAX_SHOWN = 64 << 10
 """Maximum characters of the changed files that a judge sees."""
+
+
+_MAX_KEPT = 2000
+"""Characters of a changed file in a report."""
+
+_MAX_KEPT_FILES = 50
+"""Changed files of a run in a report."""
 
 
 def files_after(case: Case, completion: Completion) -> Files:
@@ -33,6 +41,18 @@ def with_changes(completion: Completion) -> str:
     if run is None:
         return completion.text
     return "".join((completion.text, *_changes(run)))
+
+
+def without_contents(completion: Completion) -> Completion:
+    """Return a completion for reports: of large files in the workspace, only the beginning."""
+    run = completion.agent_run
+    if run is None:
+        return completion
+    shown = (
+        replace(file, text="" if file.binary else file.text[:_MAX_KEPT])
+        for file in run.changed[:_MAX_KEPT_FILES]
+    )
+    return replace(completion, agent_run=replace(run, changed=tuple(shown)))
 
 
 def process_results(

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from pytest_upskill.cells.agent import AgentFigures
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison
@@ -64,6 +65,8 @@ class Figures:
     """Runs without a usable reply."""
     judge: JudgeFigures | None = None
     """What the judge decided; None if it could not change the outcome of a run."""
+    agent: AgentFigures | None = None
+    """What an agent did in the runs with the skill; None if the model is no agent's."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,6 +162,7 @@ def _entry(gate: Gate) -> Entry:
         with_skill=cell.with_skill,
         without_skill=cell.without_skill,
         old_skill=cell.old_skill,
+        agent=cell.agent,
         missing=cell.missing,
         judge=_judge(cell.judged) if cell.judged else None,
     )

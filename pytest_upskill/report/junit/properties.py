@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from statistics import fmean
 from typing import TYPE_CHECKING
 
+from pytest_upskill.cells.agent import AgentFigures, agent_figures
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
@@ -38,9 +39,31 @@ def trial_properties(result: TrialResult) -> Properties:
         ("upskill.latency_s", _mean(runs, lambda run: run.completion.latency_s, ".3f")),
         ("upskill.attempts", str(sum(run.completion.attempts for run in runs))),
         ("upskill.replayed", str(sum(run.completion.replayed for run in runs))),
+        *_agent_properties(result),
         ("upskill.digest.prompt", result.prompt_digest),
         ("upskill.digest.skill", result.skill_digest),
     ]
+
+
+def _agent_properties(result: TrialResult) -> Properties:
+    """Return what an agent did, as means per run; nothing for single requests."""
+    if not result.agent:
+        return []
+    found = agent_figures(result.runs)
+    said = ["n/a"] * 5 if found is None else _agent_means(found)
+    names = ("version", "offered", "loaded", "turns", "requests")
+    return [
+        ("upskill.agent", result.agent),
+        *((f"upskill.agent.{name}", text) for name, text in zip(names, said, strict=True)),
+    ]
+
+
+def _agent_means(found: AgentFigures) -> list[str]:
+    shares = (
+        "n/a" if count is None else f"{count / found.runs:.4g}"
+        for count in (found.offered, found.loaded)
+    )
+    return [safe_line(found.version), *shares, f"{found.turns:.4g}", f"{found.requests:.4g}"]
 
 
 def cell_properties(gate: Gate) -> Properties:

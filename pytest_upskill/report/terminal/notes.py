@@ -64,6 +64,8 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
 
 def _remarks(gate: Gate) -> Iterator[str]:
     cell = gate.cell
+    if cell.agent is not None:
+        yield str(cell.agent)
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:

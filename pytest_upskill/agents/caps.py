@@ -1,0 +1,16 @@
+"""What a run of an agent may take at most, besides the turns of its case."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caps:
+    """Limits of one run; a run that would exceed one is a miss that names it."""
+
+    requests: int = 40
+    tokens: int = 500_000
+    """Tokens of all prompts and answers."""
+    seconds: float = 300.0
+    """Time of the agent and its tools, without the time that the provider takes."""

@@ -1,0 +1,49 @@
+"""Figures of an agent in one arm: whether the skill reached it, and what it took."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from statistics import fmean
+
+from pytest_upskill.result import RunResult
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentFigures:
+    """What an agent did in the valid runs of one arm."""
+
+    version: str
+    """Versions of the agent, separated by commas."""
+    runs: int
+    offered: int | None
+    """Runs in which the skill was in the catalogue; None if that is unknown."""
+    loaded: int | None
+    """Runs in which the skill's instructions reached the model; None if that is unknown."""
+    turns: float
+    """Mean number of replies of the model in a run."""
+    requests: float
+    """Mean number of requests of a run, with retries."""
+
+    def __str__(self) -> str:
+        offered, loaded = ("?" if each is None else each for each in (self.offered, self.loaded))
+        return f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
+
+
+def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
+    """Return the figures of an agent's runs, None if there are none."""
+    made = [run.completion.agent_run for run in runs if run.completion.agent_run is not None]
+    if not made:
+        return None
+    return AgentFigures(
+        version=", ".join(sorted({run.version for run in made})),
+        runs=len(made),
+        offered=_count([run.offered for run in made]),
+        loaded=_count([run.loaded for run in made]),
+        turns=fmean(run.turns for run in made),
+        requests=fmean(run.requests for run in made),
+    )
+
+
+def _count(known: list[bool | None]) -> int | None:
+    return None if None in known else sum(map(bool, known))

@@ -1,0 +1,94 @@
+"""What reports say of an agent: whether the skill reached it, and when that decides nothing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import decide
+from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.checks import Contains, WorkspaceFile
+from pytest_upskill.completion import AgentRun, Completion
+from pytest_upskill.grading.grade import Answer, grade
+from pytest_upskill.model import parse_model
+from pytest_upskill.report.junit.properties import trial_properties
+from pytest_upskill.report.terminal.notes import notes_of
+from pytest_upskill.result import TrialResult
+from pytest_upskill.skill import Case, GateRule, Skill
+from pytest_upskill.trial import Trial, plan
+
+RUN = AgentRun(version="1.2", turns=3, requests=4, offered=True, called=True, loaded=True)
+DEFAULTS = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"hurts"}))
+NOT_LOADED = replace(RUN, loaded=False, broken="the model called the skill, but never got it")
+
+
+def trials() -> list[Trial]:
+    case = Case(id="c", input="Sum up.", checks=(Contains(text="350"),))
+    skill = Skill(name="sums", text="", case_file=Path("skill_meta.json"), cases=(case,))
+    models = [parse_model("loop:haiku")]
+    return list(plan(skill, models, runs=2, min_pass_rate=1, max_tokens=9))
+
+
+def answer(run: AgentRun) -> Answer:
+    completion = Completion(text="350", input_tokens=1, output_tokens=1, agent_run=run)
+    return Answer(completion=completion)
+
+
+def cell_of(*runs: AgentRun) -> Cell:
+    with_skill, without = trials()
+    bare = AgentRun(version="1.2", turns=1, requests=1, offered=False, loaded=False)
+    results = (grade(with_skill, [*map(answer, runs)]), grade(without, [answer(bare)] * 2))
+    return Cell(
+        path="p", skill="sums", model="loop-haiku", resolved="r", gate=GateRule(), planned=2,
+        trials=results,
+    )  # fmt: skip
+
+
+def note(cell: Cell) -> str:
+    return next(notes_of(decide(cell, DEFAULTS), verbose=False))
+
+
+def test_next_to_the_lift_stands_how_often_the_skill_was_offered_and_loaded() -> None:
+    cell = cell_of(RUN, replace(RUN, called=False, loaded=False))
+
+    assert note(cell) == "offered / loaded in 2 / 1 of 2 runs"
+
+
+def test_what_the_exchanges_do_not_tell_is_a_question_mark() -> None:
+    assert note(cell_of(RUN, replace(RUN, loaded=None))) == "offered / loaded in 2 / ? of 2 runs"
+
+
+def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> None:
+    cell = cell_of(RUN, NOT_LOADED)
+
+    gate = decide(cell, DEFAULTS)
+
+    assert (gate.outcome, cell.verdict) == ("skipped", "missing data")
+    assert gate.misses_data
+    assert gate.text == f"no decision: missing data: {NOT_LOADED.broken}"
+
+
+def test_a_trial_s_properties_are_means_per_run() -> None:
+    result: TrialResult = cell_of(RUN, replace(RUN, loaded=False, called=False, turns=6)).trials[0]
+
+    found = dict(trial_properties(result))
+
+    assert {name: text for name, text in found.items() if name.startswith("upskill.agent")} == {
+        "upskill.agent": "loop",
+        "upskill.agent.version": "1.2",
+        "upskill.agent.offered": "1",
+        "upskill.agent.loaded": "0.5",
+        "upskill.agent.turns": "4.5",
+        "upskill.agent.requests": "4",
+    }
+
+
+def test_reports_hold_only_the_beginnings_of_files() -> None:
+    files = tuple(WorkspaceFile(name=f"f{n}", text="x" * 5000) for n in range(80))
+
+    (run, *_) = cell_of(replace(RUN, changed=files), RUN).trials[0].runs
+
+    assert run.completion.agent_run is not None
+    kept = run.completion.agent_run.changed
+    assert (len(kept), {len(file.text) for file in kept}) == (50, {2000})
