@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
-from pytest_upskill.skill import GateRule
+from pytest_upskill.skill import GateRule, Trigger
 from pytest_upskill.trial import Arm
+from pytest_upskill.triggers.conversation import Choice
 
 _STOPPED = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
@@ -56,10 +57,14 @@ class RunResult:
     """Results on what an agent did, which are reported but never count."""
     cut: int = 0
     """Number of characters that a report cut from the end of the answer."""
+    choice: Choice | None = None
+    """Which skill the model took; None where it had no choice."""
 
     @property
     def stopped(self) -> str | None:
         """Why the answer is incomplete or empty, None if it is complete."""
+        if self.choice is not None:
+            return None
         if run := self.completion.agent_run:
             # An agent may leave files and say nothing.
             return run.limit or _STOPPED.get(self.completion.stop_reason)
@@ -130,6 +135,18 @@ class TrialResult:
     """Statements that a judge decided."""
     case_digest: str = ""
     """Digest of what is asked and what must hold, whoever is the judge."""
+    trigger: Trigger | None = None
+    """Which skill should be chosen; None where nothing is."""
+    listed_as: str = ""
+    """Name of the skill in the catalogue that was shown; empty where none was."""
+
+    @property
+    def decides(self) -> bool:
+        """Whether the trial fails when too few runs pass; otherwise it only shows what it found."""
+        if self.arm == "trigger":
+            # Which words a query shares with a description is no choice that a model made.
+            return not self.resolved.startswith("offline:")
+        return self.arm == "with_skill"
 
     @property
     def spared(self) -> int:
@@ -155,9 +172,9 @@ class TrialResult:
     def settled(self) -> bool:
         """Whether the missing runs could not change the result.
 
-        Arms other than ``with_skill`` never fail: one valid run settles them.
+        A trial that never fails is settled by one valid run.
         """
-        if self.arm != "with_skill":
+        if not self.decides:
             return bool(self.runs)
         passes, missing = self.passes, len(self.errors)
         planned = len(self.runs) + missing

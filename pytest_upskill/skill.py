@@ -18,6 +18,31 @@ from pytest_upskill.checks import (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Trigger:
+    """Which skill an agent should take for a query."""
+
+    should: bool
+    """Whether it is the skill that the case belongs to."""
+    others: tuple[str, ...] = ()
+    """Names of other skills that are right too, or instead."""
+    nothing: bool = False
+    """Whether no skill at all should be taken."""
+
+    def is_right(self, taken: str | None, own: str) -> bool:
+        """Return whether taking a skill, or none, is right.
+
+        Args:
+            taken: Name of the skill that was taken; None for none.
+            own: Name of the skill that the case belongs to.
+        """
+        if taken == own:
+            return self.should
+        if taken in self.others:
+            return True
+        return not (self.should or self.others or (self.nothing and taken is not None))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
     """One question to a model, and the checks of its answer."""
 
@@ -42,7 +67,9 @@ class Case:
     line: int = 1
     """Line of the case in its file, from 1."""
     skip: str | None = None
-    """Why the case is skipped, such as a feature that needs an agent; None if it is not."""
+    """Why no answer is checked, such as a feature that needs an agent; None if answers are."""
+    trigger: Trigger | None = None
+    """Which skill an agent should take; None if the case does not say."""
 
     workspace: tuple[WorkspaceFile, ...] = ()
     """The files that an agent finds in its workspace."""
@@ -76,6 +103,13 @@ class Case:
                 return f"{check.name}.file"
         return self.process[0].name if self.process else self.agent_key
 
+    @property
+    def is_answered(self) -> bool:
+        """Whether the case has trials in which an answer is checked, or could be."""
+        if self.trigger is None:
+            return True
+        return self.trigger.should and bool(self.checks or self.process or self.skip)
+
     def foreign(self, labels: Iterable[str]) -> str | None:
         """Return a message if the case is for none of the models with these labels, else None."""
         if self.models is None or not set(labels).isdisjoint(self.models):
@@ -91,6 +125,10 @@ class GateRule:
     """Minimum lift, from -1 to 1."""
     min_pass_rate: float | None = None
     """Minimum pass rate with the skill, from 0 to 1."""
+    min_recall: float | None = None
+    """Minimum recall of triggers, from 0 to 1."""
+    max_false_triggers: float | None = None
+    """Maximum rate of false triggers, from 0 to 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,6 +139,8 @@ class SkillVersion:
     text: str
     files: tuple[WorkspaceFile, ...] = ()
     """The files of its folder, without cases; read only where an agent is to use them."""
+    description: str = ""
+    """What an agent sees before it takes the skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +148,10 @@ class Skill:
     """A skill with its cases."""
 
     name: str
+    description: str = ""
+    """What an agent sees before it takes the skill."""
+    hidden: bool = False
+    """Whether ``disable-model-invocation`` keeps it out of what an agent sees."""
     text: str
     """The ``SKILL.md`` with the files that it names, as the model sees it."""
     case_file: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Iterator
-from dataclasses import MISSING, Field, asdict, dataclass, fields
+from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from pytest_upskill.checks import AnyCheck, Judge
@@ -13,10 +13,16 @@ from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
 from pytest_upskill.model import Model
 from pytest_upskill.skill import Case, Skill, SkillVersion
+from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
+from pytest_upskill.triggers.catalogue_file import Catalogues, listed
+from pytest_upskill.triggers.conversation import first_request
 
-Arm = Literal["with_skill", "without_skill", "old_skill"]
-ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill")
-"""Arms in the order of their trials; ``old_skill`` exists only with a git ref to compare with."""
+Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
+ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill", "trigger", "old_trigger")
+"""Arms in the order of their trials; the old ones exist only with a git ref to compare with."""
+
+TRIGGER_ARMS = frozenset[Arm]({"trigger", "old_trigger"})
+"""Arms in which a model chooses among skills; they have no part in a lift."""
 
 FRAME = (
     "Answer the user's request directly and completely in one reply. "
@@ -44,6 +50,15 @@ class Trial:
     """Whether remaining runs are skipped once the verdict is clear."""
     judge: Model | None = None
     """Model that decides the case's statements; None if there is none."""
+    catalogue: Catalogue | None = None
+    """What the model chooses from; None unless it chooses."""
+    listed: ListedSkill | None = None
+    """The skill as the catalogue lists it; None unless the model chooses."""
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the model chooses among skills."""
+        return self.arm in TRIGGER_ARMS
 
     @property
     def name(self) -> str:
@@ -65,6 +80,7 @@ def plan(
     max_tokens: int,
     early_stop: bool = False,
     judge: Model | None = None,
+    catalogues: Catalogues | None = None,
 ) -> Iterator[Trial]:
     """Make the trials of a skill.
 
@@ -81,16 +97,18 @@ def plan(
         early_stop: Whether to skip remaining runs once the verdict is clear; ignored for a skill
             with a minimum lift, which needs all runs.
         judge: Model that decides statements about answers.
+        catalogues: What an agent would see; None for no trials in which a model chooses.
     """
     models = tuple(models)
     blocks: dict[Arm, str] = {"with_skill": _skill_block(skill), "without_skill": ""}
     if skill.before is not None:
         blocks["old_skill"] = _skill_block(skill.before)
+    shown = {} if catalogues is None else _shown(skill, catalogues)
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
         meant = [model for model in models if not case.foreign([model.label])]
         for model in meant or models:
-            for arm, block in blocks.items():
+            for arm, block in blocks.items() if case.is_answered else ():
                 yield Trial(
                     skill=skill,
                     case=case,
@@ -103,10 +121,31 @@ def plan(
                     early_stop=early_stop and skill.gate.min_lift is None,
                     judge=judge,
                 )
+            for arm, (catalogue, own) in shown.items() if case.trigger else ():
+                yield Trial(
+                    skill=skill,
+                    case=_query(case),
+                    model=model,
+                    arm=arm,
+                    skill_block="",
+                    runs=runs,
+                    min_pass_rate=rate,
+                    max_tokens=model.parameters.max_tokens or max_tokens,
+                    catalogue=catalogue,
+                    listed=own,
+                )
 
 
 def request(trial: Trial, run: int) -> Request:
-    """Return the request of a trial in one run; ``run`` counts from 0 in each trial."""
+    """Return the first request of a trial in one run; ``run`` counts from 0."""
+    if trial.catalogue is not None:
+        return first_request(
+            model=trial.model,
+            catalogue=trial.catalogue,
+            query=user_message(trial.case),
+            max_tokens=trial.max_tokens,
+            run=run,
+        )
     agent = bool(trial.model.agent)
     return Request(
         model=trial.model,
@@ -117,6 +156,25 @@ def request(trial: Trial, run: int) -> Request:
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
     )
+
+
+def _query(case: Case) -> Case:
+    """Return a case without what is about an answer: there is none where a model chooses."""
+    return replace(
+        case,
+        checks=(),
+        statement_numbers=(),
+        process=(),
+        workspace=(),
+        max_turns=None,
+        agent_key="",
+        skip=None,
+    )
+
+
+def is_described_anew(skill: Skill) -> bool:
+    """Return whether a catalogue lists a skill otherwise than at the git ref."""
+    return skill.before is not None and listed(skill.before) != listed(skill)
 
 
 def arm_digests(request: Request) -> tuple[str, str]:
@@ -181,6 +239,23 @@ def _described(value: Any) -> dict[str, Any]:
     if "check" in described:
         described["check"] = _described(value.check)
     return described
+
+
+def trigger_digest(trial: Trial) -> str:
+    """Return the digest of what a query should trigger, whatever the skill's name is now."""
+    trigger = trial.case.trigger
+    return "" if trigger is None else _digest(json.dumps(asdict(trigger), sort_keys=True))
+
+
+def _shown(skill: Skill, catalogues: Catalogues) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
+    """Return the catalogue of each trigger arm, and the skill as it is listed there."""
+    shown: dict[Arm, tuple[Catalogue, ListedSkill]] = {
+        "trigger": (catalogues.of(skill), listed(skill))
+    }
+    if is_described_anew(skill):
+        assert skill.before is not None
+        shown["old_trigger"] = catalogues.before(skill), listed(skill.before)
+    return shown
 
 
 def _is_set(check: AnyCheck, field: Field[object]) -> bool:

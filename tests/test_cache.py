@@ -298,7 +298,7 @@ def test_recordings_of_no_request_are_unused_but_further_runs_are_kept(tmp_path:
     (tmp_path / "ab").mkdir(exist_ok=True)
     (tmp_path / "ab" / "notes.json").write_text("{}", "utf-8")
 
-    unused = cache.unused({REQUEST: URL})
+    unused = cache.unused(lambda run: [(replace(REQUEST, run=run), URL)])
 
     assert [recording.subject for _, recording in unused] == ["an old skill's"]
 

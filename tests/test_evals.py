@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pytest_upskill.checks import Contains, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals.reader import read_evals
-from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
 from pytest_upskill.formats.source.problems import BadFile
 from tests.evals import problems, read, read_one, skill
 
@@ -168,7 +167,7 @@ def test_a_case_is_called_what_its_file_calls_it(entries: Any, names: list[str])
     assert [case.id for case in cases] == names
 
 
-def test_names_given_twice_are_with_places_by_what_the_cases_say() -> None:
+def test_names_given_twice_are_told_apart_by_what_the_cases_say() -> None:
     entries: list[Any] = [
         {"id": 1, "prompt": "a"},
         {"id": "1", "prompt": "b"},
@@ -365,7 +364,7 @@ def test_in_a_file_for_several_skills_a_case_without_one_is_skipped() -> None:
     assert [case.skip for case in evals.cases] == [
         None,
         "names no skill: add 'skill'",
-        f"expected_skill is none: {TRIGGER_CASE}",
+        None,
     ]
 
 
@@ -416,4 +415,5 @@ def test_any_document_is_read_or_refused_line_by_line(document: Any, suffix: str
         assert len(set(names)) == len(names)
         assert not any(re.search(r"::|\[|\]", name) for name in names)
         # Whatever is asked has something that must hold of the answer.
-        assert all(case.skip or (case.input.strip() and case.checks) for case in evals.cases)
+        asked = [case for case in evals.cases if not case.skip]
+        assert all(case.input.strip() and (case.checks or case.trigger) for case in asked)

@@ -93,9 +93,8 @@ def test_cases_kept_beside_a_folder_of_one_skill_are_for_it(
 ) -> None:
     write(folder.parent.parent / place, [CASE | {"should_trigger": True}])
 
-    assert collected(run_once, ".") == [
-        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
-    ]
+    ids = [nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS]
+    assert collected(run_once, ".") == [*ids, ids[0].replace("-with_skill", "-trigger")]
 
 
 def test_a_trigger_set_of_each_skill_belongs_to_it(run_once: Run, folder: Path) -> None:
@@ -107,8 +106,8 @@ def test_a_trigger_set_of_each_skill_belongs_to_it(run_once: Run, folder: Path) 
 
     ids = collected(run_once, "evals")
 
-    assert ids[::2] == [
-        f"evals/trigger-queries.json::billing::{case}[offline-with_skill]"
+    assert ids == [
+        f"evals/trigger-queries.json::billing::{case}[offline-trigger]"
         for case in ("bill-it", "sing")
     ]
 
@@ -317,17 +316,6 @@ def test_a_named_file_that_cannot_be_read_says_why(
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.fnmatch_lines([reason])
-
-
-def test_questions_of_a_trigger_set_are_skipped_with_that_reason(
-    run_once: Run, folder: Path
-) -> None:
-    write(folder / "evals" / "trigger-eval.json", [{"query": "Bill it", "should_trigger": True}])
-
-    result = run_once("--upskill-models", "offline", "-rs", "skills")
-
-    result.assert_outcomes(skipped=2)
-    result.stdout.fnmatch_lines(["SKIPPED*: should_trigger: trigger case: *"])
 
 
 def test_a_file_may_hold_so_many_cases(run_once: Run, folder: Path) -> None:

@@ -28,7 +28,7 @@ LAYERS = (
     "agents cells grading",
     "result spending hookspecs",
     "providers trial",
-    "wire",
+    "wire triggers",
     "completion formats",
     "compile model skill",
     "checks sandbox repository sanitize stats atomic_write",

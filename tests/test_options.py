@@ -272,6 +272,7 @@ def test_help_shows_the_options_by_what_they_are_for(run_once: Run) -> None:
     assert groups == [
         "agent skills: run:",
         "agent skills: gate:",
+        "agent skills: triggers:",
         "agent skills: money and recordings:",
         "agent skills: reports:",
     ]

@@ -83,7 +83,8 @@ def test_a_document_that_is_no_case_file_is_refused(document: Any, problem: str)
 @pytest.mark.parametrize(
     ("entry", "problem"),
     [
-        ({"input": "a"}, "[0].expected: missing"),
+        ({"input": "a"},
+         "[0]: nothing to check: add 'expected', or 'should_trigger' or 'expected_skill'"),
         ({"expected": {"contains": "a"}}, "[0].input: missing"),
         (case(expected={}), "[0].expected: nothing to check: add a check such as 'contains'"),
         (case(expected=None), "[0].expected: nothing to check: add a check such as 'contains'"),

@@ -10,6 +10,7 @@ import pytest
 
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.statements import needs_agent
+from pytest_upskill.skill import Trigger
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 
@@ -173,18 +174,17 @@ def test_prose_that_this_skill_is_chosen_is_no_statement_about_the_answer(
     assert [check.statement for check in case.checks] == [KIND, TESTS]
     assert case.statement_numbers == (1, 3)
     assert case.skip is None
-    assert eval_case(write_skill, statement).skip == (
-        "every statement is about triggering: the skill is always in context, nobody chooses it"
-    )
+    assert case.trigger == Trigger(should=True)
 
 
 @pytest.mark.parametrize(
     "statement",
     ["The skill should not be used", "Does not trigger the skill", "The shipping skill is loaded"],
 )
-def test_a_case_in_which_this_skill_is_not_to_be_chosen_is_skipped(
+def test_prose_that_this_skill_is_not_chosen_leaves_only_the_query(
     write_skill: WriteSkill, statement: str
 ) -> None:
     case = eval_case(write_skill, KIND, statement)
 
-    assert case.skip == f"'{statement}': the skill is always in context, nobody chooses it"
+    assert case.trigger == Trigger(should=False)
+    assert not case.is_answered

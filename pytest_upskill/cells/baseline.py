@@ -53,7 +53,9 @@ class BaselineCase:
     grader: str
     """Digest of the checks."""
     with_skill: Tally
-    without_skill: Tally
+    """With the skill; of a query, the runs in which the right skill was chosen."""
+    without_skill: Tally | None
+    """None of a query, as a model then chooses among all skills."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,8 +159,12 @@ def _text(baseline: Baseline) -> str:
                 "digest": case.digest,
                 "grader": case.grader,
                 "with": [case.with_skill.passes, case.with_skill.runs],
-                "without": [case.without_skill.passes, case.without_skill.runs],
             }
+            | (
+                {"without": [case.without_skill.passes, case.without_skill.runs]}
+                if case.without_skill
+                else {}
+            )
         )
         for case in baseline.cases
     )
@@ -187,7 +193,7 @@ def _baseline(value: Mapping[str, Any], case_file: str) -> Baseline:
                 digest=str(case["digest"]),
                 grader=str(case["grader"]),
                 with_skill=Tally(*case["with"]),
-                without_skill=Tally(*case["without"]),
+                without_skill=Tally(*case["without"]) if "without" in case else None,
             )
             for case in value["cases"]
         ),

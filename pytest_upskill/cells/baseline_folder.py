@@ -11,7 +11,7 @@ from typing import NamedTuple
 from urllib.parse import quote, unquote
 
 from pytest_upskill.cells.baseline import Baseline, read_baseline
-from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trial_group import TrialGroup
 
 
 class Key(NamedTuple):
@@ -59,7 +59,7 @@ class Baselines:
         """
         return [found.baseline if found else None for found in self._of(keys)]
 
-    def unused(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
+    def needless(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
         """Yield the files that can be deleted, each with the reason.
 
         Args:
@@ -104,7 +104,7 @@ class Baselines:
         )
 
 
-def key_of(cell: Cell) -> Key:
+def key_of(cell: TrialGroup) -> Key:
     """Return the key of a cell's baseline."""
     return Key(cell.case_file or cell.path, cell.skill, cell.model)
 

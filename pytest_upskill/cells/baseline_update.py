@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_upskill.cells.baseline import (
     Baseline,
@@ -17,6 +18,10 @@ from pytest_upskill.cells.baseline import (
 from pytest_upskill.cells.baseline_folder import baseline_file, key_of
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.comparison import tally
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_cell import TriggerCell
+
+G = TypeVar("G", bound=TrialGroup)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,21 +35,26 @@ class Update:
 
 
 def update_baselines(
-    cells: Sequence[Cell], folder: Path, *, runs: Mapping[str, int]
+    cells: Sequence[G],
+    folder: Path,
+    baseline_of: Callable[[G], Baseline],
+    *,
+    runs: Mapping[str, int],
+    what: str = "baseline",
 ) -> list[Update]:
     """Write the baseline of every complete cell, and return the outcome for each cell.
 
     Args:
-        cells: All cells of the session.
+        cells: All cells of the session, of one kind.
         folder: Folder of the baseline files.
+        baseline_of: Returns the baseline of such a cell.
         runs: Number of runs of a complete trial, by label of the model.
+        what: What is written, in words.
     """
-    if not cells:
-        return [Update(text="no baseline written: nothing was measured")]
     return [
-        _kept(cell, reason)
+        _kept(cell, reason, what)
         if (reason := _not_whole(cell, runs[cell.model]))
-        else _write(cell, folder)
+        else _write(cell, baseline_of(cell), folder, what)
         for cell in cells
     ]
 
@@ -61,6 +71,25 @@ def baseline_of(cell: Cell) -> Baseline:
         )
         for one, other in cell.pairs
     ]
+    return _dated(cell, cell.pairs[0][0].skill_digest, cases)
+
+
+def trigger_baseline_of(cell: TriggerCell) -> Baseline:
+    """Return the baseline of a trigger cell, dated today."""
+    cases = [
+        BaselineCase(
+            id=trial.case,
+            digest=trial.prompt_digest,
+            grader=trial.grader_digest,
+            with_skill=tally(trial),
+            without_skill=None,
+        )
+        for trial in cell.now
+    ]
+    return _dated(cell, cell.now[0].skill_digest, cases)
+
+
+def _dated(cell: TrialGroup, skill_digest: str, cases: Iterable[BaselineCase]) -> Baseline:
     return Baseline(
         skill=cell.skill,
         model=cell.model,
@@ -69,12 +98,12 @@ def baseline_of(cell: Cell) -> Baseline:
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),
         version=version("pytest-upskill"),
-        skill_digest=cell.pairs[0][0].skill_digest,
+        skill_digest=skill_digest,
         cases=tuple(sorted(cases, key=lambda case: case.id)),
     )
 
 
-def _not_whole(cell: Cell, runs: int) -> str:
+def _not_whole(cell: TrialGroup, runs: int) -> str:
     """Return why a cell is too incomplete for a baseline, empty if it is complete."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
@@ -85,18 +114,18 @@ def _not_whole(cell: Cell, runs: int) -> str:
     return ""
 
 
-def _write(cell: Cell, folder: Path) -> Update:
-    baseline = baseline_of(cell)
+def _write(cell: TrialGroup, baseline: Baseline, folder: Path, what: str) -> Update:
     file = baseline_file(folder, baseline.case_file, baseline.model)
     try:
         written = write_baseline(file, baseline)
     except BaselineError as error:
-        return replace(_kept(cell, str(error)), refused=True)
+        return replace(_kept(cell, str(error), what), refused=True)
     except OSError as error:
-        return replace(_kept(cell, f"cannot write {file}: {error.strerror}"), refused=True)
+        reason = f"cannot write {file}: {error.strerror}"
+        return replace(_kept(cell, reason, what), refused=True)
     done = "written, commit it" if written else "is up to date"
-    return Update(text=f"baseline of {cell.skill} on {cell.model}: {file} {done}")
+    return Update(text=f"{what} of {cell.skill} on {cell.model}: {file} {done}")
 
 
-def _kept(cell: Cell, reason: str) -> Update:
-    return Update(text=f"no baseline written of {cell.skill} on {cell.model}: {reason}")
+def _kept(cell: TrialGroup, reason: str, what: str) -> Update:
+    return Update(text=f"no {what} written of {cell.skill} on {cell.model}: {reason}")

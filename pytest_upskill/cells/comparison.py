@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 from pytest_upskill import stats
 from pytest_upskill.cells.baseline import FORMAT, Baseline, BaselineCase, Tally
@@ -15,6 +17,9 @@ _NAMED = 5
 """Maximum number of cases in a headline."""
 
 _RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
+
+
+C = TypeVar("C", bound="Comparison")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,9 +95,9 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        now = _total(case.now for case in self.measured)
-        then = _total(case.then for case in self.measured)
-        return f"{now} with the skill, {self.then} {then}, p {_p(self.p)}"
+        now = total(case.now for case in self.measured)
+        then = total(case.then for case in self.measured)
+        return f"{now} with the skill, {self.then} {then}, p {p_text(self.p)}"
 
     @property
     def base(self) -> str:
@@ -210,7 +215,7 @@ def against_ref(cell: Cell) -> Comparison:
     )
 
 
-def adjust(comparisons: Sequence[Comparison | None]) -> list[Comparison | None]:
+def adjust(comparisons: Sequence[C | None]) -> list[C | None]:
     """Test every comparison, and adjust the p-values for the number of cells compared (Holm).
 
     The same is done with all missing runs counted against the current skills, and with all counted
@@ -271,16 +276,16 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
         )
 
 
-def _drift(cell: Cell, baseline: Baseline, same: Collection[str]) -> str:
+def _drift(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
     """Return how the model changed, by its name or its results without the skill; empty if not."""
     served = set(cell.served)
     if served and baseline.served and served.isdisjoint(baseline.served):
         return f"the model is {_listed(served)} now, {_listed(baseline.served)} in the baseline"
-    recorded = {case.id: case.without_skill for case in baseline.cases}
+    recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
     compared = [
         (tally(trial), recorded[trial.case])
         for trial in cell.trials
-        if trial.arm == "without_skill" and trial.case in same and trial.runs
+        if trial.arm == "without_skill" and trial.case in same & recorded.keys() and trial.runs
     ]
     now, then = zip(*compared, strict=True) if compared else ((), ())
     p = stats.lift_test(
@@ -290,11 +295,12 @@ def _drift(cell: Cell, baseline: Baseline, same: Collection[str]) -> str:
         ]
     )
     if stats.significant(p, _DRIFT_ALPHA):
-        return f"the model has changed: {_total(now)} without the skill, baseline {_total(then)}"
+        return f"the model has changed: {total(now)} without the skill, baseline {total(then)}"
     return ""
 
 
-def _total(tallies: Iterable[Tally | None]) -> str:
+def total(tallies: Iterable[Tally | None]) -> str:
+    """Return the sum of passes and runs, ``31/40``."""
     counted = [each for each in tallies if each is not None]
     return f"{sum(each.passes for each in counted)}/{sum(each.runs for each in counted)}"
 
@@ -303,7 +309,7 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))
 
 
-def _p(p: float) -> str:
+def p_text(p: float) -> str:
     """Return a p-value with three decimals, without the leading zero."""
     text = f"{p:.3f}".removeprefix("0")
     return "< .001" if text == ".000" else f"= {text.rstrip('0').rstrip('.')}"

@@ -5,11 +5,14 @@ from __future__ import annotations
 import posixpath
 from collections.abc import Collection, Iterable
 from dataclasses import replace
+from typing import TypeVar
 
-from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trial_group import TrialGroup
+
+G = TypeVar("G", bound=TrialGroup)
 
 
-def with_places(cells: Iterable[Cell]) -> list[Cell]:
+def told_apart(cells: Iterable[G]) -> list[G]:
     """Return the cells, with ``place`` set for skills that share a name."""
     cells = list(cells)
     paths = {

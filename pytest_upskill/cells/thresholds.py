@@ -11,7 +11,7 @@ FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Thresholds from the options; a case file can override the two minimums."""
+    """Thresholds from the options; a case file can override the limits."""
 
     min_pass_rate: float | None
     """Minimum pass rate with the skill, a fraction; None for none."""
@@ -19,6 +19,10 @@ class Thresholds:
     """Minimum lift, a fraction from -1 to 1; None for none."""
     fail_on: frozenset[FailOn]
     """Verdicts that fail the gate."""
+    min_recall: float | None = None
+    """Minimum recall of triggers, a fraction; None for none."""
+    max_false_triggers: float | None = None
+    """Maximum rate of false triggers, a fraction; None for none."""
 
 
 def fraction(value: float, *, low: float) -> float:

@@ -7,9 +7,9 @@ import hashlib
 import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property, lru_cache
 from itertools import chain
@@ -169,19 +169,17 @@ class Cache:
         )
         return min(differences, key=len, default=[])
 
-    def unused(self, requests: Mapping[Request, str]) -> list[tuple[Path, Recording]]:
-        """Return the recordings that belong to no run of the requests.
+    def unused(
+        self, requests: Callable[[int], Iterable[tuple[Request, str]]]
+    ) -> list[tuple[Path, Recording]]:
+        """Return the recordings that belong to none of the requests.
 
         Args:
-            requests: With the URL that each goes to.
+            requests: Returns those of a run, each with the URL that it goes to.
         """
         everything = list(self.recordings())
         runs = {recording.request.get("run", 0) for _, recording in everything}
-        used = {
-            self._file(replace(request, run=run), url)
-            for request, url in requests.items()
-            for run in runs
-        }
+        used = {self._file(request, url) for run in runs for request, url in requests(run)}
         return [(file, recording) for file, recording in everything if file not in used]
 
     def recordings(self, *, agents: bool = False) -> Iterator[tuple[Path, Recording]]:

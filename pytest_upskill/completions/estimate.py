@@ -2,26 +2,30 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from pytest_upskill.completion import Request
+from pytest_upskill.completions.trigger_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.spending.prices import Prices, most_input_tokens
 from pytest_upskill.trial import Trial, request
+from pytest_upskill.triggers.conversation import longest_requests, probe
 
 _BYTES_PER_TOKEN = 4
 """What a token of an answer comes to, in prose and code alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ModelEstimate:
+class Share:
     """The requests to one model."""
 
     model: Model
     requests: int
+    """Answers to request; one of a trigger trial takes up to three requests."""
     most_input_tokens: int
     most_output_tokens: int
     most_usd: float | None
@@ -35,15 +39,15 @@ class Estimate:
     trials: int
     runs: int
     """Completions that the trials need."""
-    models: tuple[ModelEstimate, ...]
+    shares: tuple[Share, ...]
     """Those that are not recorded, by model."""
-    judgements: ModelEstimate | None = None
+    judgements: Share | None = None
     """What a judge may be asked, recorded or not: that depends on the answers; None for nothing."""
 
     @property
     def to_send(self) -> int:
         """Completions that must be requested."""
-        return sum(share.requests for share in self.models)
+        return sum(share.requests for share in self.shares)
 
     @property
     def recorded(self) -> int:
@@ -51,9 +55,9 @@ class Estimate:
         return self.runs - self.to_send
 
     @property
-    def everything(self) -> tuple[ModelEstimate, ...]:
+    def everything(self) -> tuple[Share, ...]:
         """The requests to all models, the judge last."""
-        return self.models if self.judgements is None else (*self.models, self.judgements)
+        return self.shares if self.judgements is None else (*self.shares, self.judgements)
 
     @property
     def unpriced(self) -> list[Model]:
@@ -65,6 +69,7 @@ def forecast(
     trials: Iterable[Trial],
     *,
     recorded: Callable[[Request], bool],
+    load: Load = lambda _: None,
     prices: Prices,
     judge: Model | None = None,
 ) -> Estimate:
@@ -73,35 +78,68 @@ def forecast(
     Args:
         trials: Those that will run.
         recorded: Tells whether the answer to a request is at hand.
+        load: Reads that answer, on which further requests of a trigger trial depend.
         prices: Of the models that will be asked.
         judge: Who decides statements about the answers.
     """
     trials = list(trials)
-    requests: dict[Model, list[tuple[Request, int]]] = defaultdict(list)
+    asks: dict[Model, list[_Ask]] = defaultdict(list)
     for trial in trials:
+        if trial.chooses:
+            asks[trial.model] += _choices(trial, load)
+            continue
         missing = sum(not recorded(request(trial, run)) for run in range(trial.runs))
         if missing:
-            requests[trial.model].append((request(trial, run=0), missing))
+            asks[trial.model].append(_Ask((request(trial, run=0),), missing))
+    probed = {t.model: probe(t.model, t.max_tokens) for t in trials if t.chooses}
+    for model, asked in probed.items():
+        if asks[model] and model.provider != "offline" and not recorded(asked):
+            asks[model].append(_Ask((asked,), 1, answers=0))
     return Estimate(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
-        models=tuple(_of_model(model, of_model, prices) for model, of_model in requests.items()),
+        shares=tuple(
+            _share(model, of_model, prices) for model, of_model in asks.items() if of_model
+        ),
         judgements=_judgements(trials, judge, prices) if judge else None,
     )
 
 
-def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelEstimate:
+class _Ask(NamedTuple):
+    """What may have to be sent for some answers."""
+
+    requests: tuple[Request, ...]
+    times: int
+    answers: int = 1
+    """Answers that these requests come to."""
+
+
+def _choices(trial: Trial, load: Load) -> Iterator[_Ask]:
+    """Yield the requests of a trigger trial's runs that are not recorded, at most."""
+    missing = Counter[int]()
+    for run in range(trial.runs):
+        *before, (_, last) = recorded_steps(trial, run, load)
+        if last is None:
+            missing[len(before)] += 1
+    if missing:
+        longest = longest_requests(request(trial, run=0))
+        yield from (_Ask(tuple(longest[step:]), times) for step, times in missing.items())
+
+
+def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
     """Return the judge's requests, one for each answer of the greatest length."""
     from pytest_upskill.grading.judge import judge_request
 
-    requests = [
-        (
-            judge_request(
-                judge,
-                statements_of(trial.case),
-                question=request(trial, run=0).user,
-                answer=" " * (_BYTES_PER_TOKEN * trial.max_tokens),
-                reference=trial.case.reference,
+    asks = [
+        _Ask(
+            (
+                judge_request(
+                    judge,
+                    statements_of(trial.case),
+                    question=request(trial, run=0).user,
+                    answer=" " * (_BYTES_PER_TOKEN * trial.max_tokens),
+                    reference=trial.case.reference,
+                ),
             ),
             # An unusable judgement is asked for once more.
             2 * trial.runs,
@@ -109,19 +147,18 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
         for trial in trials
         if statements_of(trial.case)
     ]
-    return _of_model(judge, requests, prices)
+    return _share(judge, asks, prices)
 
 
-def _of_model(
-    model: Model, requests: Sequence[tuple[Request, int]], prices: Prices
-) -> ModelEstimate:
-    """Return the requests to a model, each with how often it is sent."""
-    usd = [(prices.most(asked), times) for asked, times in requests]
+def _share(model: Model, asks: Sequence[_Ask], prices: Prices) -> Share:
+    """Return the requests to a model."""
+    each = [(asked, ask.times) for ask in asks for asked in ask.requests]
+    usd = [(prices.most(asked), times) for asked, times in each]
     known = [most * times for most, times in usd if most is not None]
-    return ModelEstimate(
+    return Share(
         model=model,
-        requests=sum(times for _, times in requests),
-        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in requests),
-        most_output_tokens=sum(times * asked.max_tokens for asked, times in requests),
+        requests=sum(ask.times * ask.answers for ask in asks),
+        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in each),
+        most_output_tokens=sum(times * asked.max_tokens for asked, times in each),
         most_usd=sum(known) if len(known) == len(usd) else None,
     )

@@ -123,7 +123,7 @@ class CompletionSource:
             if not wanted.usable(completion):
                 completion = await self._billed(wanted)
         except BudgetError as error:
-            return Answer(completion=None, not_sent=str(error))
+            return Answer(completion=None, unasked=str(error))
         except ProviderError as error:
             if error.paid is not None:
                 wanted.bill.append(error.paid)

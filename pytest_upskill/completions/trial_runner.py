@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pytest_upskill.checks import CheckError
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.source import CompletionRequest, CompletionSource
+from pytest_upskill.completions.trigger_runner import TriggerRunner, recorded_choice
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
@@ -49,6 +50,7 @@ class TrialRunner:
         self._cache = resources.cache
         self._bill = resources.bill
         self._inquiries = source
+        self._triggers = TriggerRunner(source, resources.bill)
         self._builds_of = _builds_of(trials.values(), resources)
         self._judge = judge
 
@@ -63,6 +65,8 @@ class TrialRunner:
         host = self._hosts[trial.model]
         if not host.recorded or sandboxed_of(trial.case) or statements_of(trial.case):
             return None
+        if trial.chooses:
+            return recorded_choice(trial, run, lambda asked: self._cache.load(asked, host.url))
         completion = self._cache.load(request(trial, run), host.url)
         return None if completion is None else Answer(completion=completion)
 
@@ -71,10 +75,13 @@ class TrialRunner:
         nodeid, run = key
         trial = self._trials[nodeid]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
+        host = self._hosts[trial.model]
+        if trial.chooses:
+            return await self._triggers.answer(trial, run, host, subject)
         answer = await self._inquiries.answer(
             CompletionRequest(
                 request=request(trial, run),
-                host=self._hosts[trial.model],
+                host=host,
                 subject=subject,
                 bill=self._bill.answers,
             )
@@ -121,7 +128,7 @@ class TrialRunner:
         )
         if said.completion is None:
             error = said.error and f"judge: {said.error}"
-            return replace(answer, error=error, not_sent=said.not_sent)
+            return replace(answer, error=error, unasked=said.unasked)
         try:
             results = reader.results(said.completion)
         except CheckError as error:

@@ -19,7 +19,7 @@ from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_te
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.statements import without_triggers
+from pytest_upskill.formats.statements import with_trigger
 from pytest_upskill.skill import Case, GateRule, Skill
 
 if TYPE_CHECKING:
@@ -118,6 +118,8 @@ class _Loader:
         self._warnings = ()
         return Skill(
             name=text.name,
+            description=text.description,
+            hidden=text.hidden,
             text=bundle.text,
             folder=folder,
             case_file=self._case_file,
@@ -147,10 +149,12 @@ class _Loader:
         text = self._read(self._path)
         if self._path.name == CASE_FILE:
             schema = partial(_read_schema, self._path.parent)
+            assert self._folder is not None
             cases, self._gate = read_cases(
                 text,
                 read_schema=schema,
                 read_workspace=partial(read_workspace, self._path.parent),
+                names=(self._text_of(self._folder).name, self._folder.name),
                 extensions=self._extensions,
             )
             _check_number(cases)
@@ -165,12 +169,13 @@ class _Loader:
         _check_number(evals.cases)
         if not evals.owners and self._folder is None:
             reason = evals.cases[0].skip if evals.cases else "it contains no cases"
+            reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
         self._warnings = evals.warnings
         if not evals.owners:
             return self._of_one(())
         pairs = [
-            (owner.folder, without_triggers(case, owner.names))
+            (owner.folder, with_trigger(case, owner.names))
             for owner, case in zip(evals.owners, evals.cases, strict=True)
         ]
         folders = dict.fromkeys(folder for folder, _ in pairs)

@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Literal, get_args
 
 from pytest_upskill.checks import AnyCheck, Judge
-from pytest_upskill.skill import Case
+from pytest_upskill.skill import Case, Trigger
 
 Mark = Literal["agent", "vacuous"]
 """Why an author excludes a statement: it needs an agent, or every answer satisfies it."""
@@ -24,7 +24,6 @@ MARK_KEY = "statements"
 """Key of a case that maps the number of a statement, from 1, to its mark."""
 
 _MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
-_CHOSEN = "the skill is always in context, nobody chooses it"
 
 _FILE = r"(?:\S+\.(?:csv|docx|html|ipynb|js|json|md|pdf|png|pptx|py|sh|sql|ts|txt|xlsx|ya?ml)\b)"
 _THING = rf"(?:{_FILE}|(?:files?|folders?|director(?:y|ies)|branch(?:es)?|commits?|workbook)\b)"
@@ -165,11 +164,11 @@ def read_marks(value: object) -> Mapping[int, Mark]:
     return marks
 
 
-def without_triggers(case: Case, skills: Collection[str]) -> Case:
+def with_trigger(case: Case, skills: Collection[str]) -> Case:
     """Return a case without the statements that are only about which skill is chosen.
 
-    The skill is always in context, so they cannot be checked. If a statement expects that this
-    skill is not chosen, or that another is, the whole case is skipped.
+    No answer can show that, so they become the case's trigger, unless its keys say already which
+    skill an agent should take.
 
     Args:
         case: Any case.
@@ -177,7 +176,7 @@ def without_triggers(case: Case, skills: Collection[str]) -> Case:
     """
     kept: list[AnyCheck] = []
     left: list[int] = []
-    skip = None
+    found: list[bool] = []
     numbers = iter(case.statement_numbers)
     for check in case.checks:
         number = next(numbers) if isinstance(check, Judge) else 0
@@ -185,13 +184,12 @@ def without_triggers(case: Case, skills: Collection[str]) -> Case:
         if chosen is None:
             kept.append(check)
             left += [number] * isinstance(check, Judge)
-        elif not chosen and isinstance(check, Judge):
-            skip = f"{check.statement!r}: {_CHOSEN}"
-    if len(kept) == len(case.checks):
+        else:
+            found.append(chosen)
+    if not found:
         return case
-    if not kept:
-        skip = skip or f"every statement is about triggering: {_CHOSEN}"
-    return replace(case, checks=tuple(kept), skip=case.skip or skip, statement_numbers=tuple(left))
+    trigger = case.trigger or (Trigger(should=all(found)) if case.input else None)
+    return replace(case, checks=tuple(kept), trigger=trigger, statement_numbers=tuple(left))
 
 
 def _chosen(statement: str, skills: Collection[str]) -> bool | None:

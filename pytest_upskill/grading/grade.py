@@ -15,12 +15,21 @@ from pytest_upskill.checks import (
     Judge,
     Sandboxed,
 )
+from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.statements import suspects
 from pytest_upskill.grading.workspace import files_after, process_results, without_contents
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.skill import Case
-from pytest_upskill.trial import Trial, arm_digests, case_digest, grader_digest, request
+from pytest_upskill.trial import (
+    Trial,
+    arm_digests,
+    case_digest,
+    grader_digest,
+    request,
+    trigger_digest,
+)
+from pytest_upskill.triggers.conversation import Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,11 +45,13 @@ class Answer:
     """Result of each statement of the case; None without a judge."""
     judgement: Completion | None = None
     """Reply of the judge, for its tokens and cost."""
+    choice: Choice | None = None
+    """Which skill the model took; None where it had no choice."""
     error: str = ""
     """Why the run is missing: no usable reply, or a check could not be decided."""
-    not_sent: str = ""
+    unasked: str = ""
     """Why no request was sent; empty if one was."""
-    not_needed: bool = False
+    needless: bool = False
     """Whether the run was skipped because the verdict was clear."""
 
 
@@ -91,7 +102,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     errors: list[str] = []
     ungraded, broken = False, ""
     for answer in answers:
-        if answer.not_needed:
+        if answer.needless:
             continue
         if answer.completion is None or answer.error:
             errors.append(answer.error)
@@ -110,10 +121,13 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
                 checks=checks,
                 judgement=answer.judgement,
                 process=process_results(trial.case.process, answer.completion.agent_run),
+                choice=answer.choice,
             )
             runs.append(run)
             ungraded = ungraded or answer.judged is None
     prompt_digest, skill_digest = arm_digests(request(trial, run=0))
+    if trial.listed is not None:
+        skill_digest = trial.listed.digest
     return TrialResult(
         skill=trial.skill.name,
         case=trial.case.id,
@@ -123,7 +137,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         min_pass_rate=trial.min_pass_rate,
         prompt_digest=prompt_digest,
         skill_digest=skill_digest,
-        grader_digest=grader_digest(trial),
+        grader_digest=trigger_digest(trial) if trial.chooses else grader_digest(trial),
         runs=tuple(runs),
         planned=trial.runs,
         early_stop=trial.early_stop,
@@ -134,6 +148,8 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         question=trial.case.input,
         line=trial.case.line,
         ungraded=len(statements_of(trial.case)) if ungraded else 0,
+        trigger=trial.case.trigger if trial.chooses else None,
+        listed_as="" if trial.listed is None else trial.listed.name,
         agent_statements=0 if ungraded else len(suspects(trial.case)),
         statements=() if ungraded else tuple(each.statement for each in statements_of(trial.case)),
         case_digest=case_digest(trial.case),
@@ -144,6 +160,9 @@ def _check(
     trial: Trial, answer: Answer, completion: Completion, decide: Decide
 ) -> Iterator[CheckResult]:
     """Yield the result of each check in the order of the case; use results that already exist."""
+    if answer.choice is not None:
+        yield _check_choice(trial, answer.choice)
+        return
     text, files = completion.text, files_after(trial.case, completion)
     done, judged = iter(answer.compiled), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
@@ -158,3 +177,21 @@ def _check(
             yield check.check(text) if checked is None else next(checked)
         elif answer.judged is not None:  # without a judge a statement neither passes nor fails
             yield next(judged)
+
+
+def _check_choice(trial: Trial, choice: Choice) -> CheckResult:
+    """Check whether the skill that a model took, or none, is right."""
+    trigger = trial.case.trigger
+    assert trigger is not None
+    assert trial.listed is not None
+    own = trial.listed.name
+    right = [own] * trigger.should + [*trigger.others]
+    if right:
+        wanted = f"should take {' or '.join(right)}"
+    else:
+        wanted = "should take no skill" if trigger.nothing else f"should not take {own}"
+    return CheckResult(
+        name="trigger",
+        passed=trigger.is_right(choice.taken, own),
+        message=cut(f"{wanted}: {choice.text}", MAX_MESSAGE),
+    )

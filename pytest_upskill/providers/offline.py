@@ -6,6 +6,7 @@ makes it possible to try all other parts of a run, including compilers, at no co
 
 from __future__ import annotations
 
+import html
 import math
 import re
 import time
@@ -15,10 +16,11 @@ from functools import lru_cache
 
 from markdown_it import MarkdownIt
 
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import Completion, ProviderError, Request, ToolCall
 
 EXCERPT = "Offline model: an excerpt of the context, not a generated answer."
 NO_REFERENCE = "Offline model: no reference for this in the context."
+NO_SKILL = "Offline model: no skill's description has words in common with this."
 
 _CHARS_PER_TOKEN = 4
 _PASSAGE_CHARS = 800
@@ -29,6 +31,9 @@ _MIN_SHARED = 2
 """Minimum number of words that a passage shares with the question; one may be chance."""
 
 _SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
+_LISTED = re.compile(
+    r"  <skill>\n    <name>([^<]*)</name>\n    <description>([^<]*)</description>\n  </skill>"
+)
 _FILE = re.compile(r'\n\n<file name="([^"\n]*)">\n(.*?)\n</file>', re.DOTALL)
 _WORD = re.compile(r"[^\W_]{2,40}|\bc\b(?:\+\+)?")
 """Words of two letters or more, and the languages C and C++."""
@@ -69,13 +74,13 @@ class OfflineClient:
         self._passages = lru_cache(maxsize=256)(_passages)
 
     async def complete(self, request: Request) -> Completion:
-        """Return the passages that match the question best.
+        """Return the passages that match the question best, or a call of the best skill.
 
         Raises:
-            ProviderError: The request offers tools, which this model never calls.
+            ProviderError: The request offers tools, but no skills to choose from.
         """
         if request.tools:
-            raise ProviderError(f"{request.model.label}: the embedded model calls no tools")
+            return _choice(request)
         started = time.perf_counter()
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
@@ -112,6 +117,40 @@ class _Passage:
     """Stems of its words, including those of its headings."""
     topic: frozenset[str]
     """Stems of the words in its headings."""
+
+
+def _choice(request: Request) -> Completion:
+    """Return a call of the skill whose name and description share most words with the question.
+
+    Words weigh as in the search for passages; a skill must share two of them, unless the question
+    has only one.
+
+    Raises:
+        ProviderError: There are no skills to choose from.
+    """
+    skills = _catalogue(request.skill)
+    if not skills:
+        raise ProviderError(f"{request.model.label}: the embedded model calls no tools")
+    question = _stems(request.user)
+    best = _best(skills, question)
+    calls = (ToolCall(name="skill", arguments={"name": best[0].text}),) if best else ()
+    return Completion(
+        text="" if best else NO_SKILL,
+        tool_calls=calls,
+        input_tokens=_tokens(request.system + request.user),
+        output_tokens=_tokens(best[0].text if best else NO_SKILL),
+        served_model="offline",
+    )
+
+
+@lru_cache(maxsize=64)  # The same few catalogues, again and again.
+def _catalogue(block: str) -> tuple[_Passage, ...]:
+    """Return the skills of a catalogue as passages, whose texts are the names."""
+    found = (map(html.unescape, match.groups()) for match in _LISTED.finditer(block))
+    return tuple(
+        _Passage(text=name, stems=_stems(f"{name} {about}"), topic=_stems(name))
+        for name, about in found
+    )
 
 
 def _tokens(text: str) -> int:

@@ -20,7 +20,7 @@ from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.items import TrialItem, shown, trials_of
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.preflight import RESOURCES
-from pytest_upskill.session.settings import NO_MODELS, SETTINGS, Settings, places_of
+from pytest_upskill.session.settings import CATALOGUES, NO_MODELS, SETTINGS, Settings, places_of
 from pytest_upskill.skill import Case, Skill
 from pytest_upskill.trial import Trial
 
@@ -101,21 +101,31 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
         pytest.Collector.CollectError: The old version of the skill cannot be read from git.
     """
     compilers = parent.config.stash[RESOURCES].compilers
-    unasked = {case.id: _unasked(case, settings) for case in skill.cases}
-    blocked = {case.id: _missing(case, compilers) for case in skill.cases}
     try:
-        trials = list(trials_of(skill, settings))
+        trials = list(trials_of(skill, settings, parent.config.stash[CATALOGUES]))
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except InstallError as error:
         raise parent.CollectError(str(error)) from None
+    unasked = {
+        (case.id, chooses): _unlisted(skill) if chooses else _unasked(case, settings)
+        for case in skill.cases
+        for chooses in (False, True)
+    }
+    blocked = {case.id: _missing(case, compilers) for case in skill.cases}
+
+    def reason_of(trial: Trial) -> str | None:
+        foreign = trial.case.foreign(model.label for model in settings.models)
+        return foreign or unasked[trial.case.id, trial.chooses] or _no_agent(trial)
+
+    def blocked_by(trial: Trial) -> str | None:
+        return None if trial.chooses else blocked[trial.case.id]
+
     # A baseline needs every case: where a compiler is missing, none is written.
     planned = Counter(
-        trial.model
+        (trial.model, trial.chooses)
         for trial in trials
-        if not unasked[trial.case.id]
-        and not _no_agent(trial)
-        and (settings.baseline_update or not blocked[trial.case.id])
+        if not reason_of(trial) and (settings.baseline_update or not blocked_by(trial))
     )
     for index, trial in enumerate(trials):
         item = TrialItem.from_parent(
@@ -125,10 +135,10 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
             nodeid=f"{parent.nodeid}::{trial.name}",
             trial=trial,
             index=index,
-            planned=planned[trial.model],
-            blocked=blocked[trial.case.id],
+            planned=planned[trial.model, trial.chooses],
+            blocked=blocked_by(trial),
         )
-        if reason := unasked[trial.case.id] or _no_agent(trial):
+        if reason := reason_of(trial):
             item.add_marker(pytest.mark.skip(reason=safe_line(reason)))
         elif item.blocked and not settings.require_compilers:
             item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
@@ -174,9 +184,7 @@ def _count(file: SkillFile, cases: int) -> None:
 
 
 def _unasked(case: Case, settings: Settings) -> str | None:
-    """Return why no model is asked about a case, None if models are."""
-    if foreign := case.foreign(model.label for model in settings.models):
-        return foreign
+    """Return why no answer to a case is requested, None if answers are."""
     only_statements = all(isinstance(check, Judge) for check in case.checks)
     if case.skip is None and only_statements and settings.judge is None:
         return NO_JUDGE
@@ -184,7 +192,9 @@ def _unasked(case: Case, settings: Settings) -> str | None:
 
 
 def _no_agent(trial: Trial) -> str | None:
-    """Return why a trial needs an agent, None if it has one or needs none."""
+    """Return why a trial needs an agent, or none, None if it has what it needs."""
+    if trial.chooses and trial.model.agent:
+        return f"triggers are measured on the model itself, and {trial.model.label} is an agent"
     needed = trial.case.needs_agent
     if not needed or trial.model.agent:
         return None
@@ -192,6 +202,11 @@ def _no_agent(trial: Trial) -> str | None:
         f"'{needed}' needs an agent, and {trial.model.label} answers single requests: "
         f"choose one, such as loop:{trial.model.label}"
     )
+
+
+def _unlisted(skill: Skill) -> str | None:
+    """Return why no agent could choose a skill, None if agents could."""
+    return f"no agent sees {skill.name}: disable-model-invocation is set" if skill.hidden else None
 
 
 def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:

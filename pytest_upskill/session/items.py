@@ -19,10 +19,11 @@ from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.result import TrialRecord, TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.plugin_hooks import decider
-from pytest_upskill.session.preflight import runs_tests
+from pytest_upskill.session.preflight import asks
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.skill import Skill
-from pytest_upskill.trial import Trial, plan
+from pytest_upskill.trial import Trial, is_described_anew, plan
+from pytest_upskill.triggers.catalogue_file import Catalogues
 
 if TYPE_CHECKING:
     pass
@@ -71,12 +72,12 @@ class TrialItem(pytest.Item):
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
         if self.blocked:
             pytest.fail(self.blocked, pytrace=False)
-        if not runs_tests(self.config):
+        if not asks(self.config):
             return
         answers = self.config.stash[ANSWERS].of(self)
         for answer in answers:
-            if answer.not_sent:
-                raise pytest.skip.Exception(safe_line(answer.not_sent), _use_item_location=True)
+            if answer.unasked:
+                raise pytest.skip.Exception(safe_line(answer.unasked), _use_item_location=True)
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         self.user_properties[:] = trial_properties(self.result)
         # A replay must contain every run, even one that could not change the result.
@@ -85,9 +86,9 @@ class TrialItem(pytest.Item):
             pytest.fail("\n".join(dict.fromkeys(map(safe_line, self.result.errors))), pytrace=False)
 
     def runtest(self) -> None:
-        """Fail if too few runs passed with the skill; other arms never fail."""
+        """Fail if too few runs passed; arms to compare with never fail."""
         assert self.result is not None
-        if self.trial.arm == "with_skill" and not self.result.passed:
+        if self.result.decides and not self.result.passed:
             raise CaseFailed(failure(self.result))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
@@ -110,16 +111,23 @@ class TrialItem(pytest.Item):
             planned=self.planned,
             gate=self.trial.skill.gate,
             ref=self.trial.skill.ref,
-            history=self.trial.skill.history,
+            history=self._history(),
             past_unknown=self.trial.skill.past_unknown,
             result=self.result,
         )
 
-    def names(self) -> tuple[str, str, str, str]:
-        """Return the names of case file, skill, model and case, which identify a skipped trial."""
+    def _history(self) -> str:
+        """Return why the trial's arm has no earlier version; empty if there is one."""
+        skill = self.trial.skill
+        if not self.trial.chooses or skill.before is None or is_described_anew(skill):
+            return skill.history
+        return f"description unchanged since {skill.ref}: not compared"
+
+    def names(self) -> tuple[str, str, str, bool, str]:
+        """Return what identifies a skipped trial: case file, skill, model, kind and case."""
         trial = self.trial
         path = self.parent.nodeid if self.parent else ""
-        return path, trial.skill.name, trial.model.label, trial.case.id
+        return path, trial.skill.name, trial.model.label, trial.chooses, trial.case.id
 
     def missed_answers(self) -> list[tuple[str, str]]:
         """Return each different answer that did not pass, quoted, as a section of a report."""
@@ -168,12 +176,15 @@ class TrialReports:
         return TypeAdapter(TrialRecord)
 
 
-def trials_by_name(skills: Sequence[Skill], settings: Settings) -> dict[str, Trial]:
+def trials_by_name(
+    skills: Sequence[Skill], settings: Settings, catalogues: Catalogues
+) -> dict[str, Trial]:
     """Return the trials of a file's skills, by the part of the node id after the file.
 
     Args:
         skills: All skills of one case file.
         settings: Options of the session.
+        catalogues: What an agent would see.
 
     Raises:
         GitError: The old version of a skill cannot be read.
@@ -181,7 +192,7 @@ def trials_by_name(skills: Sequence[Skill], settings: Settings) -> dict[str, Tri
     return {
         f"{skill.folder.name}::{trial.name}" if skill.shares_file else trial.name: trial
         for skill in skills
-        for trial in trials_of(skill, settings)
+        for trial in trials_of(skill, settings, catalogues)
     }
 
 
@@ -194,7 +205,7 @@ def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
     }
 
 
-def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
+def trials_of(skill: Skill, settings: Settings, catalogues: Catalogues) -> Iterator[Trial]:
     """Make a skill's trials according to the settings.
 
     Raises:
@@ -214,6 +225,7 @@ def trials_of(skill: Skill, settings: Settings) -> Iterator[Trial]:
         max_tokens=settings.max_tokens,
         early_stop=settings.early_stop,
         judge=settings.judge,
+        catalogues=catalogues,
     )
 
 

@@ -31,7 +31,7 @@ class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the c
     """A file has findings; the message lists them, one per line."""
 
 
-class SkillsWithoutCases:
+class CaselessSkills:
     """Plugin that collects skills without a case file.
 
     Args:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Kind = Literal["string", "int", "float", "bool", "args", "linelist"]
-Group = Literal["run", "gate", "money and recordings", "reports"]
+Group = Literal["run", "gate", "triggers", "money and recordings", "reports"]
 
 
 class Option(NamedTuple):
@@ -184,6 +184,20 @@ OPTIONS = (
         "Write the results of each case into .upskill/baselines, to be committed.",
         kind="bool",
         in_ini=False,
+    ),
+    Option(
+        "min-recall",
+        "triggers",
+        "Fail a skill that is taken for a smaller share of the queries that should trigger it.",
+        "RATE",
+        "float",
+    ),
+    Option(
+        "max-false-triggers",
+        "triggers",
+        "Fail a skill that is taken for a larger share of the queries that should not.",
+        "RATE",
+        "float",
     ),
     Option(
         "max-cost",

@@ -14,7 +14,7 @@ from functools import partial
 import pytest
 
 from pytest_upskill.checks.extensions import raised
-from pytest_upskill.completion import Client, ProviderError, Request
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.service import Policy, Service
@@ -22,7 +22,7 @@ from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers import make_client, missing_sdk
-from pytest_upskill.providers.error_hints import refused_parameter
+from pytest_upskill.providers.complaints import refused_parameter
 from pytest_upskill.providers.keys import (
     Endpoint,
     KeyProblem,
@@ -55,7 +55,7 @@ class Prepared:
     forecast: Estimate
 
 
-def runs_tests(config: pytest.Config) -> bool:
+def asks(config: pytest.Config) -> bool:
     """Return whether tests run, and so need answers: not with --collect-only or --setup-only."""
     return not (config.option.collectonly or config.getoption("setuponly", False))
 
@@ -80,7 +80,13 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
         host = served[request.model]
         return host.recorded and resources.cache.holds(request, host.url)
 
-    ahead = forecast(trials.values(), recorded=recorded, prices=resources.prices, judge=judge)
+    def load(request: Request) -> Completion | None:
+        host = served[request.model]
+        return resources.cache.load(request, host.url) if host.recorded else None
+
+    ahead = forecast(
+        trials.values(), recorded=recorded, load=load, prices=resources.prices, judge=judge
+    )
     if not settings.dry_run:
         problems = [
             *_problems(ahead, served, settings, resources.prices),
@@ -251,7 +257,7 @@ def _problems(
     """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":
         return []
-    own = (each.model for each in ahead.everything if not served[each.model].given)
+    own = (share.model for share in ahead.everything if not served[share.model].given)
     problems = [line for model in own for line in model_problems(model)]
     if settings.max_cost is not None:
         problems += [f"--upskill-max-cost: {prices.unknown(model)}" for model in ahead.unpriced]
@@ -291,7 +297,7 @@ def _agent_problems(
     ahead: Estimate, served: Mapping[Model, Host], resources: Resources
 ) -> Iterator[str]:
     """Yield why agents cannot run, one line for each reason."""
-    agents = [each.model for each in ahead.models if each.model.agent]
+    agents = [share.model for share in ahead.shares if share.model.agent]
     if not agents or resources.cache.mode == "replay":
         return
     for model in agents:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import pytest
 
+from pytest_upskill.completion import Request
+from pytest_upskill.completions.cache import Cache
 from pytest_upskill.completions.trial_runner import JUDGEMENT
+from pytest_upskill.completions.trigger_runner import recorded_steps
 from pytest_upskill.session.items import TrialItem
-from pytest_upskill.session.output.terminal import write
+from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.preflight import RESOURCES, hosts
-from pytest_upskill.trial import request
+from pytest_upskill.trial import Trial, request
+from pytest_upskill.triggers.conversation import probe
 
 
 class Prune:
@@ -58,17 +62,33 @@ class Prune:
         trials = [item.trial for item in items]
         served = hosts(self._config, dict.fromkeys(trial.model for trial in trials))
         cache = self._config.stash[RESOURCES].cache
-        unused = cache.unused({request(t, run=0): served[t.model].url for t in trials})
+
+        def requests(run: int) -> Iterator[tuple[Request, str]]:
+            for trial in trials:
+                url = served[trial.model].url
+                yield from ((asked, url) for asked in _requests(trial, run, cache, url))
+
+        unused = cache.unused(requests)
         # A judgement depends on the text of the answer, which no trial contains: keep them all.
         unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
         for file, recording in unused:
-            self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
+            self._say(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
             if not self._dry_run:
                 file.unlink(missing_ok=True)
         done = "would be deleted" if self._dry_run else "deleted"
-        self._print(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
+        self._say(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
 
-    def _print(self, line: str) -> None:
+    def _say(self, line: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             write(reporter, line)
+
+
+def _requests(trial: Trial, run: int, cache: Cache, url: str) -> Iterator[Request]:
+    """Yield the requests of a run, those that follow from recorded replies included."""
+    if not trial.chooses:
+        yield request(trial, run)
+        return
+    yield probe(trial.model, trial.max_tokens)
+    steps = recorded_steps(trial, run, lambda asked: cache.load(asked, url))
+    yield from (asked for asked, _ in steps)

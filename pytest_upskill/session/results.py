@@ -5,32 +5,40 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Literal
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
 
 import pytest
 
+from pytest_upskill.cells.baseline_update import Update
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
-from pytest_upskill.cells.same_name import with_places
+from pytest_upskill.cells.same_name import told_apart
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers, no_trigger_decision
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.report.junit.properties import cell_properties
+from pytest_upskill.report.junit.properties import (
+    Properties,
+    cell_properties,
+    trigger_properties,
+)
 from pytest_upskill.result import (
     CellLabels,
     SkippedCase,
     TrialRecord,
-    TrialResult,
     Unmeasured,
     skip_reasons,
 )
 from pytest_upskill.sanitize.safe_text import safe, safe_line
-from pytest_upskill.session.preflight import RESOURCES, runs_tests
+from pytest_upskill.session.preflight import RESOURCES, asks
 from pytest_upskill.session.settings import Settings
-from pytest_upskill.trial import judge_name, runs_of
+from pytest_upskill.trial import TRIGGER_ARMS, judge_name, runs_of
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
-    from pytest_upskill.cells.baseline_update import Update
 
 _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
@@ -46,9 +54,13 @@ class Results:
         self._settings = settings
         self.cells: list[Cell] = []
         """Cells in the order of case files and chosen models."""
+        self.trigger_cells: list[TriggerCell] = []
+        """Trigger cells in the same order."""
+        self.trigger_gates: list[TriggerGate] = []
+        """Decision about each trigger cell."""
         self._records: dict[str, TrialRecord] = {}
-        self._skipped: defaultdict[tuple[str, str, str], dict[str, str]] = defaultdict(dict)
-        """Skipped cases with the reason, by case file, skill and model."""
+        self._skipped: defaultdict[tuple[str, str, str, bool], dict[str, str]] = defaultdict(dict)
+        """Skipped cases with the reason, by case file, skill, model and whether a model chooses."""
         self._skipped_trials: set[str] = set()
         """Node ids of the skipped trials."""
         self.not_measured = False
@@ -57,7 +69,8 @@ class Results:
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
         """One line for each baseline file that can be deleted."""
-        self._baselines = _baselines(settings)
+        self._baselines = _baselines(settings, settings.baselines)
+        self._trigger_baselines = _baselines(settings, settings.trigger_baselines)
         self._unmeasured = 0
         """Number of trials that are errors because runs are missing."""
 
@@ -75,7 +88,10 @@ class Results:
     @property
     def unmeasured(self) -> list[Unmeasured]:
         """Skills on models of which every trial was skipped, so that there is no cell."""
-        cells = {(cell.path, cell.skill, cell.model) for cell in self.cells}
+        cells = {
+            (cell.path, cell.skill, cell.model, isinstance(cell, TriggerCell))
+            for cell in (*self.cells, *self.trigger_cells)
+        }
         return sorted(
             Unmeasured(
                 path=path,
@@ -83,10 +99,10 @@ class Results:
                 model=model,
                 cases=tuple(
                     SkippedCase(case=case, reason=reason)
-                    for case, reason in self._skipped[path, skill, model].items()
+                    for case, reason in self._skipped[path, skill, model, chooses].items()
                 ),
             )
-            for path, skill, model in self._skipped.keys() - cells
+            for path, skill, model, chooses in self._skipped.keys() - cells
         )
 
     @property
@@ -96,11 +112,11 @@ class Results:
         Always empty for a shard, which may have no result: the merged report decides.
         """
         trials = len(self._skipped_trials)
-        if self._records or not trials or self._settings.shard or not runs_tests(self._config):
+        if self._records or not trials or self._settings.shard or not asks(self._config):
             return ""
         reasons = {
             (path, skill, case): reason
-            for (path, skill, _), cases in self._skipped.items()
+            for (path, skill, _, _), cases in self._skipped.items()
             for case, reason in cases.items()
         }
         skipped = "1 trial" if trials == 1 else f"{trials} trials"
@@ -132,6 +148,8 @@ class Results:
     def _misses_data(self) -> bool:
         if self._unmeasured or self._config.stash[RESOURCES].budget.stopped:
             return True
+        if any(gate.misses_data for gate in self.trigger_gates):
+            return True
         return any(gate.misses_data for gate in self.gates)
 
     # Last, so innermost: gates are reported before the terminal ends its progress line.
@@ -141,61 +159,86 @@ class Results:
         try:
             return (yield)
         finally:
-            self.cells = with_places(self._sum_up())
+            self.cells = told_apart(self._sum_up())
+            self.trigger_cells = told_apart(self._sum_up_triggers())
             self.gates = self._decide()
+            self.trigger_gates = self._decide_triggers()
             self.orphans = list(self._orphans())
-            session.testscollected += len(self.gates)
+            session.testscollected += len(self.gates) + len(self.trigger_gates)
             for gate in self.gates:
-                self._emit(gate)
+                self._emit(gate, f"gate[{gate.cell.model}]", cell_properties(gate))
+            for chosen in self.trigger_gates:
+                self._emit(chosen, chosen.name, trigger_properties(chosen))
             if self._settings.baseline_update:
-                from pytest_upskill.cells.baseline_update import update_baselines
+                self.baselines = self._update_baselines()
 
-                self.baselines = update_baselines(
-                    self.cells,
-                    self._settings.baselines,
-                    runs={
-                        model.label: runs_of(model, self._settings.runs)
-                        for model in self._settings.models
-                    },
-                )
+    def _update_baselines(self) -> list[Update]:
+        from pytest_upskill.cells.baseline_update import (
+            baseline_of,
+            trigger_baseline_of,
+            update_baselines,
+        )
+
+        settings = self._settings
+        updates = [
+            *update_baselines(
+                self.cells,
+                settings.baselines,
+                baseline_of,
+                runs={model.label: runs_of(model, settings.runs) for model in settings.models},
+            ),
+            *update_baselines(
+                self.trigger_cells,
+                settings.trigger_baselines,
+                trigger_baseline_of,
+                # Each run shows the catalogue in another order: none is a copy of another.
+                runs={model.label: settings.runs for model in settings.models},
+                what="trigger baseline",
+            ),
+        ]
+        return updates or [Update(text="no baseline written: nothing was measured")]
 
     def _sum_up(self) -> list[Cell]:
+        judge = "" if self._settings.judge is None else judge_name(self._settings.judge)
+        cells = [Cell(**self._fields(records), judge=judge) for records in self._of_kind(False)]
+        return [replace(cell, labels=self._labels(cell)) for cell in cells]
+
+    def _sum_up_triggers(self) -> list[TriggerCell]:
+        return [TriggerCell(**self._fields(records)) for records in self._of_kind(True)]
+
+    def _of_kind(self, chooses: bool) -> Iterator[list[TrialRecord]]:
+        """Yield the records of each cell, either those in which a model chose or the others."""
         models = {model.label: place for place, model in enumerate(self._settings.models)}
         records = sorted(
-            self._records.values(), key=lambda r: (r.path, models[r.result.model], r.index)
+            (r for r in self._records.values() if (r.result.arm in TRIGGER_ARMS) == chooses),
+            key=lambda r: (r.path, models[r.result.model], r.index),
         )
-        return [
-            self._cell(list(group))
-            for _, group in groupby(records, key=lambda r: (r.path, r.result.model))
-        ]
+        for _, group in groupby(records, key=lambda r: (r.path, r.result.model)):
+            yield list(group)
 
-    def _cell(self, records: list[TrialRecord]) -> Cell:
-        first = records[0]
-        trials = tuple(record.result for record in records)
-        judge = "" if self._settings.judge is None else judge_name(self._settings.judge)
-        skipped = self._skipped.get((first.path, first.result.skill, first.result.model), ())
-        return Cell(
-            path=first.path,
-            case_file=self._settings.in_project(first.path),
-            skill=first.result.skill,
-            model=first.result.model,
-            resolved=first.result.resolved,
-            gate=first.gate,
-            planned=first.planned,
-            ref=first.ref,
-            history=first.history,
-            past_unknown=first.past_unknown,
-            skipped=tuple(sorted(skipped)),
-            trials=trials,
-            judge=judge,
-            labels=self._labels(first, trials, judge),
-        )
+    def _fields(self, records: list[TrialRecord]) -> dict[str, Any]:
+        """Return what every kind of cell has."""
+        first, result = records[0], records[0].result
+        chooses = result.arm in TRIGGER_ARMS
+        skipped = self._skipped.get((first.path, result.skill, result.model, chooses), ())
+        return {
+            "path": first.path,
+            "case_file": self._settings.in_project(first.path),
+            "skill": result.skill,
+            "model": result.model,
+            "resolved": result.resolved,
+            "gate": first.gate,
+            "planned": first.planned,
+            "ref": first.ref,
+            "history": first.history,
+            "past_unknown": first.past_unknown,
+            "skipped": tuple(sorted(skipped)),
+            "trials": tuple(record.result for record in records),
+        }
 
-    def _labels(
-        self, first: TrialRecord, trials: Sequence[TrialResult], judge: str
-    ) -> CellLabels | None:
+    def _labels(self, cell: Cell) -> CellLabels | None:
         """Return the labels that apply to a cell, None without a labels file."""
-        if not any(trial.statements for trial in trials):
+        if not any(trial.statements for trial in cell.trials):
             return None
         # Imported here: most skills have no labels.
         from pytest_upskill.formats.judge_labels import labels_beside
@@ -203,10 +246,13 @@ class Results:
 
         # Collection has reported a file that cannot be read.
         with suppress(BadFile):
-            if file := labels_beside(self._config.rootpath / first.path):
-                result = first.result
+            if file := labels_beside(self._config.rootpath / cell.path):
                 return cell_labels(
-                    file, trials, judge=judge, model=result.model, resolved=result.resolved
+                    file,
+                    cell.trials,
+                    judge=cell.judge,
+                    model=cell.model,
+                    resolved=cell.resolved,
                 )
         return None
 
@@ -216,19 +262,31 @@ class Results:
         compared = self._baselines if self._settings.compare == "baseline" else None
         return decide_all(self.cells, self._settings.thresholds, compared)
 
+    def _decide_triggers(self) -> list[TriggerGate]:
+        if self._settings.shard is not None:
+            reason = "sharded: merge the reports"
+            return [no_trigger_decision(cell, reason) for cell in self.trigger_cells]
+        compared = self._trigger_baselines if self._settings.compare == "baseline" else None
+        return decide_triggers(self.trigger_cells, self._settings.thresholds, compared)
+
     def _orphans(self) -> Iterator[str]:
         """Yield a line for each baseline file that can be deleted."""
-        if self._baselines is None:
+        if self._baselines is None or self._trigger_baselines is None:
             return
         from pytest_upskill.cells.baseline_folder import key_of
 
-        for each, reason in self._baselines.unused([key_of(cell) for cell in self.cells]):
-            key, file = each.key, each.file
-            yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
+        stored: tuple[tuple[Baselines, Sequence[TrialGroup]], ...] = (
+            (self._baselines, self.cells),
+            (self._trigger_baselines, self.trigger_cells),
+        )
+        for baselines, cells in stored:
+            for each, reason in baselines.needless([key_of(cell) for cell in cells]):
+                key, file = each.key, each.file
+                yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
 
-    def _emit(self, gate: Gate) -> None:
+    def _emit(self, gate: Gate | TriggerGate, name: str, properties: Properties) -> None:
         """Report a gate like an item, so that every consumer of reports sees it."""
-        location = (gate.cell.path, 0, f"{gate.cell.title}: gate[{gate.cell.model}]")
+        location = (gate.cell.path, 0, f"{gate.cell.title}: {name}")
         hook = self._config.hook
         hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
         for when, outcome, longrepr in _phases(gate):
@@ -239,7 +297,7 @@ class Results:
                 outcome=outcome,
                 longrepr=longrepr,
                 when=when,
-                user_properties=cell_properties(gate),
+                user_properties=properties,
                 upskill=None,  # marks a report of this plugin; a gate has no trial record
             )
             hook.pytest_runtest_logreport(report=report)
@@ -252,7 +310,9 @@ def _reason(report: pytest.TestReport) -> str:
     return report.longrepr[2].removeprefix("Skipped: ")
 
 
-def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
+def _phases(
+    gate: Gate | TriggerGate,
+) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
     """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
     if gate.outcome == "skipped":
         yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
@@ -262,8 +322,8 @@ def _phases(gate: Gate) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int,
     yield "teardown", "passed", None
 
 
-def _baselines(settings: Settings) -> Baselines | None:
-    """Return the baselines of the chosen models, None if none are needed.
+def _baselines(settings: Settings, folder: Path) -> Baselines | None:
+    """Return the baselines of the chosen models in a folder, None if none are needed.
 
     Raises:
         pytest.UsageError: A baseline cannot be used.
@@ -276,6 +336,6 @@ def _baselines(settings: Settings) -> Baselines | None:
 
     try:
         models = [model.label for model in settings.models]
-        return read_baselines(settings.baselines, models, settings.project)
+        return read_baselines(folder, models, settings.project)
     except BaselineError as error:
         raise pytest.UsageError(str(error)) from None

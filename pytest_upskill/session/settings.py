@@ -32,6 +32,7 @@ from pytest_upskill.session.options import (
 from pytest_upskill.session.parameters import with_parameters
 from pytest_upskill.spending.prices import OwnPrice
 from pytest_upskill.trial import runs_of
+from pytest_upskill.triggers.catalogue_file import Catalogues
 
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(
@@ -120,6 +121,11 @@ class Settings:
         """Folder of the baseline files."""
         return self.project / STATE / "baselines"
 
+    @property
+    def trigger_baselines(self) -> Path:
+        """Folder of the baseline files of triggers."""
+        return self.project / STATE / "trigger-baselines"
+
     def in_project(self, path: str) -> str:
         """Return a node id's path relative to the project's folder, whatever the rootdir is."""
         return posixpath.normpath(posixpath.join(self.rootdir, path))
@@ -149,6 +155,8 @@ class Settings:
             thresholds=Thresholds(
                 min_pass_rate=min_pass_rate,
                 min_lift=rate(config, "min_lift", low=-1.0),
+                min_recall=rate(config, "min_recall"),
+                max_false_triggers=rate(config, "max_false_triggers"),
                 fail_on=frozenset(words(config, "fail_on", FAIL_ON)),
             ),
             compare=_ref(config, "compare", project, other="baseline"),
@@ -176,6 +184,9 @@ class Settings:
             shard=_shard(config),
         )
 
+
+CATALOGUES = pytest.StashKey[Catalogues]()
+"""Stash key of what an agent would see; absent unless models are chosen."""
 
 _PLACES = pytest.StashKey[Places]()
 

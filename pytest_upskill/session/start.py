@@ -32,16 +32,17 @@ from pytest_upskill.session.plugin_hooks import languages_of
 from pytest_upskill.session.preflight import (
     RESOURCES,
     Prepared,
+    asks,
     prepare,
-    runs_tests,
     start_service,
     stop_service,
 )
 from pytest_upskill.session.results import Results
-from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.session.settings import CATALOGUES, SETTINGS, Settings
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.prices import Prices
+from pytest_upskill.triggers.catalogue_file import Catalogues
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers, Language
@@ -57,6 +58,7 @@ def start(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     languages = languages_of(config)
     config.stash[RESOURCES] = make_resources(config, settings, languages)
+    config.stash[CATALOGUES] = Catalogues(root=config.rootpath)
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     _redact_output(config)
@@ -171,7 +173,7 @@ class OwnAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check, before the first test, that every trial can be answered."""
-        if runs_tests(self._config):
+        if asks(self._config):
             self._prepared = prepare(self._config, wanted(session.items))
             self._spending.forecast = self._prepared.forecast
 

@@ -21,14 +21,8 @@ from pytest_upskill.session.items import TrialItem, trials_by_name, wanted
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.plugin_hooks import claimed_elsewhere
-from pytest_upskill.session.preflight import (
-    RESOURCES,
-    prepare,
-    runs_tests,
-    start_service,
-    stop_service,
-)
-from pytest_upskill.session.settings import SETTINGS, places_of
+from pytest_upskill.session.preflight import RESOURCES, asks, prepare, start_service, stop_service
+from pytest_upskill.session.settings import CATALOGUES, SETTINGS, places_of
 from pytest_upskill.trial import Trial
 
 
@@ -63,7 +57,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """Start fetching when the first worker has collected; all workers collect the same."""
-        if self._service is not None or not runs_tests(self._config):
+        if self._service is not None or not asks(self._config):
             return
         self._trials = _trials(self._config, self._handover.wanted())
         prepared = prepare(self._config, self._trials)
@@ -145,7 +139,7 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
             skills = load_skills(
                 config.rootpath / path, shown=path, extensions=extensions, places=places_of(config)
             )
-            files[path] = trials_by_name(skills, settings)
+            files[path] = trials_by_name(skills, settings, config.stash[CATALOGUES])
         # --dist loadgroup appends "@group" to a name.
         trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
         trials[nodeid] = trial

@@ -1,5 +1,7 @@
 """Statistics of one cell: lift, its interval, the verdict, the gate's test and the token ratio.
 
+Those of triggers, ``query_rate`` and the like, take one ``QueryCounts`` per query instead.
+
 Every function is pure and takes counts of *valid* runs, one ``CaseCounts`` per case. All inferences
 except ``population_interval`` are about a repetition of the same cases, not about new ones. Cases
 without a valid run in one of the arms are left out. An estimate that the data do not determine is
@@ -31,6 +33,13 @@ from pytest_upskill.stats.tokens import (
     tokens_per_pass,
     total_token_ratio,
 )
+from pytest_upskill.stats.triggers import (
+    QueryCounts,
+    queries_needed,
+    query_interval,
+    query_rate,
+    trigger_precision,
+)
 from pytest_upskill.stats.verdicts import (
     MIN_RUNS,
     Verdict,
@@ -52,6 +61,7 @@ __all__ = [
     "JudgedCase",
     "JudgedRuns",
     "Label",
+    "QueryCounts",
     "Share",
     "Stratum",
     "TokenRatio",
@@ -71,6 +81,9 @@ __all__ = [
     "pass_rate_interval",
     "pays_for_itself",
     "population_interval",
+    "queries_needed",
+    "query_interval",
+    "query_rate",
     "regression_test",
     "runs_needed",
     "significant",
@@ -79,5 +92,6 @@ __all__ = [
     "too_many_missing",
     "too_many_missing_of_arm",
     "total_token_ratio",
+    "trigger_precision",
     "verdict",
 ]

@@ -7,20 +7,17 @@ from typing import Any, TypeGuard
 
 from pytest_upskill.formats.evals.assertions import Checks, Unsupported, checks_of, statements
 from pytest_upskill.formats.evals.owner import NAMING, Owner
+from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS, trigger_of, unclear
 from pytest_upskill.formats.evals.unsupported import (
     FEATURES,
     NO_TURNS,
-    SKILL_LISTS,
-    SKILLS,
-    TRIGGER_CASE,
-    TRIGGERS,
     features,
 )
 from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
-from pytest_upskill.skill import Case
+from pytest_upskill.skill import Case, Trigger
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
 """Keys of the question; the first that is present wins."""
@@ -69,8 +66,8 @@ _SOUGHT: Mapping[str, str] = {
 """Keys of texts to search for, with the type of assertion that each stands for."""
 
 READ = {
-    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGERS, *SKILLS, *NAMING),
-    *(*SKILL_LISTS, MARK_KEY, "ground_truth", "files", "context", "tags"),
+    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGER_KEYS, *NAMING),
+    *(MARK_KEY, "ground_truth", "files", "context", "tags"),
     *FEATURES,
 }
 """All keys that are read."""
@@ -121,6 +118,7 @@ def read_case(
         files=files,
         tags=tuple(filter(_is_text, tags)) if isinstance(tags, list) else (),
         skip=next(iter(reader.reasons), None),
+        trigger=reader.trigger if question else None,
         line=document.line(path),
     )
     marks = value.get(MARK_KEY)
@@ -153,7 +151,8 @@ class _Reader:
     ) -> None:
         self.value = value
         self.problems: list[Problem] = []
-        self.reasons = list(features(value, owner))
+        self.reasons = [*unclear(value), *features(value)]
+        self.trigger: Trigger | None = None
         self._owner = owner
         self._document = document
         self._path = path
@@ -167,9 +166,9 @@ class _Reader:
             return f"{context.strip()}\n\n{asked}" if _is_text(context) else asked
         if isinstance(asked, list) and asked:
             self.reasons.append(f"{key}: {NO_TURNS}")
-        elif key and not (asked == "" and self.reasons):
+        elif key and not (asked == "" and (self.reasons or self.trigger)):
             self._note((key,), f"must be a text that is not empty, got {shown(asked)}")
-        elif must_ask and not self.reasons:
+        elif must_ask and not (self.reasons or self.trigger):
             self._note((), _NOTHING_ASKED)
         else:
             self.reasons.append(_NOTHING_ASKED)
@@ -191,8 +190,10 @@ class _Reader:
             texts = [text for _, text in _assertions(self.value.get(key)) if isinstance(text, str)]
             checks += statements(texts, prefix=prefix)
         checks += _references(self.value, alone=not checks)
-        if not checks:
-            self.reasons += _nothing(self.value)
+        if not any(unclear(self.value)):
+            self.trigger = trigger_of(self.value, self._owner, alone=not checks)
+        if not checks and self.trigger is None:
+            self.reasons.append(f"nothing to check: add {_ASSERTIONS[0]!r}")
         return checks
 
     def files(self) -> Mapping[str, str]:
@@ -237,12 +238,6 @@ class _Reader:
 
 def _is_text(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and bool(value.strip())
-
-
-def _nothing(value: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the reason why there is nothing to check."""
-    key = next((key for key in (*TRIGGERS, *SKILLS) if key in value), None)
-    yield f"{key}: {TRIGGER_CASE}" if key else f"nothing to check: add {_ASSERTIONS[0]!r}"
 
 
 def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:

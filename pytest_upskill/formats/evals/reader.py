@@ -9,8 +9,7 @@ from typing import Any
 
 from pytest_upskill.formats.evals.case import NAMES, PROMPTS, READ, read_case
 from pytest_upskill.formats.evals.owner import FindOwner, Owner, owner_of
-from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
-from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
+from pytest_upskill.formats.evals.shapes import Entries, asks, find_entries, keys_of_cases
 from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
 from pytest_upskill.formats.source.problems import BadFile, Problem
@@ -64,7 +63,7 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     flaws, warnings = _flaws(document, entries)
     names = lenient_ids([_said(value) for _, value in entries])
     # If no entry has a question, the file is for a tool that gets it from elsewhere.
-    must_ask = any(has_prompt(value) for _, value in entries)
+    must_ask = any(asks(value) for _, value in entries)
     cases: list[Case] = []
     owners: list[Owner | None] = []
     bad: list[Problem] = []
@@ -80,9 +79,10 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
             why = "; ".join(f"{each.where}: {each.what}" for each in error.problems)
             line = document.line(path)
             case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
-        # A trigger case may name no skill because none should be chosen: keep its own reason.
-        triggers = case.skip is not None and TRIGGER_CASE in case.skip
-        cases.append(replace(case, skip=reason) if reason and not triggers else case)
+        # A case may name no skill because none should be taken; it is one of any skill here.
+        if reason and not (case.trigger and case.trigger.nothing):
+            case = replace(case, skip=reason, trigger=None)
+        cases.append(case)
     if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
         raise BadFile(bad)
     warnings += [replace(each, what=f"{each.what} (the case is skipped)") for each in bad]
@@ -108,7 +108,7 @@ def holds_cases(text: str, *, suffix: str) -> bool:
     except BadFile:
         return False
     return any(
-        has_prompt(value) and not READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
+        asks(value) and not READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
         for _, value in entries
     )
 
@@ -169,7 +169,7 @@ def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
 def _around(document: Document) -> list[str]:
     """Return the keys beside the cases that look like expectations and hold objects or lists."""
     value = document.value
-    if not isinstance(value, dict) or has_prompt(value):
+    if not isinstance(value, dict) or asks(value):
         return []
     others = value.keys() - keys_of_cases(value)
     telling = [key for key in others if "trigger" in key or _TELLING.search(key)]

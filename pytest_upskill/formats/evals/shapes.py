@@ -56,7 +56,7 @@ def find_entries(document: Document) -> Entries:
     raise BadFile([document.problem((), what)])
 
 
-def has_prompt(value: object) -> bool:
+def asks(value: object) -> bool:
     """Return whether an entry has a question."""
     return isinstance(value, dict) and any(key in value for key in PROMPTS)
 
@@ -94,21 +94,29 @@ def _triggers(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entr
         skill: The skill that it names, if any.
     """
     return [
-        (place, _triggering(entry, triggers, skill))
+        (place, _triggering(entry, triggers, skill, anywhere=key.startswith("global_")))
         for key, triggers in _TRIGGERS.items()
         if isinstance(value.get(key), list)
         for place, entry in _listed(value[key], (*path, key))
     ]
 
 
-def _triggering(entry: object, triggers: bool, skill: str) -> object:
-    """Convert a question of a trigger set to a case, without its redundant ``expected``."""
+def _triggering(entry: object, triggers: bool, skill: str, *, anywhere: bool) -> object:
+    """Convert a question of a trigger set to a case, without its redundant ``expected``.
+
+    Args:
+        entry: The question, a text or a case.
+        triggers: Whether it should trigger the skill.
+        skill: The skill that it is for, "" for that of the file.
+        anywhere: Whether it should trigger no skill at all.
+    """
     if isinstance(entry, str):
         entry = {"query": entry}
     if not isinstance(entry, dict):
         return entry
     of_skill = {"skill": skill} if skill else {}
-    return of_skill | entry | {"should_trigger": triggers, "expected": None}
+    of_none = {"expected_skill": None} if anywhere else {}
+    return of_skill | of_none | entry | {"should_trigger": triggers, "expected": None}
 
 
 def _single(value: Mapping[str, Any], path: JsonPath) -> Entries:
@@ -137,13 +145,13 @@ def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _all_ask(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(has_prompt, value))
+    return isinstance(value, list) and bool(value) and all(map(asks, value))
 
 
 _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, JsonPath], Entries]], ...] = (
     (lambda value: isinstance(value, list), _listed),
     (_has_lists, _collected),
-    (has_prompt, _single),
+    (asks, _single),
     (_has_lists_that_ask, _collected),
 )
 """Tests for the shapes of a document, each with the function that returns its cases."""

@@ -74,4 +74,5 @@ def _read(folder: Path, skill: Skill) -> SkillVersion:
         name=text.name,
         text=read_bundle(folder, text).text,
         files=read_skill_files(folder, names_of_cases(skill)) if skill.files else (),
+        description=text.description,
     )

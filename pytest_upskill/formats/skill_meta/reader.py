@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
+from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.expected import checks_of, process_checks_of
 from pytest_upskill.formats.skill_meta.values import (
@@ -21,7 +23,7 @@ from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
-from pytest_upskill.skill import Case, GateRule
+from pytest_upskill.skill import Case, GateRule, Trigger
 
 _VALIDATOR = "validator: upskill's code looks at files, and a single answer leaves none"
 _TYPES = {
@@ -50,6 +52,10 @@ _OBJECTS: Mapping[str, type[entries.Entry]] = {
 _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     synonym: tuple(keys.split())
     for keys, synonyms in (
+        ("should_trigger", "trigger triggers should_activate should_fire expected_activation"),
+        ("expected_skill", "skill expect_skill expected_skills target_skill"),
+        ("min_recall", "recall"),
+        ("max_false_triggers", "false_triggers max_false_trigger_rate"),
         ("input", "prompt question query task instruction message user_input user_message"),
         ("expected", "assert assertions checks expect expectations expected_output"),
         ("id", "name slug title case_id"),
@@ -84,6 +90,7 @@ def read_cases(
     *,
     read_schema: ReadSchema,
     read_workspace: ReadWorkspace = no_folders,
+    names: Collection[str] = (),
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[tuple[Case, ...], GateRule]:
     """Read a ``skill_meta.json``, or a bare list of cases.
@@ -92,6 +99,7 @@ def read_cases(
         text: The file's text.
         read_schema: Reads the file that a ``json_schema`` names.
         read_workspace: Reads the folder that a ``workspace`` names.
+        names: All names of the skill that the cases belong to.
         extensions: What plugins add to the format.
 
     Returns:
@@ -123,13 +131,20 @@ def read_cases(
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
         case = _case(entry, name=case_id, line=document.line(path), file=file, raw=raw)
         try:
+            case = replace(case, trigger=_trigger(entry, names))
+        except ValueError as error:
+            problems.append(document.problem((*path, "expected_skill"), str(error)))
+        try:
             cases.append(marked(case, read_marks(entry.statements or {})))
         except ValueError as error:
             problems.append(document.problem((*path, MARK_KEY), str(error)))
     if problems:
         raise BadFile(problems)
     return tuple(cases), GateRule(
-        min_lift=file.gate.min_lift, min_pass_rate=file.gate.min_pass_rate
+        min_lift=file.gate.min_lift,
+        min_pass_rate=file.gate.min_pass_rate,
+        min_recall=file.gate.min_recall,
+        max_false_triggers=file.gate.max_false_triggers,
     )
 
 
@@ -201,12 +216,14 @@ def _case(
     file: entries.CaseFile,
     raw: Mapping[str, Any],
 ) -> Case:
-    order, folder = raw["expected"], raw.get("workspace")
+    order, folder = raw.get("expected", ()), raw.get("workspace")
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
     return Case(
         id=name,
         input=entry.input,
-        checks=tuple(check for key in order for check in checks_of(entry.expected, key)),
+        checks=tuple(
+            check for key in order if entry.expected for check in checks_of(entry.expected, key)
+        ),
         files=(entry.context and entry.context.files) or {},
         min_pass_rate=rate,
         models=tuple(entry.models) if entry.models else None,
@@ -219,8 +236,31 @@ def _case(
         workspace=entry.workspace or (),
         workspace_folder=folder if isinstance(folder, str) else "",
         max_turns=entry.max_turns,
-        process=process_checks_of(entry.expected),
+        process=process_checks_of(entry.expected) if entry.expected else (),
     )
+
+
+def _trigger(entry: entries.CaseEntry, names: Collection[str]) -> Trigger | None:
+    """Return which skill an agent should take, None if the case does not say.
+
+    Args:
+        entry: The case.
+        names: All names of the skill that it belongs to.
+
+    Raises:
+        ValueError: ``expected_skill`` contradicts ``should_trigger``.
+    """
+    told = "should_trigger" in entry.model_fields_set
+    if "expected_skill" not in entry.model_fields_set:
+        return Trigger(should=entry.should_trigger) if told else None
+    own = {plain_name(name) for name in names}
+    expected = entry.expected_skill or []
+    others = tuple(name for name in expected if plain_name(name) not in own)
+    should = len(others) < len(expected)
+    if told and should != entry.should_trigger:
+        said = "true" if entry.should_trigger else "false"
+        raise ValueError(f"contradicts 'should_trigger': {said}: remove one of the two")
+    return Trigger(should=should, others=others, nothing=not expected)
 
 
 def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Problem:

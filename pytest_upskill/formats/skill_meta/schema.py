@@ -228,8 +228,15 @@ class Provenance(Entry):
     """The models that did not always pass without the skill before the case was kept."""
 
 
+_TRIGGERS = ("should_trigger", "expected_skill")
+
+
 class CaseEntry(Entry):
     """A question to a model and the checks that its answer must pass."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"anyOf": [{"required": [key]} for key in ("expected", *_TRIGGERS)]}
+    )
 
     comment_: Annotated[str | list[str] | None, Field(alias="$comment")] = None
     """Notes for readers, as text or as a list of lines: JSON has no comments."""
@@ -237,8 +244,14 @@ class CaseEntry(Entry):
     """Unique name of the case; by default it is derived from the input."""
     input: Text
     """The user's message."""
-    expected: Annotated[Expected, BeforeValidator(_check_expected, json_schema_input_type=Expected)]
-    """The checks of the answer."""
+    expected: Annotated[
+        Expected | None, BeforeValidator(_check_expected, json_schema_input_type=Expected)
+    ] = None
+    """The checks of the answer; may be missing where a trigger is stated."""
+    should_trigger: Annotated[bool, Field(default=None)]
+    """Whether an agent that sees all skills should take this one for the input."""
+    expected_skill: Texts | None = None
+    """Name of the skill that an agent should take, or several that are right; null for none."""
     context: Context | None = None
     """What is sent along with the input."""
     workspace: WorkspaceFiles | None = None
@@ -267,6 +280,14 @@ class CaseEntry(Entry):
     validator_config: dict[str, Any] | None = None
     """Ignored, as it belongs to `validator`."""
 
+    @model_validator(mode="after")
+    def _check_purpose(self) -> CaseEntry:
+        if self.expected is None and not self.model_fields_set.intersection(_TRIGGERS):
+            raise ValueError(
+                "nothing to check: add 'expected', or 'should_trigger' or 'expected_skill'"
+            )
+        return self
+
 
 class Gate(Entry):
     """What the skill must reach on every model."""
@@ -275,6 +296,10 @@ class Gate(Entry):
     """Pass rate with the skill minus without it."""
     min_pass_rate: Rate | None = None
     """Pass rate with the skill."""
+    min_recall: Rate | None = None
+    """Share of the queries that should trigger the skill for which an agent takes it."""
+    max_false_triggers: Rate | None = None
+    """Share of the queries that should not trigger the skill for which an agent takes it."""
 
 
 class Defaults(Entry):

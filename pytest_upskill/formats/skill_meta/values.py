@@ -13,7 +13,7 @@ from pytest_upskill.checks import compile_options, compile_pattern
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
 from pytest_upskill.checks.paths import parse_path
-from pytest_upskill.formats.source.case_ids import MAX_ID
+from pytest_upskill.formats.source.case_ids import GATES, MAX_ID
 from pytest_upskill.formats.source.problems import shown
 from pytest_upskill.sanitize.safe_text import safe_line
 
@@ -24,7 +24,7 @@ ReadWorkspace = Callable[[str], tuple[WorkspaceFile, ...]]
 """Reads the folder that ``workspace`` names; raises ValueError with a one-line message."""
 
 
-_ID = r"^(?!gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
+_ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
 
 
 def no_folders(name: str) -> tuple[WorkspaceFile, ...]:
@@ -50,8 +50,8 @@ def _check_id(value: str) -> str:
     # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
     if safe_line(f"{value}[") != f"{value}[":
         raise ValueError("must not be a CI runner's command, such as '##'")
-    if value == "gate":
-        raise ValueError("'gate' is the name of the skill's own gate: choose another")
+    if value in GATES:
+        raise ValueError(f"{value!r} is the name of the skill's own gate: choose another")
     return value
 
 

@@ -19,6 +19,9 @@ MAX_SLUG = 40
 MAX_ID = 100
 """Maximum length in characters of a case's id."""
 
+GATES = frozenset({"gate", "trigger-gate"})
+"""Names of gates, which no case can have."""
+
 _WORD = re.compile(r"[^\W_]+")
 
 
@@ -33,7 +36,7 @@ def case_ids(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     """
     slugs = [case.get("id") or _slug(case["input"]) for case in cases]
     times = Counter(slugs)
-    taken = {slug for slug, count in times.items() if count > 1} | {"", "gate"}
+    taken = {slug for slug, count in times.items() if count > 1} | {"", *GATES}
     return [
         case.get("id") or _name(slug, case, unique=slug not in taken)
         for slug, case in zip(slugs, cases, strict=True)
@@ -51,7 +54,7 @@ def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str
     """
     names = [_usable(given) or _slug(given) or _slug(question) for given, question, _ in cases]
     times = Counter(names)
-    unique = [times[name] == 1 and name not in {"", "gate"} for name in names]
+    unique = [times[name] == 1 and name not in {"", *GATES} for name in names]
     found = [
         name if alone and name == given else _name(name, entry, unique=alone)
         for name, alone, (given, _, entry) in zip(names, unique, cases, strict=True)

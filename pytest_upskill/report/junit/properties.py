@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.agent import AgentFigures, agent_figures
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
 
@@ -42,6 +44,7 @@ def trial_properties(result: TrialResult) -> Properties:
         *_agent_properties(result),
         ("upskill.digest.prompt", result.prompt_digest),
         ("upskill.digest.skill", result.skill_digest),
+        *_taken(runs),
     ]
 
 
@@ -66,6 +69,13 @@ def _agent_means(found: AgentFigures) -> list[str]:
     return [safe_line(found.version), *shares, f"{found.turns:.4g}", f"{found.requests:.4g}"]
 
 
+def _taken(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
+    """Yield which skills were taken, one for each run; nothing where no model chose."""
+    taken = [run.choice.taken or "none" for run in runs if run.choice is not None]
+    if taken:
+        yield "upskill.trigger.taken", safe_line(", ".join(taken))
+
+
 def cell_properties(gate: Gate) -> Properties:
     """Return a cell's figures; rates and lift are fractions, tokens are means over runs."""
     cell = gate.cell
@@ -76,6 +86,31 @@ def cell_properties(gate: Gate) -> Properties:
         *((f"upskill.{name}", value) for name, value in cell_figures(gate)),
         *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
     ]
+
+
+def trigger_properties(gate: TriggerGate) -> Properties:
+    """Return a trigger cell's figures; all rates are fractions."""
+    cell = gate.cell
+    return [
+        ("upskill.skill", cell.skill),
+        ("upskill.model", cell.model),
+        ("upskill.model.resolved", cell.resolved),
+        *((f"upskill.trigger.{name}", value) for name, value in trigger_figures(cell)),
+        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
+    ]
+
+
+def trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
+    """Yield the figures of a trigger cell."""
+    for name, rate in (("recall", cell.recall), ("false_triggers", cell.false_triggers)):
+        if rate is not None:
+            yield name, f"{rate.estimate:.4f}"
+            yield f"{name}.low", f"{rate.low:.4f}"
+            yield f"{name}.high", f"{rate.high:.4f}"
+    if cell.precision is not None:
+        yield "precision", f"{cell.precision:.4f}"
+    yield "queries", str(cell.queries)
+    yield "missing", str(cell.missing)
 
 
 def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:

@@ -46,8 +46,8 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
         Lines, each with the gate of its cell, if it is the row of a cell.
     """
     rows = list(_rows(gates, cases=cases))
-    widths = _fit(rows, width)
-    return [(line, row.gate) for row in rows for line in _lines(row.columns, widths)]
+    widths = fit([row.columns for row in rows], width, least=_LEAST_COLUMNS)
+    return [(line, row.gate) for row in rows for line in lines_of_row(row.columns, widths)]
 
 
 def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
@@ -139,19 +139,25 @@ def _change(
     return "->".join(form(arm) if arm else "?" for arm in arms)
 
 
-def _fit(rows: Sequence[Row], width: int) -> list[int]:
-    """Return the widths of the columns that fit; the last columns are dropped first."""
-    full = [row.columns for row in rows if len(row.columns) == len(_HEAD)]
+def fit(rows: Sequence[Sequence[str]], width: int, *, least: int) -> list[int]:
+    """Return the widths of the columns that fit; the last columns are dropped first.
+
+    Args:
+        rows: Columns of each row, the name first; rows that are shorter than the first are ignored.
+        width: Columns of the terminal.
+        least: Minimum number of columns besides the name.
+    """
+    full = [row for row in rows if len(row) == len(rows[0])]
     names, *figures = zip(*full, strict=True)
     widths = [max(map(len, column)) for column in figures]
     room = width - sum(len(_GAP) + each for each in widths)
-    while len(widths) >= _LEAST_COLUMNS and room < _LEAST_NAME:
+    while len(widths) >= least and room < _LEAST_NAME:
         room += len(_GAP) + widths.pop()
     fitting = (each for each in map(columns, names) if each <= room)
     return [max([_LEAST_NAME, *fitting]), *widths]
 
 
-def _lines(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+def lines_of_row(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a row; a name that is too long gets its own line and is never cut."""
     name, *rest = row[: len(widths)]
     indent = len(name) - len(name.lstrip())

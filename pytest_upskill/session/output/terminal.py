@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.cells.wording import broken
 from pytest_upskill.report.terminal.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.items import wanted
-from pytest_upskill.session.preflight import runs_tests
+from pytest_upskill.session.output.lines import lines_of, write
+from pytest_upskill.session.output.trigger_section import write_triggers
+from pytest_upskill.session.preflight import asks
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
@@ -39,19 +40,24 @@ class Terminal:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> list[str]:
         """Return how many gates will be reported in addition to the collected items."""
-        if config.get_verbosity() < 0 or self._settings.dry_run or not runs_tests(config):
+        if config.get_verbosity() < 0 or self._settings.dry_run or not asks(config):
             return []
         trials = wanted(items).items()
-        gates = len({(nodeid.partition("::")[0], trial.model.label) for nodeid, trial in trials})
+        gates = len(
+            {
+                (nodeid.partition("::")[0], trial.model.label, trial.chooses)
+                for nodeid, trial in trials
+            }
+        )
         each = "1 gate" if gates == 1 else f"{gates} gates"
         return [f"upskill: {each} will follow, one for each skill on each model"] if gates else []
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
     ) -> tuple[str, str, tuple[str, dict[str, bool]]] | None:
-        """Return a letter and word of its own for an arm without the skill, counted as passed."""
+        """Return a letter and word of its own for a trial that never fails, counted as passed."""
         record = getattr(report, "upskill", None)
-        if record is None or report.failed or record.result.arm == "with_skill":
+        if record is None or report.failed or record.result.decides:
             return None
         # Any category but "passed" would make pytest's last line yellow.
         if record.result.passed:
@@ -63,9 +69,11 @@ class Terminal:
     ) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session."""
         # Also with -q: without these settings the session measures something else.
-        for line in _unused_settings(config, self._settings.project):
+        for line in _passed_over(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
+        if self._ledger.trigger_gates:
+            write_triggers(terminalreporter, self._ledger.trigger_gates, self._settings.thresholds)
         if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
             self._not_measured(terminalreporter)
             # A missing comparison must not look like one that found no regression.
@@ -135,7 +143,7 @@ class Terminal:
             )
 
 
-def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
+def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
     """Yield a line for each settings file of the project that pytest does not use."""
     if config.getoption("rootdir") is not None:
         return
@@ -151,18 +159,3 @@ def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
         else:
             cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
         yield f"upskill: {name} does not apply, as {cure}"
-
-
-def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
-    """Print a line, broken by ``lines_of``."""
-    for line in lines_of(text, reporter.config):
-        reporter.line(line, **markup)
-
-
-def lines_of(text: str, config: pytest.Config) -> list[str]:
-    """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
-    text = safe_line(text)
-    reporter = config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is None or not reporter.isatty:
-        return [text]
-    return broken(text, config.get_terminal_writer().fullwidth)

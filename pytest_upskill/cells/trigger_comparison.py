@@ -1,0 +1,125 @@
+"""Comparison of a trigger cell with its past, to detect a description that has become worse."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pytest_upskill.cells.baseline import Baseline
+from pytest_upskill.cells.baseline_folder import Baselines, key_of
+from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust, p_text, total
+from pytest_upskill.cells.comparison import tally as tally_of
+from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.result import TrialResult
+
+_RECORD = "record one with --upskill-runs 5 --upskill-baseline-update and commit it"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerComparison(Comparison):
+    """Results of a cell's queries with the current and the old description; stratum = query."""
+
+    @property
+    def sentence(self) -> str:
+        """Totals and p-value: ``31/40 runs right, baseline 39/40, p = .003``."""
+        now = total(case.now for case in self.measured)
+        then = total(case.then for case in self.measured)
+        return f"{now} runs right, {self.then} {then}, p {p_text(self.p)}"
+
+    @property
+    def next_step(self) -> str:
+        """Advice about a regression."""
+        again = " and record the baseline again: --upskill-baseline-update"
+        rerecord = again if self.then == "baseline" else ""
+        return (
+            "next: say in the description when to use the skill, in the words of these queries, "
+            f"or change the queries{rerecord}"
+        )
+
+
+def compare_triggers(
+    cells: Sequence[TriggerCell], baselines: Baselines | None
+) -> list[TriggerComparison | None]:
+    """Return the comparison of each cell with its past, None without a decision or a past.
+
+    Only skills whose description changed are tested, and Holm's correction counts only those.
+    """
+    stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
+
+    def compared(cell: TriggerCell, baseline: Baseline | None) -> TriggerComparison | None:
+        if cell.by_words or cell.undecidable:
+            return None
+        if cell.ref:
+            return _against_ref(cell)
+        return None if baselines is None else _against_baseline(cell, baseline)
+
+    found = adjust([compared(*each) for each in zip(cells, stored, strict=True)])
+    return [each if isinstance(each, TriggerComparison) else None for each in found]
+
+
+def _against_ref(cell: TriggerCell) -> TriggerComparison:
+    if cell.history or not cell.before:
+        return TriggerComparison(
+            then=cell.ref, notes=(cell.history,) * bool(cell.history), lacking=cell.past_unknown
+        )
+    old = {trial.case: trial for trial in cell.before}
+    return TriggerComparison(
+        then=cell.ref,
+        cases=tuple(_compared(one, old[one.case]) for one in cell.now if one.case in old),
+    )
+
+
+def _compared(one: TrialResult, other: TrialResult) -> ComparedCase:
+    return ComparedCase(
+        id=one.case,
+        now=tally_of(one) if one.runs else None,
+        then=tally_of(other) if other.runs else None,
+        missing_now=len(one.errors),
+        missing_then=len(other.errors),
+    )
+
+
+def _against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerComparison:
+    if baseline is None:
+        return TriggerComparison(
+            then="baseline", notes=(f"no baseline of triggers: {_RECORD}",), lacking=True
+        )
+    if cell.now and cell.now[0].skill_digest == baseline.skill_digest:
+        return TriggerComparison(
+            then="baseline", notes=("description unchanged since the baseline: not compared",)
+        )
+    recorded = {case.id: case for case in baseline.cases}
+    same = [
+        (trial, recorded[trial.case])
+        for trial in cell.now
+        if trial.case in recorded
+        and (trial.prompt_digest, trial.grader_digest)
+        == (recorded[trial.case].digest, recorded[trial.case].grader)
+    ]
+    cases = tuple(
+        ComparedCase(
+            id=case.id,
+            now=tally_of(trial) if trial.runs else None,
+            then=case.with_skill,
+            missing_now=len(trial.errors),
+        )
+        for trial, case in same
+    )
+    changed = sorted({trial.case for trial in cell.now} - {case.id for case in cases})
+    notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
+    return TriggerComparison(
+        then="baseline",
+        cases=cases,
+        notes=notes * bool(changed),
+        lacking=not cases,
+        drift=_drift(cell, baseline),
+    )
+
+
+def _drift(cell: TriggerCell, baseline: Baseline) -> str:
+    """Return how the model changed, by its name; empty if it did not, or does not say."""
+    served = set(cell.served)
+    if not served or not baseline.served or served & set(baseline.served):
+        return ""
+    now, then = (" and ".join(sorted(names)) for names in (served, set(baseline.served)))
+    return f"the model is {now} now, {then} in the baseline"

@@ -1,0 +1,197 @@
+"""The trigger gate: a decision about each trigger cell, reported like a test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal
+
+from pytest_upskill import stats
+from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
+from pytest_upskill.cells.wording import percent
+
+if TYPE_CHECKING:
+    from pytest_upskill.cells.baseline_folder import Baselines
+    from pytest_upskill.cells.trigger_comparison import TriggerComparison
+
+BY_WORDS = "offline chooses by words in common, and no model decided"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerGate:
+    """Decision about one trigger cell."""
+
+    cell: TriggerCell
+    outcome: Literal["passed", "failed", "skipped"]
+    text: str
+    """Complete sentence, one line."""
+    comparison: TriggerComparison | None = None
+    """Comparison with the baseline or the git ref; None for none."""
+    misses_data: bool = False
+    """Whether missing runs prevent a decision."""
+
+    @property
+    def nodeid(self) -> str:
+        """Node id, ``path::trigger-gate[model]``."""
+        return f"{self.cell.path}::{self.name}"
+
+    @property
+    def name(self) -> str:
+        """The part of the node id after the path."""
+        return f"trigger-gate[{self.cell.model}]"
+
+    @property
+    def regressed(self) -> bool:
+        """Whether the skill is chosen rightly less often than before."""
+        return self.comparison is not None and self.comparison.regressed
+
+    @property
+    def details(self) -> list[str]:
+        """Lines below the text: what was taken wrongly, and advice about a regression."""
+        lines = [mistakes(self.cell)] if self.cell.mistakes else []
+        if self.comparison is None or not self.regressed or self.outcome == "skipped":
+            return lines
+        return [*lines, *self.comparison.worse, self.comparison.next_step]
+
+    @property
+    def report(self) -> str:
+        """Text, details and notes, one per line."""
+        notes = () if self.comparison is None else self.comparison.notes
+        return "\n".join([self.text, *self.details, *notes])
+
+
+def decide_triggers(
+    cells: Sequence[TriggerCell], thresholds: Thresholds, baselines: Baselines | None
+) -> list[TriggerGate]:
+    """Decide the gate of every trigger cell.
+
+    Args:
+        cells: All trigger cells of the session; p-values are adjusted for the number of compared
+            ones, a family of their own.
+        thresholds: Thresholds from the options; a case file's take precedence.
+        baselines: Baselines of triggers to compare with; None for none.
+    """
+    comparisons = _compare(cells, baselines)
+    return [
+        _decide(cell, thresholds, comparison)
+        for cell, comparison in zip(cells, comparisons, strict=True)
+    ]
+
+
+def no_trigger_decision(
+    cell: TriggerCell, reason: str, *, misses_data: bool = False
+) -> TriggerGate:
+    """Return a skipped gate with the reason."""
+    return TriggerGate(
+        cell=cell, outcome="skipped", text=f"no decision: {reason}", misses_data=misses_data
+    )
+
+
+def trigger_sentence(cell: TriggerCell) -> str:
+    """Return a cell's figures in one sentence."""
+    parts = []
+    if cell.recall is not None:
+        parts.append(f"recall {rate_text(cell.recall)} on {_queries(cell.recall)} that should")
+    if cell.false_triggers is not None:
+        false = cell.false_triggers
+        parts.append(f"false triggers {rate_text(false)} on {_queries(false)} that should not")
+    if cell.precision is not None:
+        parts.append(f"precision {percent(cell.precision)}%")
+    return ", ".join(parts) or "no query has a valid run"
+
+
+def rate_text(rate: Rate) -> str:
+    """Return a rate with its interval: ``90% [70, 97]``."""
+    return f"{percent(rate.estimate)}% [{percent(rate.low)}, {percent(rate.high)}]"
+
+
+def mistakes(cell: TriggerCell) -> str:
+    """Return what was taken wrongly: ``asked for csv, took tsv (3 runs)``."""
+    return "; ".join(
+        f"asked for {each.wanted}, took {each.taken} ({each.runs} run{'s' * (each.runs > 1)})"
+        for each in cell.mistakes
+    )
+
+
+def queries_that_would_do(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
+    """Return a note for each rate whose interval is too wide to rely on."""
+    notes = []
+    least, most = limits(cell, thresholds)
+    for rate, needed, kind in (
+        (cell.recall, _needed(cell.recall, least=least), "that should trigger it"),
+        (cell.false_triggers, _needed(cell.false_triggers, most=most), "that should not"),
+    ):
+        if rate is not None and needed is not None and needed > rate.queries:
+            notes.append(f"{rate.queries} queries {kind} tell little: about {needed} would do")
+    return notes
+
+
+def limits(cell: TriggerCell, thresholds: Thresholds) -> tuple[float | None, float | None]:
+    """Return the least recall and the most false triggers of a cell; None for no limit."""
+    least, most = cell.gate.min_recall, cell.gate.max_false_triggers
+    return (
+        thresholds.min_recall if least is None else least,
+        thresholds.max_false_triggers if most is None else most,
+    )
+
+
+def _decide(
+    cell: TriggerCell, thresholds: Thresholds, comparison: TriggerComparison | None
+) -> TriggerGate:
+    if cell.by_words:
+        return no_trigger_decision(cell, BY_WORDS)
+    if (reason := cell.undecidable) is not None:
+        return no_trigger_decision(cell, reason, misses_data=bool(cell.missing))
+    found = dict(_problems(cell, thresholds, comparison))
+    problems = "; ".join(problem for problem, sure in found.items() if sure)
+    if found and not problems:
+        missing = f"missing data: missing runs could decide: {'; '.join(found)}"
+        gate = no_trigger_decision(cell, missing, misses_data=True)
+        return replace(gate, comparison=comparison)
+    sentence = trigger_sentence(cell)
+    return TriggerGate(
+        cell=cell,
+        outcome="failed" if problems else "passed",
+        text=f"{cell.name}: {problems} ({sentence})" if problems else f"{cell.name}: {sentence}",
+        comparison=comparison,
+    )
+
+
+def _problems(
+    cell: TriggerCell, thresholds: Thresholds, comparison: TriggerComparison | None
+) -> Iterator[tuple[str, bool]]:
+    """Yield the limits that the cell misses, or could miss because of missing runs.
+
+    Yields:
+        Each problem, and whether it is certain whatever the missing runs' results.
+    """
+    watched = comparison is not None and "regression" in thresholds.fail_on
+    if comparison is not None and watched and comparison.would_regress(worse=True):
+        yield f"the choice {comparison.headline}", comparison.would_regress(worse=False)
+    least, most = limits(cell, thresholds)
+    if least is not None and (bounds := cell.recall_bounds) and bounds.low < least:
+        yield f"recall is under {100 * least:g}%", bounds.high < least
+    if most is not None and (bounds := cell.false_trigger_bounds) and bounds.high > most:
+        yield f"false triggers are over {100 * most:g}%", bounds.low > most
+
+
+def _compare(
+    cells: Sequence[TriggerCell], baselines: Baselines | None
+) -> list[TriggerComparison | None]:
+    if baselines is None and not any(cell.ref for cell in cells):
+        return [None] * len(cells)
+    # Imported here: most sessions compare nothing.
+    from pytest_upskill.cells.trigger_comparison import compare_triggers
+
+    return compare_triggers(cells, baselines)
+
+
+def _needed(
+    rate: Rate | None, *, least: float | None = None, most: float | None = None
+) -> int | None:
+    return None if rate is None else stats.queries_needed(rate.estimate, least=least, most=most)
+
+
+def _queries(rate: Rate) -> str:
+    return "1 query" if rate.queries == 1 else f"{rate.queries} queries"

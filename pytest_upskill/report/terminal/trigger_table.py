@@ -1,0 +1,88 @@
+"""The table of trigger cells, one line for each skill on each model, and notes about them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
+from pytest_upskill.cells.trigger_gate import (
+    BY_WORDS,
+    TriggerGate,
+    mistakes,
+    queries_that_would_do,
+    rate_text,
+)
+from pytest_upskill.cells.wording import percent
+from pytest_upskill.report.terminal.table import fit, lines_of_row
+from pytest_upskill.result import TrialResult
+
+_HEAD = ("skill on model", "recall [95 %]", "false triggers", "precision", "queries")
+TRIGGER_LEGEND = (
+    "recall: of the queries that should trigger the skill; false triggers: of those that should "
+    "not; both in percent, with a 95 % interval that counts queries, not runs"
+)
+"""Explanation of the columns."""
+
+_LEAST_COLUMNS = 3
+
+
+def trigger_table(
+    gates: Sequence[TriggerGate], width: int, *, queries: bool
+) -> list[tuple[str, TriggerGate | None]]:
+    """Return the lines of the table.
+
+    Args:
+        gates: Decision about each trigger cell.
+        width: Columns of the terminal.
+        queries: Whether to add a row for each query.
+
+    Returns:
+        Lines, each with the gate of its cell, if it is the row of a cell.
+    """
+    rows: list[tuple[tuple[str, ...], TriggerGate | None]] = [(_HEAD, None)]
+    for gate in gates:
+        rows.append((_columns(gate.cell), gate))
+        if queries:
+            rows += [(_query(trial), None) for trial in gate.cell.now]
+    widths = fit([columns for columns, _ in rows], width, least=_LEAST_COLUMNS)
+    return [(line, gate) for columns, gate in rows for line in lines_of_row(columns, widths)]
+
+
+def trigger_notes(gates: Sequence[TriggerGate], thresholds: Thresholds) -> Iterator[str]:
+    """Yield the notes about all trigger cells."""
+    for gate in gates:
+        cell = gate.cell
+        if gate.outcome == "skipped" and not cell.by_words:
+            yield f"{cell.name}: {gate.text}"
+        elif cell.missing:
+            yield f"{cell.name}: missing runs (no usable reply): {cell.missing}"
+        if cell.mistakes:
+            yield f"{cell.name}: {mistakes(cell)}"
+        if gate.comparison is not None:
+            yield from (f"{cell.name}: {remark}" for remark in gate.comparison.remarks)
+        if not cell.by_words:
+            yield from (f"{cell.name}: {note}" for note in queries_that_would_do(cell, thresholds))
+    if any(gate.cell.by_words for gate in gates):
+        yield f"triggers: {BY_WORDS}: its choices fail nothing"
+
+
+def _columns(cell: TriggerCell) -> tuple[str, ...]:
+    return (
+        cell.name,
+        _rate(cell.recall),
+        _rate(cell.false_triggers),
+        "n/a" if cell.precision is None else f"{percent(cell.precision)}%",
+        str(cell.queries),
+    )
+
+
+def _rate(rate: Rate | None) -> str:
+    return "n/a" if rate is None else rate_text(rate)
+
+
+def _query(trial: TrialResult) -> tuple[str, ...]:
+    """Return the row of a query: how often it was answered rightly."""
+    right = f"{trial.passes}/{len(trial.runs)} right"
+    should = trial.trigger is not None and trial.trigger.should
+    return (f"  {trial.case}", right if should else "", "" if should else right, "", "")

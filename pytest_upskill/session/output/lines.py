@@ -1,0 +1,23 @@
+"""Lines for pytest's reporter: safe to print, and wrapped on a terminal."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.cells.wording import broken
+from pytest_upskill.sanitize.safe_text import safe_line
+
+
+def write(reporter: pytest.TerminalReporter, text: str, **markup: bool) -> None:
+    """Print a line, broken by ``lines_of``."""
+    for line in lines_of(text, reporter.config):
+        reporter.line(line, **markup)
+
+
+def lines_of(text: str, config: pytest.Config) -> list[str]:
+    """Return a safe line, wrapped on a terminal; in a log it stays one line, for searches."""
+    text = safe_line(text)
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or not reporter.isatty:
+        return [text]
+    return broken(text, config.get_terminal_writer().fullwidth)

@@ -1,0 +1,138 @@
+"""How often a skill is chosen: the statistics of trigger trials, in which the query is the unit.
+
+Runs of the same query are alike, so they say little about other queries. Every rate here is a mean
+over queries of the rate over their runs, and its interval counts queries, not runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+
+from pytest_upskill.stats.counts import Interval
+from pytest_upskill.stats.intervals import wilson_interval
+
+MARGIN = 0.1
+"""Half the width, as a fraction, at which the interval of a rate counts as narrow enough."""
+
+_MOST_QUERIES = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class QueryCounts:
+    """The valid runs of one query, and in how many of them something happened.
+
+    Raises:
+        ValueError: A count is not an integer, or hits are not from 0 to runs.
+    """
+
+    hits: int
+    runs: int
+
+    def __post_init__(self) -> None:
+        whole = all(isinstance(count, int) for count in (self.hits, self.runs))
+        if not whole or not 0 <= self.hits <= self.runs:
+            raise ValueError(
+                f"{self.hits!r} hits in {self.runs!r} runs: give whole numbers, hits from 0 to runs"
+            )
+
+    @property
+    def rate(self) -> Fraction:
+        """Share of the runs, exact; there must be a run."""
+        return Fraction(self.hits, self.runs)
+
+
+def query_rate(queries: Sequence[QueryCounts]) -> float | None:
+    """Return the mean over queries of the rate over their runs.
+
+    Over queries that should trigger the skill this is the recall, over the others the rate of false
+    triggers.
+
+    Args:
+        queries: Counts per query; queries without a valid run are left out.
+
+    Returns:
+        The rate from 0 to 1, or None without a valid run.
+    """
+    rate = _mean(queries)
+    return None if rate is None else float(rate)
+
+
+def query_interval(queries: Sequence[QueryCounts], level: float = 0.95) -> Interval | None:
+    """Return Wilson's score interval of ``query_rate`` for n = number of queries.
+
+    It is about queries like these, of which these are a sample. A query's rate is from 0 to 1, so
+    the variance of a mean p over queries is at most ``p (1 - p) / n``, that of n single runs of n
+    queries: more runs of a query never narrow the interval, and it is conservative where queries
+    are triggered in some of their runs only.
+
+    Args:
+        queries: Counts per query; queries without a valid run are left out.
+        level: Confidence level, from 0 to 1.
+
+    Returns:
+        The interval within 0..1, or None without a valid run.
+    """
+    rate = query_rate(queries)
+    return None if rate is None else wilson_interval(rate, len(_valid(queries)), level)
+
+
+def trigger_precision(
+    wanted: Sequence[QueryCounts], unwanted: Sequence[QueryCounts]
+) -> float | None:
+    """Return the share of the skill's triggers that were wanted, each query with the same weight.
+
+    ``Σ rates of wanted / (Σ rates of wanted + Σ rates of unwanted)``. It depends on the numbers of
+    queries of each kind, so it has no interval.
+
+    Args:
+        wanted: Queries that should trigger the skill; hits are runs in which it was taken.
+        unwanted: Queries that should not; hits likewise.
+
+    Returns:
+        The precision from 0 to 1, or None if the skill was never taken.
+    """
+    right, wrong = (
+        sum((query.rate for query in _valid(queries)), Fraction(0))
+        for queries in (wanted, unwanted)
+    )
+    return float(right / (right + wrong)) if right + wrong else None
+
+
+def queries_needed(
+    rate: float, *, least: float | None = None, most: float | None = None, level: float = 0.95
+) -> int | None:
+    """Return how many queries would probably be enough, if the rate seen is the true one.
+
+    Enough is an interval that reaches at most ``MARGIN`` to each side on average or, with a limit,
+    one that lies wholly on the side of the limit on which the rate is.
+
+    Args:
+        rate: The rate seen, from 0 to 1.
+        least: A limit that the rate should not be below; None for none.
+        most: A limit that the rate should not be above; None for none.
+        level: Confidence level of the interval, from 0 to 1.
+
+    Returns:
+        The number of queries, or None if more than 1,000 would be needed.
+    """
+    for queries in range(1, _MOST_QUERIES + 1):
+        interval = wilson_interval(rate, queries, level)
+        limits = [limit for limit in (least, most) if limit is not None]
+        if limits:
+            enough = all(not interval.low < limit < interval.high for limit in limits)
+        else:
+            enough = interval.high - interval.low <= 2 * MARGIN
+        if enough:
+            return queries
+    return None
+
+
+def _mean(queries: Sequence[QueryCounts]) -> Fraction | None:
+    valid = _valid(queries)
+    return sum((query.rate for query in valid), Fraction(0)) / len(valid) if valid else None
+
+
+def _valid(queries: Sequence[QueryCounts]) -> list[QueryCounts]:
+    return [query for query in queries if query.runs]

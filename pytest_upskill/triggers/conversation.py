@@ -1,0 +1,207 @@
+"""A trigger trial's conversation: what is requested, and what the model chose."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import Any
+
+from pytest_upskill.completion import Completion, Request, Tool, ToolCall, ToolResult, Turn
+from pytest_upskill.model import Model
+from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
+
+MOST_REQUESTS = 3
+"""Requests of one run: a model may look around twice before it takes a skill."""
+
+FRAME = "You are an assistant that works in the user's folder with tools. Do what the user asks."
+"""System prompt of every trigger trial, before the catalogue."""
+
+SKILL_TOOL = "skill"
+_LOOKED = MappingProxyType(
+    {
+        "read_file": "The file does not exist yet.",
+        "list_files": "The folder is empty.",
+        "bash": "(no output)",
+    }
+)
+"""The reply to a call of each neutral tool, always the same."""
+
+
+def _tool(name: str, description: str, argument: str, about: str) -> Tool:
+    properties = {argument: {"type": "string", "description": about}}
+    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": [argument]}
+    return Tool(name=name, description=description, schema=schema)
+
+
+TOOLS = (
+    _tool(
+        SKILL_TOOL,
+        "Load the full instructions of a skill.",
+        "name",
+        "Name of the skill, as in available_skills.",
+    ),
+    _tool("read_file", "Read a text file.", "path", "Path from the user's folder."),
+    _tool("list_files", "List the files of a folder.", "path", "Path from the user's folder."),
+    _tool("bash", "Run a shell command in the user's folder.", "command", "The command."),
+)
+
+_PROBED = ListedSkill(name="greeting", description="Use when asked to load the skill greeting.")
+_PROBE = "Load the skill greeting: call the tool skill with the name greeting, and do nothing else."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """What a model chose in one run."""
+
+    taken: str | None
+    """Name of the skill that it took, as the model wrote it; None for none."""
+    known: bool = True
+    """Whether there is such a skill in the catalogue."""
+    looked: bool = False
+    """Whether it called other tools before, or instead."""
+    requests: int = 1
+    """Number of requests of the run."""
+    malformed: bool = False
+    """Whether its last call of the tool ``skill`` named no skill."""
+
+    @property
+    def text(self) -> str:
+        """What happened, in a few words."""
+        if self.taken is not None:
+            return f"took {self.taken}" if self.known else f"took {self.taken!r}, which is no skill"
+        if self.malformed:
+            return "called the skill tool without the name of a skill"
+        return "only looked around" if self.looked else "took no skill"
+
+
+def first_request(
+    *, model: Model, catalogue: Catalogue, query: str, max_tokens: int, run: int
+) -> Request:
+    """Return the request that begins a run.
+
+    Args:
+        model: The model.
+        catalogue: The skills that it can choose from.
+        query: The user's message.
+        max_tokens: Maximum output tokens of one answer.
+        run: Index of the run, from 0.
+    """
+    return Request(
+        model=model,
+        frame=FRAME,
+        skill=catalogue.text(run),
+        user=query,
+        max_tokens=max_tokens,
+        run=run,
+        tools=TOOLS,
+    )
+
+
+def probe(model: Model, max_tokens: int) -> Request:
+    """Return the request that shows whether a model and its server can call tools at all."""
+    catalogue = Catalogue.of([_PROBED])
+    return first_request(
+        model=model, catalogue=catalogue, query=_PROBE, max_tokens=max_tokens, run=0
+    )
+
+
+def calls_tools(completion: Completion) -> bool:
+    """Return whether the completion of a probe shows that tools can be called."""
+    return any(call.name == SKILL_TOOL for call in completion.tool_calls)
+
+
+def next_request(request: Request, completion: Completion) -> Request | None:
+    """Return the request that follows a completion, None if the run has ended.
+
+    It ends with the first call of the tool ``skill`` that names one, with a reply that calls no
+    tool, and after ``MOST_REQUESTS`` requests.
+    """
+    calls = completion.tool_calls
+    named = any(_skill_of(call) is not None for call in calls)
+    if named or not calls or len(request.turns) + 1 >= MOST_REQUESTS:
+        return None
+    turn = Turn(assistant_blocks=completion.assistant_blocks, results=tuple(map(_result, calls)))
+    return replace(request, turns=(*request.turns, turn))
+
+
+def longest_requests(request: Request) -> list[Request]:
+    """Return the most, and the longest, requests that a run can take, for its highest cost.
+
+    Args:
+        request: Its first request.
+    """
+    # A token of a bound is a byte: a reply has at most this many tokens, whatever its bytes.
+    blocks = ({"type": "text", "text": " " * request.max_tokens},)
+    result = ToolResult(call_id=" " * 100, text=" " * 200)
+    turn = Turn(assistant_blocks=blocks, results=(result,))
+    return [replace(request, turns=(turn,) * turns) for turns in range(MOST_REQUESTS)]
+
+
+def choice_of(completions: Sequence[Completion], names: Collection[str]) -> Choice:
+    """Return what a model chose in the requests of a run.
+
+    Args:
+        completions: The completion of each request.
+        names: Names of the skills in the catalogue.
+    """
+    calls = [call for completion in completions for call in completion.tool_calls]
+    taken = next((name for call in calls if (name := _skill_of(call)) is not None), None)
+    skill_calls = [call for call in calls if call.name == SKILL_TOOL]
+    return Choice(
+        taken=taken,
+        known=taken is None or taken in names,
+        looked=len(calls) > len(skill_calls),
+        requests=len(completions),
+        malformed=taken is None and bool(skill_calls),
+    )
+
+
+def joined(completions: Sequence[Completion]) -> Completion:
+    """Return the completions of a run as one: tokens, cost and seconds are sums."""
+    if len(completions) == 1:
+        return replace(completions[0], assistant_blocks=())
+    *_, last = completions
+    return replace(
+        last,
+        input_tokens=_sum([each.input_tokens for each in completions]),
+        output_tokens=_sum([each.output_tokens for each in completions]),
+        cache_read_tokens=sum(each.cache_read_tokens for each in completions),
+        cache_write_tokens=sum(each.cache_write_tokens for each in completions),
+        reasoning="\n\n".join(filter(None, (each.reasoning for each in completions))),
+        tool_calls=tuple(call for each in completions for call in each.tool_calls),
+        assistant_blocks=(),
+        latency_s=sum(each.latency_s for each in completions),
+        attempts=sum(each.attempts for each in completions),
+        cost_usd=_cost([each.cost_usd for each in completions]),
+        replayed=all(each.replayed for each in completions),
+    )
+
+
+def _skill_of(call: ToolCall) -> str | None:
+    """Return the skill that a call names, None if it is another tool's or names none."""
+    name = call.arguments.get("name") if call.name == SKILL_TOOL else None
+    return name.strip() if isinstance(name, str) and name.strip() else None
+
+
+def _result(call: ToolCall) -> ToolResult:
+    """Return the reply to a call that does not end the run."""
+    if call.name in _LOOKED and not call.malformed:
+        return ToolResult(call_id=call.id, text=_LOOKED[call.name])
+    if call.malformed:
+        problem = "Error: the arguments are not a JSON object."
+    elif call.name == SKILL_TOOL:
+        problem = "Error: the argument 'name' is missing."
+    else:
+        problem = f"Error: there is no tool {call.name!r}."
+    return ToolResult(call_id=call.id, text=problem, failed=True)
+
+
+def _sum(counts: Sequence[int | None]) -> int | None:
+    known = [count for count in counts if count is not None]
+    return sum(known) if len(known) == len(counts) else None
+
+
+def _cost(costs: Sequence[float | None]) -> float | None:
+    known = [cost for cost in costs if cost is not None]
+    return sum(known) if len(known) == len(costs) else None

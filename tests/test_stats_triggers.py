@@ -1,0 +1,71 @@
+"""Recall, false triggers and precision, with the query as the unit."""
+
+from __future__ import annotations
+
+import pytest
+
+from pytest_upskill.stats import (
+    QueryCounts,
+    pass_rate_interval,
+    queries_needed,
+    query_interval,
+    query_rate,
+    trigger_precision,
+)
+
+
+def test_every_query_has_the_same_weight_whatever_its_number_of_runs() -> None:
+    assert query_rate([QueryCounts(3, 3), QueryCounts(1, 2), QueryCounts(0, 1)]) == 0.5
+
+
+def test_a_query_without_a_valid_run_is_left_out() -> None:
+    with_missing = [QueryCounts(1, 1), QueryCounts(0, 0), QueryCounts(0, 1)]
+
+    assert query_rate(with_missing) == 0.5
+    assert query_interval(with_missing) == pass_rate_interval(1, 2)
+    assert query_rate([QueryCounts(0, 0)]) is None
+    assert query_interval([]) is None
+
+
+def test_the_interval_counts_queries_and_not_runs() -> None:
+    once, often = [QueryCounts(1, 1)] * 9 + [QueryCounts(0, 1)], [QueryCounts(9, 10)] * 10
+
+    assert query_interval(once) == query_interval(often) == pass_rate_interval(9, 10)
+
+
+def test_the_interval_of_twenty_hits_of_twenty_is_wilsons() -> None:
+    interval = query_interval([QueryCounts(3, 3)] * 20)
+
+    # Wilson (1927): 1 / (1 + z²/20).
+    assert interval is not None
+    assert [*interval] == pytest.approx([0.838875, 1.0], abs=1e-6)
+
+
+def test_precision_weighs_wanted_and_unwanted_triggers_by_query() -> None:
+    wanted = [QueryCounts(2, 2), QueryCounts(1, 2)]
+
+    assert trigger_precision(wanted, [QueryCounts(1, 2), QueryCounts(0, 2)]) == 0.75
+    assert trigger_precision([QueryCounts(0, 2)], [QueryCounts(0, 1)]) is None
+
+
+@pytest.mark.parametrize(
+    ("rate", "limits", "queries"),
+    [
+        (0.9, {}, 37),
+        (1.0, {}, 16),
+        (0.5, {}, 93),
+        (0.9, {"least": 0.8}, 62),
+        (0.1, {"most": 0.2}, 62),
+        (0.8, {"least": 0.8}, None),
+    ],
+)
+def test_the_queries_needed_put_the_interval_on_one_side(
+    rate: float, limits: dict[str, float], queries: int | None
+) -> None:
+    assert queries_needed(rate, **limits) == queries
+
+
+@pytest.mark.parametrize(("hits", "runs"), [(2, 1), (-1, 1), (0.5, 1)])
+def test_counts_that_cannot_be_are_refused(hits: int, runs: int) -> None:
+    with pytest.raises(ValueError, match="hits from 0 to runs"):
+        QueryCounts(hits, runs)

@@ -1,0 +1,200 @@
+"""Which skill a case expects an agent to take, in our own files and in those of other tools."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from pytest_upskill.formats.evals.reader import read_evals
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.skill import Case, Trigger
+from tests.conftest import WriteSkill
+from tests.evals import read, read_one, skill
+
+TAKE = Trigger(should=True)
+LEAVE = Trigger(should=False)
+NOTHING = Trigger(should=False, nothing=True)
+
+
+@pytest.mark.parametrize(
+    ("entry", "trigger"),
+    [
+        ({"should_trigger": True}, TAKE),
+        ({"should_trigger": False}, LEAVE),
+        ({"should_trigger": "no"}, LEAVE),
+        ({"should_trigger": "csv"}, TAKE),
+        ({"should_trigger": "tsv"}, Trigger(should=False, others=("tsv",))),
+        ({"expected_skill": "csv"}, TAKE),
+        ({"expected_skill": "tables:CSV"}, TAKE),
+        ({"expected_skill": None}, NOTHING),
+        ({"expected_skill": "none"}, NOTHING),
+        ({"expected_skill": "tsv"}, Trigger(should=False, others=("tsv",))),
+        ({"expected_skill": "tsv", "acceptable_skills": ["csv"]},
+         Trigger(should=True, others=("tsv",))),
+        ({"skills_expected_to_activate": ["tsv", "csv"]}, Trigger(should=True, others=("tsv",))),
+        ({"expected_triggers": ["skill: tsv"]}, Trigger(should=False, others=("tsv",))),
+        ({"expected_activation": True, "must_not_activate": ["tsv"]}, TAKE),
+        ({"expected_activation": False}, LEAVE),
+        ({"expected_skill": "csv", "should_trigger": False}, LEAVE),
+        ({"forbidden_skills": ["csv"]}, LEAVE),
+        ({"must_not_activate": ["csv"], "expected_skill": "tsv"},
+         Trigger(should=False, others=("tsv",))),
+        ({"must_not_activate": ["tsv"]}, None),
+        ({"should_trigger": None}, None),
+        ({}, None),
+    ],
+)  # fmt: skip
+def test_keys_of_other_tools_say_which_skill_to_take(entry: Any, trigger: Trigger | None) -> None:
+    case = read_one(assertions=["Says hi"], **entry)
+
+    assert (case.trigger, case.skip) == (trigger, None)
+
+
+@pytest.mark.parametrize("entry", [{"should_trigger": True}, {"expected_skill": None}])
+def test_a_query_needs_nothing_to_check(entry: Any) -> None:
+    case = read_one(**entry)
+
+    assert case.trigger is not None
+    assert (case.checks, case.skip, case.is_answered) == ((), None, False)
+
+
+def test_what_needs_an_agent_leaves_the_query() -> None:
+    case = read_one(should_trigger=True, expected_script="a.py", assertions=["Says hi"])
+
+    assert (case.trigger, case.skip) == (TAKE, "expected_script: a single answer runs no scripts")
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        [{"query": "Parse", "should_trigger": True}, {"query": "Sing", "should_trigger": False}],
+        {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]},
+        {"trigger_evals": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
+        {"positive_triggers": ["Parse"], "negative_triggers": ["Sing"]},
+        {"trigger_evaluation": {"should_trigger": ["Parse"], "should_not_trigger": ["Sing"]}},
+        {"csv": {"should_trigger": ["Parse"]}, "global_should_not_trigger": ["Sing"]},
+        {
+            "queries": [
+                {"query": "Parse", "should_trigger": "csv"},
+                {"query": "Sing", "should_trigger": None},
+            ]
+        },
+        {"positive": [{"id": 1, "prompt": "Parse", "expected": "trigger"}], "negative": ["Sing"]},
+        {
+            "evaluations": [
+                {"prompt": "Parse", "should_trigger": True},
+                {"prompt": "Sing", "should_trigger": False},
+            ]
+        },
+    ],
+)
+def test_a_set_of_triggers_is_read_query_by_query(document: Any) -> None:
+    take, leave = read(document).cases
+
+    assert (take.input, take.trigger) == ("Parse", TAKE)
+    assert leave.input == "Sing"
+    assert leave.trigger in (LEAVE, NOTHING)
+    assert (take.skip, leave.skip) == (None, None)
+
+
+def test_a_query_keeps_its_line() -> None:
+    text = '{"should_trigger": ["Parse"],\n"should_not_trigger": [\n"Sing"]}'
+
+    evals = read_evals(text, suffix=".json", owner=skill("csv", lambda _: {}), find=skill)
+
+    assert [case.line for case in evals.cases] == [1, 3]
+
+
+def test_without_a_question_there_is_no_query() -> None:
+    (case,) = read([{"id": "none", "prompt": "", "should_trigger": False}]).cases
+
+    assert case.trigger is None
+    assert case.skip
+
+
+def own_case(write_skill: WriteSkill, **entry: Any) -> Case:
+    folder = write_skill({"id": "a", "input": "Bill Ada.", **entry})
+    (found,) = load_skills(folder / "skill_meta.json")
+    return found.cases[0]
+
+
+@pytest.mark.parametrize(
+    ("entry", "trigger"),
+    [
+        ({"should_trigger": True}, TAKE),
+        ({"should_trigger": False}, LEAVE),
+        ({"expected_skill": "billing"}, TAKE),
+        ({"expected_skill": None}, NOTHING),
+        ({"expected_skill": ["billing", "parcels"]}, Trigger(should=True, others=("parcels",))),
+        ({"expected_skill": "parcels", "should_trigger": False},
+         Trigger(should=False, others=("parcels",))),
+    ],
+)  # fmt: skip
+def test_our_own_format_says_which_skill_to_take(
+    write_skill: WriteSkill, entry: Any, trigger: Trigger
+) -> None:
+    assert own_case(write_skill, **entry).trigger == trigger
+
+
+@pytest.mark.parametrize(
+    ("entry", "problem"),
+    [
+        ({}, "cases[0]: nothing to check: add 'expected', or 'should_trigger' or 'expected_skill'"),
+        ({"should_trigger": 1}, "cases[0].should_trigger: must be true or false, got 1"),
+        ({"should_trigger": None}, "cases[0].should_trigger: must be true or false, got null"),
+        ({"expected_skill": 1},
+         "cases[0].expected_skill: must be a string or a list of strings, got 1"),
+        ({"expected_skill": []}, "cases[0].expected_skill: must not be empty"),
+        ({"expected_skill": "parcels", "should_trigger": True},
+         "cases[0].expected_skill: contradicts 'should_trigger': true: remove one of the two"),
+        ({"should_triger": True, "expected": {"contains": "a"}},
+         "cases[0].should_triger: unknown key (did you mean 'should_trigger'?)"),
+        ({"skill": "billing", "expected": {"contains": "a"}},
+         "cases[0].skill: unknown key (did you mean 'expected_skill'?)"),
+    ],
+)  # fmt: skip
+def test_mistakes_are_told_with_their_place(
+    write_skill: WriteSkill, entry: Any, problem: str
+) -> None:
+    with pytest.raises(SkillError) as caught:
+        own_case(write_skill, **entry)
+
+    assert str(caught.value).endswith(f": {problem}")
+
+
+@pytest.mark.parametrize(
+    ("trigger", "taken", "right"),
+    [
+        (TAKE, "csv", True),
+        (TAKE, None, False),
+        (TAKE, "tsv", False),
+        (Trigger(should=True, others=("tsv",)), "tsv", True),
+        (LEAVE, "csv", False),
+        (LEAVE, "tsv", True),
+        (LEAVE, None, True),
+        (NOTHING, "tsv", False),
+        (NOTHING, None, True),
+        (Trigger(should=False, others=("tsv",)), "tsv", True),
+        (Trigger(should=False, others=("tsv",)), None, False),
+    ],
+)
+def test_a_choice_is_right_if_the_trigger_says_so(
+    trigger: Trigger, taken: str | None, right: bool
+) -> None:
+    assert trigger.is_right(taken, "csv") is right
+
+
+def test_prose_about_triggering_becomes_the_trigger(write_skill: WriteSkill) -> None:
+    folder = write_skill()
+    cases = [
+        {"prompt": "Bill Ada.", "expectations": ["The billing skill is activated", "Names Ada"]},
+        {"prompt": "Sing.", "expectations": ["Does not trigger the skill"]},
+    ]
+    (folder / "evals.json").write_text(json.dumps(cases), "utf-8")
+
+    both, only = load_skills(folder / "evals.json")[0].cases
+
+    assert (both.trigger, len(both.checks), both.is_answered) == (TAKE, 1, True)
+    assert (only.trigger, only.checks, only.is_answered) == (LEAVE, (), False)
