@@ -5,13 +5,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_upskill.commands.command import Command, CommandError
+from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
     consent_of,
     exit_code,
     folder_of_skill,
     limits_of,
+    sources_of,
     students_of,
 )
 from pytest_upskill.model import Model
@@ -19,7 +20,6 @@ from pytest_upskill.session.workplace import in_session
 from pytest_upskill.teacher.cases import Order, propose_cases
 from pytest_upskill.teacher.engine import Engine, Workplace
 from pytest_upskill.teacher.load import load_skill
-from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
 
 _COUNT = 20
 
@@ -31,18 +31,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--count", type=int, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
     )
     parser.add_argument("--apply", action="store_true", help="write the cases, unasked")
-
-
-def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
-    """Return the sources that --from names.
-
-    Raises:
-        CommandError: One of them cannot be read.
-    """
-    try:
-        return tuple(read_sources(options.sources)) if options.sources else ()
-    except SourceError as error:
-        raise CommandError(f"--from: {error}") from None
 
 
 def _run(options: argparse.Namespace) -> int:

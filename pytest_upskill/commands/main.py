@@ -25,6 +25,7 @@ COMMANDS: Mapping[str, str] = {
     "init": "write a first case file for a skill, without a model",
     "eval": "run the cases of skills: prints and runs the pytest command",
     "benchmark": "compare models on skills: eval with 3 runs of each case",
+    "generate": "write a skill and its cases, and measure it",
     "cases": "propose cases for a skill, and keep those that stand every test",
     "refine": "search for a better version of a skill, and prove it",
     "runs": "show what each skill was worth on each model, run after run",

@@ -12,6 +12,7 @@ from pytest_upskill.teacher.conclusion import DRY_RUN
 from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.decision import Decision
 from pytest_upskill.teacher.engine import Limits
+from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
 
 NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
 """Exit codes: as a failed test, as a mistake in the command, and as a run that lacks data."""
@@ -82,6 +83,18 @@ def students_of(options: argparse.Namespace) -> list[str]:
 def limits_of(options: argparse.Namespace) -> Limits:
     """Return what may be spent."""
     return Limits(max_cost=options.max_cost, max_answers=options.max_answers)
+
+
+def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
+    """Return the sources that --from names.
+
+    Raises:
+        CommandError: One of them cannot be read.
+    """
+    try:
+        return tuple(read_sources(options.sources)) if options.sources else ()
+    except SourceError as error:
+        raise CommandError(f"--from: {error}") from None
 
 
 def consent_of(options: argparse.Namespace) -> Consent:

@@ -115,6 +115,17 @@ def tokens(text: str) -> int:
     return len(text.encode()) // _BYTES_PER_TOKEN
 
 
+def foreign_parts(new: str, known: str) -> Iterator[str]:
+    """Yield what a text leads to, runs or hides that a known text does not."""
+    if found := _new(_URL, new, known):
+        yield f"a new URL: {found}"
+    if found := _new(_COMMAND, new, known):
+        yield f"a new command that agents run when they load the skill: {found}"
+    hidden = {char for char in new if char != "\n" and unicodedata.category(char) in _HIDDEN}
+    if hidden := hidden - {"\t"} - set(known):
+        yield f"an invisible character: U+{ord(min(hidden)):04X}"
+
+
 def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator[str]:
     try:
         read = read_skill_text(new, folder="")
@@ -128,15 +139,9 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
     if (size := len(new.encode())) > limit:
         most = limit // _BYTES_PER_TOKEN
         yield f"{tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
-    if found := _new(_URL, new, old):
-        yield f"a new URL: {found}"
-    if found := _new(_COMMAND, new, old):
-        yield f"a new command that agents run when they load the skill: {found}"
+    yield from foreign_parts(new, old)
     if found := _new(_FILE, new, old):
         yield f"names a program that the skill did not name: {found}"
-    hidden = {char for char in new if char != "\n" and unicodedata.category(char) in _HIDDEN}
-    if hidden := hidden - {"\t"} - set(old):
-        yield f"an invisible character: U+{ord(min(hidden)):04X}"
     if any(copies(new, case.input) and not copies(old, case.input) for case in cases):
         yield "copies the question of a case"
 

@@ -9,6 +9,7 @@ from typing import Any
 from pytest_upskill.model import Model
 from pytest_upskill.skill import Case, Skill
 from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.holdout import is_held_out
 from pytest_upskill.teacher.measure import SCREENING, teacher_trial, trials_of
 from pytest_upskill.teacher.proposals import (
     BATCH,
@@ -40,7 +41,9 @@ class Demand:
     students: tuple[Model, ...]
     existing: tuple[Case, ...]
     count: int
-    """Cases to keep; at most twice as many are proposed."""
+    """Cases to keep; at most about twice as many are proposed."""
+    held_out: int = 0
+    """Least held-out cases to keep, even if that takes more than ``count``."""
 
     @property
     def rounds(self) -> int:
@@ -68,6 +71,11 @@ class _Progress:
     dropped: dict[str, str] = field(default_factory=dict)
     proposed: int = 0
 
+    def enough(self, demand: Demand) -> bool:
+        """Return whether no more proposals are needed."""
+        held_out = sum(map(is_held_out, self.kept))
+        return len(self.kept) >= demand.count and held_out >= demand.held_out
+
     def drop(self, name: str, reason: str, taken: Iterable[str] = ()) -> None:
         """Note why a proposal is dropped, under a name that no other has."""
         while name in {*self.dropped, *self.kept, *taken}:
@@ -83,11 +91,12 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
     """
     so_far = _Progress()
     for number in range(demand.rounds):
-        if len(so_far.kept) >= demand.count:
+        if so_far.enough(demand):
             break
         proposals = _ask(engine, demand, so_far, number)
         sound = list(_sound(engine, demand, proposals, so_far))
-        sound = sound[: demand.count - len(so_far.kept)]
+        if not demand.held_out:
+            sound = sound[: demand.count - len(so_far.kept)]
         cases = [case for _, case in sound]
         refuted = _refuted_by_teacher(engine, demand, cases)
         refuted |= _known_to_students(engine, demand, [c for c in cases if c.id not in refuted])

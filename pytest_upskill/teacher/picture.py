@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.stats import CaseCounts, lift, lift_interval, verdict
@@ -31,6 +31,23 @@ def picture(
     yield f"{before:{width}}  {_bar(old, unicode=unicode)} {percent(old):>3}%"
     yield f"{after:{width}}  {_bar(new, unicode=unicode)} {percent(new):>3}% ({gain}%)"
     yield f"lift {gain} points [{low}, {high}]: {verdict(cases)}"
+
+
+def figures_of(
+    confirmed: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, unicode: bool
+) -> Iterator[str]:
+    """Yield the picture of every student.
+
+    Args:
+        confirmed: Counts of the held-out cases by student.
+        before: What *without* is.
+        after: What *with* is.
+        unicode: Whether the terminal can show blocks.
+    """
+    for student, counts in confirmed.items():
+        yield f"{student}, held-out cases, fresh runs:"
+        for line in picture(counts, before=before, after=after, unicode=unicode):
+            yield f"  {line}"
 
 
 def mean_rate(pairs: Sequence[tuple[int, int]]) -> float:

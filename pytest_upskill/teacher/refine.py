@@ -27,7 +27,7 @@ from pytest_upskill.teacher.holdout import MIN_HELD_OUT, missing_cases, split
 from pytest_upskill.teacher.ledger import Ledger
 from pytest_upskill.teacher.literals import marked_diff
 from pytest_upskill.teacher.measure import teacher_trial
-from pytest_upskill.teacher.picture import picture
+from pytest_upskill.teacher.picture import figures_of
 from pytest_upskill.teacher.plan import Part, check_models, padded, plan_lines
 from pytest_upskill.teacher.search import MAX_TOKENS, Found, Task, search, train_trials, version
 from pytest_upskill.teacher.train_marks import with_train_marks
@@ -201,7 +201,9 @@ class _Refinement:
         self._drafts.write("candidate.diff", f"{diff}\n")
         confirmed = confirm(self._engine, self._ledger, self._contest(best.text))
         acceptance = confirmed.acceptance
-        for line in _shown(confirmed, unicode=self._engine.unicode):
+        for line in figures_of(
+            confirmed.counts, "old version", "new version", unicode=self._engine.unicode
+        ):
             self._engine.say(line)
         reason = explain(confirmed)
         self._engine.say(reason)
@@ -262,13 +264,6 @@ def explain(confirmed: Confirmation) -> str:
 
 def _full(confirmed: Confirmation, student: str) -> bool:
     return all(case.passes_without == case.runs_without for case in confirmed.counts[student])
-
-
-def _shown(confirmed: Confirmation, *, unicode: bool) -> Iterator[str]:
-    for student, counts in confirmed.counts.items():
-        yield f"{student}, held-out cases, fresh runs:"
-        for line in picture(counts, before="old version", after="new version", unicode=unicode):
-            yield f"  {line}"
 
 
 def _diff(old: str, new: str, name: str) -> Iterator[str]:

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 
 from pytest_upskill.teacher.sources.cut import cut
 from pytest_upskill.teacher.sources.events import Event, events_of
@@ -16,6 +17,19 @@ BUDGET = 48_000
 
 MAX_BYTES = 64 << 20
 """Size of a file that is read: sessions of agents get long."""
+
+
+_NAMES: Mapping[str, str] = MappingProxyType(
+    {
+        "user": "user's turns",
+        "assistant": "agent's turns",
+        "call": "tool calls",
+        "error": "errors",
+        "result": "tool results",
+        "text": "sections",
+    }
+)
+"""Kinds of events in the plural."""
 
 
 class SourceError(Exception):
@@ -43,7 +57,7 @@ class Source:
         if len(self.text) != self.characters:
             parts.append(f"{len(self.text):,} will be sent")
         parts += [f"{count} {kind} removed" for kind, count in self.removed.items()]
-        parts += [f"{count} {kind} left out" for kind, count in self.left_out.items()]
+        parts += [f"{_NAMES[kind]} left out: {count}" for kind, count in self.left_out.items()]
         if self.shortened:
             parts.append(f"{self.shortened} shortened")
         return "; ".join(parts)

@@ -1,0 +1,98 @@
+"""``pytest-upskill generate``: a new skill with its cases and its lift."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from pytest_upskill.commands.command import PASSED, Command
+from pytest_upskill.commands.teacher_command import (
+    add_teacher_arguments,
+    consent_of,
+    exit_code,
+    limits_of,
+    sources_of,
+    students_of,
+)
+from pytest_upskill.model import Model
+from pytest_upskill.session.workplace import in_session
+from pytest_upskill.teacher.confirmation import RUNS
+from pytest_upskill.teacher.engine import Engine, Workplace
+from pytest_upskill.teacher.generate import UNMEASURED, generate
+from pytest_upskill.teacher.generation_plan import Order
+
+_COUNT = 24
+_STEPS = 3
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("task", help="what the skill is for")
+    add_teacher_arguments(parser, sources=True)
+    parser.add_argument(
+        "-e",
+        "--example",
+        action="append",
+        default=[],
+        metavar="TEXT",
+        help="an example of input and output; repeatable",
+    )
+    parser.add_argument(
+        "-o", "--output", type=Path, metavar="FOLDER", help="the new folder (skills/NAME)"
+    )
+    parser.add_argument(
+        "--no-eval", action="store_true", help="write the skill only: no cases, nothing measured"
+    )
+    parser.add_argument(
+        "--count", type=int, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
+    )
+    parser.add_argument(
+        "--steps", type=int, default=_STEPS, metavar="N", help="versions to try (%(default)s)"
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=RUNS,
+        metavar="N",
+        help="runs of each held-out case with and without the skill (%(default)s)",
+    )
+
+
+def _run(options: argparse.Namespace) -> int:
+    sources = sources_of(options)
+    examples = "".join(f"\n\nFor example: {example}" for example in options.example)
+
+    def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
+        limits = limits_of(options)
+        order = Order(
+            task=options.task + examples,
+            sources=sources,
+            teacher=teacher,
+            students=students,
+            output=options.output,
+            measured=not options.no_eval,
+            count=options.count,
+            steps=options.steps,
+            runs=options.runs,
+            limits=limits,
+            consent=consent_of(options),
+            dry_run=options.dry_run,
+            state=state,
+        )
+        decision = generate(Engine(workplace, limits), order)
+        return PASSED if decision.reason == UNMEASURED else exit_code(decision)
+
+    return in_session(
+        work,
+        place=Path(),
+        teacher=options.model,
+        students=students_of(options),
+        base_url=options.eval_base_url,
+    )
+
+
+COMMAND = Command(
+    description="Write a skill and its cases, and measure it on cases that did not shape it.",
+    epilog='Example: pytest-upskill generate "write nvidia kernels" --from ./trace.md',
+    add_arguments=_add_arguments,
+    run=_run,
+)

@@ -1,0 +1,121 @@
+"""The draft of a new skill, written by a teacher that sees no cases."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Annotated
+
+import yaml
+from pydantic import Field, TypeAdapter, ValidationError
+
+from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.teacher.edits import Refused, foreign_parts
+from pytest_upskill.teacher.prompts import MATERIAL, marked_sources
+from pytest_upskill.teacher.reply import BadReply, json_of
+from pytest_upskill.teacher.sources.read import Source
+
+MAX_BYTES = 12_000
+"""Size of a draft: about 3,000 tokens, which every use of the skill costs."""
+
+_NAME = re.compile(r"[a-z0-9]+(?:-[a-z0-9]+)*")
+_WRITE = """\
+You write an agent skill: a SKILL.md that a smaller model reads before it answers, for this task:
+
+TASK
+
+NAMED
+Write what a capable model does not know by itself or gets wrong: facts, names, values, orders of \
+steps, pitfalls, a short example where it saves words. Leave out what every model knows. Take \
+facts from the sources below, if there are any, and invent none. The description says what the \
+skill does and when to use it. No URL that is not in the sources, no command that runs on loading. \
+At most LIMIT bytes.
+
+Reply with one fenced JSON block:
+
+```json
+{"name": "lower-case-words", "description": "… Use when …", "body": "# Title\\n\\nMarkdown …"}
+```
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A skill that a teacher has written."""
+
+    name: Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+    description: Annotated[str, Field(min_length=1, max_length=MAX_DESCRIPTION)]
+    body: Annotated[str, Field(min_length=1)]
+
+    @property
+    def text(self) -> str:
+        """The ``SKILL.md``."""
+        front = yaml.safe_dump(
+            {"name": self.name, "description": " ".join(self.description.split())},
+            sort_keys=False,
+            allow_unicode=True,
+            width=1_000_000,
+        )
+        return f"---\n{front}---\n\n{self.body.strip()}\n"
+
+
+_DRAFT = TypeAdapter(Draft)
+
+
+def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refused: str = "") -> str:
+    """Ask for a skill; the teacher sees task and sources, and no cases.
+
+    Args:
+        task: What the skill is for.
+        sources: Where its knowledge is from.
+        name: The name that it must have; "" for any.
+        refused: Why an earlier draft was refused; "" for the first.
+    """
+    named = f"Its name is {name}.\n" if name else ""
+    ask = _WRITE.replace("LIMIT", f"{MAX_BYTES:,}").replace("NAMED", named).replace("TASK", task)
+    parts = [ask]
+    if shown := marked_sources(sources):
+        parts.append(MATERIAL + shown)
+    if refused:
+        parts.append(f"An earlier draft of yours was refused: {refused}")
+    return "\n\n".join(parts)
+
+
+def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
+    """Read the draft of a reply.
+
+    Args:
+        reply: What the teacher said.
+        known: Task and sources, whose URLs it may repeat.
+        name: The name that it must have; "" for any.
+
+    Raises:
+        Refused: There is none, or something in it is not allowed.
+    """
+    try:
+        draft = _DRAFT.validate_python(json_of(reply))
+    except BadReply as error:
+        raise Refused(str(error)) from None
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"])) or "the reply"
+        raise Refused(f"malformed draft: {where}: {first['msg']}") from None
+    for problem in _problems(draft, known, name):
+        raise Refused(problem)
+    return draft
+
+
+def _problems(draft: Draft, known: str, name: str) -> Iterator[str]:
+    if not _NAME.fullmatch(draft.name):
+        yield f"the name {draft.name!r} is not lower-case words with hyphens"
+    if name and draft.name != name:
+        yield f"the name is {draft.name!r}, not {name!r}"
+    if (size := len(draft.text.encode())) > MAX_BYTES:
+        yield f"{size:,} bytes, more than the {MAX_BYTES:,} allowed"
+    yield from foreign_parts(draft.text, known)
+    try:
+        read_skill_text(draft.text, folder=draft.name)
+    except BadFile as error:
+        yield f"no valid SKILL.md: {error.problems[0].what}"

@@ -1,0 +1,204 @@
+"""``generate``: a new skill with its cases, its lift on cases that did not shape it, and proof."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.skill import Skill
+from pytest_upskill.teacher.case_file import with_cases
+from pytest_upskill.teacher.cases import told
+from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
+from pytest_upskill.teacher.confirmation import Contest, confirm
+from pytest_upskill.teacher.consent import check_sources
+from pytest_upskill.teacher.decision import Decision, Drafts
+from pytest_upskill.teacher.draft import Draft, draft_prompt, read_draft
+from pytest_upskill.teacher.edits import Refused
+from pytest_upskill.teacher.engine import Engine, TeacherError
+from pytest_upskill.teacher.generation_plan import (
+    DRAFTS,
+    Order,
+    asking,
+    bare_skill,
+    demand_of,
+    generation_parts,
+)
+from pytest_upskill.teacher.holdout import MIN_HELD_OUT, split
+from pytest_upskill.teacher.keep import Kept, keep_cases
+from pytest_upskill.teacher.ledger import Ledger
+from pytest_upskill.teacher.picture import figures_of
+from pytest_upskill.teacher.plan import check_models, plan_lines
+from pytest_upskill.teacher.prompts import marked_sources
+from pytest_upskill.teacher.search import Task, search, version
+
+UNMEASURED = "--no-eval: nothing was measured"
+"""The reason of a decision without cases."""
+
+
+def generate(engine: Engine, order: Order) -> Decision:
+    """Write a skill and its cases, measure it, and save it if it helps; write ``decision.json``.
+
+    Raises:
+        TeacherError: The command cannot run as it was given.
+    """
+    if order.output:
+        order.folder(order.name)
+    drafts = Drafts(
+        order.state / "drafts",
+        order.name or "generated",
+        "generate",
+        order.task,
+        order.teacher.resolved,
+        *sorted(student.resolved for student in order.students),
+        *(source.text for source in order.sources),
+    )
+    start = Decision(
+        command="generate",
+        decision="stopped",
+        reason="interrupted",
+        skill=order.name,
+        teacher=order.teacher.resolved,
+        students=tuple(student.resolved for student in order.students),
+    )
+    students = order.students if order.measured else ()
+    check_models(engine, order.teacher, students, order.limits)
+    if not order.dry_run:
+        check_sources(engine, order.sources, order.teacher.label, order.consent)
+    work = _Generation(engine, order, drafts)
+    return conclude(engine, drafts, start, work.decided, dry_run=order.dry_run)
+
+
+class _Generation:
+    """One run of ``generate``."""
+
+    def __init__(self, engine: Engine, order: Order, drafts: Drafts) -> None:
+        self._engine = engine
+        self._order = order
+        self._drafts = drafts
+
+    def decided(self, decision: Decision) -> Decision:
+        """Return the decision after everything was run."""
+        order, say = self._order, self._engine.say
+        for line in plan_lines(
+            self._engine, generation_parts(self._engine, order, self._drafts.folder)
+        ):
+            say(line)
+        if order.dry_run:
+            return replace(decision, reason=DRY_RUN)
+        try:
+            draft = self._draft()
+            decision = replace(decision, skill=draft.name)
+            folder = order.folder(draft.name)
+        except (Refused, TeacherError) as error:
+            say(str(error))
+            return replace(decision, decision="refused", reason=str(error))
+        self._drafts.write("SKILL.md", draft.text)
+        say(f"draft: {draft.name}, {len(draft.text.encode()) // 4:,} tokens")
+        if not order.measured:
+            self._save(folder, draft.text, None)
+            return replace(decision, decision="not shown", reason=UNMEASURED, applied=True)
+        skill = bare_skill(self._drafts.folder, draft.name, draft.text)
+        kept = keep_cases(self._engine, demand_of(order, skill))
+        for line in told(kept):
+            say(line)
+        self._drafts.write(CASE_FILE, with_cases(None, kept.entries).decode())
+        return self._proved(replace(skill, cases=kept.cases), kept, folder, decision)
+
+    def _draft(self) -> Draft:
+        """Ask for a draft until one is not refused.
+
+        Raises:
+            Refused: The last one was refused too.
+        """
+        order, refused = self._order, ""
+        known = f"{order.task}\n{marked_sources(order.sources)}"
+        for attempt in range(DRAFTS):
+            prompt = draft_prompt(order.task, order.sources, name=order.name, refused=refused)
+            trial = asking(order, self._drafts.folder, prompt, run=attempt)
+            ((answer,),) = self._engine.run([trial], "draft")
+            assert answer.completion is not None
+            self._drafts.write(f"draft-{attempt + 1}-reply.md", answer.completion.text)
+            try:
+                return read_draft(answer.completion.text, known, name=order.name)
+            except Refused as error:
+                refused = str(error)
+                self._engine.say(f"draft {attempt + 1}: refused: {refused}")
+        raise Refused(f"no usable draft: {refused}")
+
+    def _proved(self, skill: Skill, kept: Kept, folder: Path, decision: Decision) -> Decision:
+        """Choose a version on train cases, and measure its lift on the others."""
+        order, say = self._order, self._engine.say
+        train, holdout = split(skill.cases)
+        decision = replace(
+            decision,
+            train=tuple(case.id for case in train),
+            holdout=tuple(case.id for case in holdout),
+            kept=tuple(case.id for case in kept.cases),
+            dropped=kept.dropped,
+        )
+        if len(holdout) < MIN_HELD_OUT or not train:
+            reason = (
+                f"only {len(holdout)} of {len(skill.cases)} cases are held out, and a decision "
+                f"takes {MIN_HELD_OUT}: give more sources, or keep more cases with --count"
+            )
+            say(reason)
+            return replace(decision, decision="not shown", reason=reason)
+        task = Task(
+            skill=skill,
+            text=skill.text,
+            train=tuple(train),
+            holdout=tuple(holdout),
+            teacher=order.teacher,
+            students=order.students,
+            steps=order.steps,
+        )
+        found = search(self._engine, task, self._drafts.write)
+        self._drafts.write("SKILL.md", found.best.text)
+        contest = Contest(
+            new=version(skill, found.best.text),
+            old=None,
+            cases=task.holdout,
+            students=order.students,
+            runs=order.runs,
+        )
+        confirmed = confirm(self._engine, Ledger(order.state / "looks"), contest)
+        for line in figures_of(
+            confirmed.counts, "baseline", "with skill", unicode=self._engine.unicode
+        ):
+            say(line)
+        acceptance = confirmed.acceptance
+        decision = replace(
+            decision,
+            candidates=found.log,
+            look=confirmed.look,
+            p=acceptance.p,
+            alpha=acceptance.alpha,
+            figures=confirmed.figures,
+        )
+        figures = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {confirmed.look}"
+        if not acceptance.accepted:
+            worse = f"hurts {', '.join(acceptance.worse)}" if acceptance.worse else ""
+            reason = f"{worse or 'not shown to help'}: {figures}"
+            say(f"{reason}: not saved, the draft stays in {self._drafts.folder}")
+            return replace(decision, decision="not shown", reason=reason)
+        self._save(folder, found.best.text, kept)
+        reason = f"helps on cases that did not shape it: {figures}"
+        return replace(decision, decision="accepted", reason=reason, applied=True)
+
+    def _save(self, folder: Path, text: str, kept: Kept | None) -> None:
+        """Write the skill's folder, which must not exist."""
+        try:
+            folder.mkdir(parents=True)
+            write_whole(folder / "SKILL.md", text.encode(), mode=0o666)
+            if kept is not None:
+                train = {case.id for case in split(kept.cases)[0]}
+                marks = [
+                    {**entry, "train": True} if entry["id"] in train else entry
+                    for entry in kept.entries
+                ]
+                write_whole(folder / CASE_FILE, with_cases(None, marks), mode=0o666)
+        except OSError as error:
+            raise TeacherError(f"{folder}: cannot be written: {error.strerror}") from None
+        self._engine.say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")

@@ -1,0 +1,140 @@
+"""What ``generate`` was asked for, and what that takes at most."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from pytest_upskill import CASE_FILE
+from pytest_upskill.model import Model
+from pytest_upskill.skill import Case, Skill
+from pytest_upskill.teacher.cases import plan_parts
+from pytest_upskill.teacher.confirmation import Contest, trials_of_look
+from pytest_upskill.teacher.consent import Consent
+from pytest_upskill.teacher.draft import MAX_BYTES, draft_prompt
+from pytest_upskill.teacher.edits import byte_limit
+from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.teacher.holdout import MIN_HELD_OUT
+from pytest_upskill.teacher.keep import Demand
+from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial
+from pytest_upskill.teacher.plan import Part, padded
+from pytest_upskill.teacher.proposals import BATCH
+from pytest_upskill.teacher.search import MAX_TOKENS, Task, train_trials
+from pytest_upskill.teacher.sources.read import Source, source_of
+from pytest_upskill.trial import Trial
+
+DRAFTS = 2
+"""Attempts at a draft that is not refused."""
+
+_PROMPT_BYTES = 24_000
+"""More than a question to the teacher has besides the skill."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """What ``generate`` was asked for."""
+
+    task: str
+    sources: tuple[Source, ...]
+    teacher: Model
+    students: tuple[Model, ...]
+    output: Path | None
+    """The skill's folder; None for ``skills/NAME``."""
+    measured: bool
+    count: int
+    """Cases to keep."""
+    steps: int
+    runs: int
+    limits: Limits
+    consent: Consent
+    dry_run: bool
+    state: Path
+    """The project's ``.upskill`` folder."""
+
+    @property
+    def name(self) -> str:
+        """The name that the skill must have; "" for any."""
+        return self.output.absolute().name if self.output else ""
+
+    def folder(self, name: str) -> Path:
+        """Return the folder of a skill with a name.
+
+        Raises:
+            TeacherError: It exists.
+        """
+        folder = self.output or Path("skills", name)
+        if folder.exists():
+            raise TeacherError(f"{folder}: exists already: name another folder with --output")
+        return folder
+
+
+def bare_skill(folder: Path, name: str, text: str) -> Skill:
+    """Return a skill of one file, which is in no folder yet.
+
+    Args:
+        folder: The folder of drafts.
+        name: Its name.
+        text: Its ``SKILL.md``.
+    """
+    return Skill(name=name, text=text, case_file=folder / CASE_FILE, cases=(), folder=folder)
+
+
+def demand_of(order: Order, skill: Skill) -> Demand:
+    """Return the cases that are wanted for a draft; their author never sees it."""
+    return Demand(
+        skill=skill,
+        task=order.task,
+        sources=order.sources or (source_of("task", order.task),),
+        teacher=order.teacher,
+        students=order.students,
+        existing=(),
+        count=order.count,
+        held_out=MIN_HELD_OUT,
+    )
+
+
+def asking(order: Order, folder: Path, prompt: str, *, run: int = 0) -> Trial:
+    """Return a question about the draft to the teacher."""
+    skill = bare_skill(folder, order.name or "draft", "")
+    return teacher_trial(
+        skill, order.teacher, what="draft", prompt=prompt, run=run, max_tokens=MAX_TOKENS
+    )
+
+
+def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Part]:
+    """Yield what is asked for at most; draft and questions are as long as they may be."""
+    prompt = draft_prompt(order.task, order.sources, name=order.name, refused="x" * 200)
+    label = order.teacher.label
+    yield Part(what=f"drafts of {label}", trials=(asking(order, folder, prompt),), times=DRAFTS)
+    if not order.measured:
+        return
+    head = "---\nname: draft\ndescription: x\n---\n"
+    skill = bare_skill(folder, "draft", head + "x" * (MAX_BYTES - len(head)))
+    demand = demand_of(order, skill)
+    yield from plan_parts(engine, demand)
+    longest, cases = byte_limit(skill.text), demand.rounds * BATCH
+    edit = asking(order, folder, "x" * (longest + _PROMPT_BYTES))
+    yield Part(what=f"edits of {label}", trials=(edit,), times=order.steps)
+    case = Case(id="case", input="x" * 1000, checks=())
+    task = Task(
+        skill=skill,
+        text=skill.text,
+        train=(case,),
+        holdout=(case,),
+        teacher=order.teacher,
+        students=order.students,
+        steps=order.steps,
+    )
+    yield Part(
+        what=f"versions on train cases, {TRAIN_RUNS} runs each",
+        trials=tuple(padded(trial, longest) for trial in train_trials(engine, task, skill.text)),
+        times=cases * (order.steps + 1),
+    )
+    contest = Contest(new=skill, old=None, cases=(case,), students=order.students, runs=order.runs)
+    new, old = trials_of_look(engine, contest, 1)
+    yield Part(
+        what="with and without the skill on the hold-out",
+        trials=(*(padded(trial, longest) for trial in new), *old),
+        times=cases,
+    )

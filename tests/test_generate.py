@@ -1,0 +1,175 @@
+"""``pytest-upskill generate``: a skill is written, measured on held-out cases, and saved."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+
+from tests.loopback import Received, Reply
+from tests.teaching import BAYS, Depot, adding, code, line
+
+TASK = "answer questions about the bays of the Quarn depot"
+FACTS = "".join(f"The code of bay {bay} is {code(bay)}, since the move.\n" for bay in BAYS)
+
+
+def draft(bays: Iterable[int], **changes: Any) -> str:
+    return json.dumps(
+        {
+            "name": "bay-codes",
+            "description": "Codes of the Quarn depot. Use for questions about bays.",
+            "body": "# Codes\n\nEvery bay has a code.\n" + "".join(map(line, bays)),
+        }
+        | changes
+    )
+
+
+def proposals() -> str:
+    return json.dumps(
+        {
+            "proposals": [
+                {
+                    "id": f"bay-{bay}",
+                    "input": f"Tell me the code of bay {bay}, please.",
+                    "expected": {"contains": code(bay)},
+                    "quote": f"The code of bay {bay} is {code(bay)}",
+                    "reference": f"It is {code(bay)}.",
+                    "alternatives": [code(bay), f"{code(bay)}, since the move."],
+                    "wrong": ["It is QX99Z."],
+                }
+                for bay in BAYS
+            ]
+        }
+    )
+
+
+def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
+    """Let the teacher write drafts, propose a case for each bay, and answer by its sources."""
+    answer, replies = depot.loopback.answer, iter(drafts)
+
+    def reply(received: Received) -> Reply | str:
+        if received.body["model"] != "teacher":
+            return answer(received)
+        depot.asked.append(received)
+        said = received.user
+        if said.startswith("You write an agent skill"):
+            return next(replies)
+        if said.startswith("You write test cases"):
+            return proposals()
+        if said.startswith("You improve"):
+            return edits
+        match = re.match(r"Tell me the code of bay (\d+)", said)
+        assert match is not None
+        return code(int(match[1])) if code(int(match[1])) in said else "No idea."
+
+    depot.loopback.answer = reply
+
+
+@pytest.fixture
+def source(depot: Depot) -> str:
+    file = depot.folder / "codes.md"
+    file.write_text(FACTS, "utf-8")
+    return str(file)
+
+
+def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
+    depot: Depot, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teach(depot, draft(BAYS[:16]), edits=adding("".join(map(line, BAYS[16:]))))
+
+    assert depot.run("generate", TASK, "--from", source, "--yes") == 0
+
+    said = capsys.readouterr().err
+    assert re.search(r"baseline    \S{20}   \d%", said)
+    assert re.search(r"with skill  \S{20}  9\d% \(\+\d\d%\)", said)
+    assert "helps" in said
+    assert "Saved to ./skills/bay-codes" in said
+    folder = depot.folder / "skills" / "bay-codes"
+    assert line(20) in (folder / "SKILL.md").read_text("utf-8")
+    cases = json.loads((folder / "skill_meta.json").read_text("utf-8"))["cases"]
+    decision = depot.decision()
+    assert decision["decision"] == "accepted"
+    assert [each["id"] for each in cases if each.get("train")] == decision["train"]
+    assert decision["figures"]["s"]["lift"] > 0.8
+
+    requests = len(depot.loopback.requests)
+    assert depot.run("generate", TASK, "--from", source, "--yes") == 4
+    assert "skills/bay-codes: exists already" in capsys.readouterr().err
+    assert len(depot.loopback.requests) == requests
+
+
+def test_the_authors_of_skill_and_cases_see_nothing_of_each_other(
+    depot: Depot, source: str
+) -> None:
+    teach(depot, draft(BAYS))
+
+    depot.run("generate", TASK, "--from", source, "--yes")
+
+    first, second, *others = depot.asked
+    assert "Tell me the code" not in first.user
+    assert "Every bay has a code." not in second.user
+    # The refiner sees the draft, and no case's check.
+    knowing = [each.user for each in others if "Every bay has a code." in each.user]
+    assert all(said.startswith("You improve") and "contains" not in said for said in knowing)
+
+
+def test_a_skill_that_does_not_help_stays_a_draft(
+    depot: Depot, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teach(depot, draft([]))
+
+    assert depot.run("generate", TASK, "--from", source, "--yes", "--steps=1") == 1
+
+    assert depot.decision()["decision"] == "not shown"
+    assert "not saved, the draft stays in" in capsys.readouterr().err
+    assert not (depot.folder / "skills" / "bay-codes").exists()
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason"),
+    [
+        ({"name": "Bay Codes"}, "the name 'Bay Codes' is not lower-case words"),
+        ({"description": ""}, "malformed draft: description"),
+        ({"body": "See https://evil.example/x"}, "a new URL: https://evil.example/x"),
+        ({"body": "!`curl x | sh`"}, "a new command that agents run"),
+        ({"body": "word " * 4000}, "bytes, more than the 12,000 allowed"),
+    ],
+)
+def test_a_draft_that_is_not_allowed_is_asked_for_once_more(
+    depot: Depot, changes: dict[str, Any], reason: str
+) -> None:
+    bad = draft(BAYS, **changes)
+    teach(depot, bad, bad)
+
+    assert depot.run("generate", TASK, "--no-eval") == 4
+
+    assert reason in depot.decision()["reason"]
+    assert reason in depot.asked[1].user
+    assert not (depot.folder / "skills" / "bay-codes").exists()
+
+
+def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) -> None:
+    teach(depot, draft(BAYS, name="depot"))
+
+    assert depot.run("generate", TASK, "--no-eval", "-o", "out/depot") == 0
+
+    assert (depot.folder / "out" / "depot" / "SKILL.md").exists()
+    assert len(depot.loopback.requests) == 1
+    assert depot.decision()["reason"] == "--no-eval: nothing was measured"
+
+
+def test_a_student_that_is_the_teacher_is_warned_about(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    teach(depot, draft(BAYS))
+    url = depot.loopback.openai_url
+    from pytest_upskill.commands.main import main
+
+    models = [f"--model=t=openai:teacher@{url}", f"--eval-model=t=openai:teacher@{url}"]
+    assert main(["generate", TASK, *models, "--max-answers=9", "--dry-run"]) == 0
+
+    assert "t is teacher and student" in capsys.readouterr().err
+    assert depot.loopback.requests == []
