@@ -34,6 +34,9 @@ RUNS = {
     "eval ./skills/git-commit-messages/ -m haiku -m sonnet": (
         "--upskill-models haiku,sonnet ./skills/git-commit-messages/"
     ),
+    "eval ./skills/kernel-builder-cuda-kernels/ --model haiku --m kimi --runs 5": (
+        "--upskill-models haiku,kimi --upskill-runs 5 ./skills/kernel-builder-cuda-kernels/"
+    ),
     "eval ./skills/my-skill/ -m haiku -m sonnet --runs 5": (
         "--upskill-models haiku,sonnet --upskill-runs 5 ./skills/my-skill/"
     ),
@@ -79,6 +82,9 @@ def test_a_published_command_is_the_equivalent_pytest_command(line: str) -> None
         "runs --metric tokens",
         "runs --csv ./results.csv",
         "runs -d ./my-runs/",
+        "list",
+        "list -d ./my-skills/",
+        "list -v",
     ],
 )
 def test_every_other_published_command_is_understood(line: str) -> None:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_upskill import CASE_FILE
 from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
+from pytest_upskill.commands.terminal import print_lines
 from pytest_upskill.sanitize.safe_text import safe_line
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _run(options: argparse.Namespace) -> int:
     run = f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
     if not evals:
         _write(target, commented_file(skill, run))
-        _print(
+        print_lines(
             [f"written: {target}", "Rewrite its questions and checks, then run at no cost:", run]
         )
         return PASSED
@@ -49,11 +50,13 @@ def _run(options: argparse.Namespace) -> int:
     if cases:
         _write(target, {"$comment": _comment(derived), "cases": cases})
         count = f"{len(cases)} case{'s' * (len(cases) > 1)}"
-        _print([f"written: {target}: {count} with checks by code; review each before you trust it"])
+        print_lines(
+            [f"written: {target}: {count} with checks by code; review each before you trust it"]
+        )
     else:
-        _print(["nothing written: no expectation names a literal that a check could look for"])
+        print_lines(["nothing written: no expectation names a literal that a check could look for"])
     for file, found in derived:
-        _print(_lines(file, found))
+        print_lines(_lines(file, found))
     return PASSED
 
 
@@ -70,19 +73,10 @@ def _skill_of(folder: Path) -> Skill:
 
 def _evals_of(folder: Path) -> list[Skill]:
     """Return the skill with the cases of each evals file in its folder."""
-    from pytest_upskill.formats.discovery import Places
-    from pytest_upskill.formats.load import SkillError, load_skills
+    from pytest_upskill.commands.skill_folder import own_cases
 
-    places, found = Places(), []
-    for file in sorted(path for path in folder.rglob("*") if places.may_hold_cases(path)):
-        if not (file.is_file() and places.is_case_file(file)):
-            continue
-        try:
-            skills = load_skills(file, places=places)
-        except SkillError as error:
-            sys.stderr.write(f"not read: {safe_line(str(error))}\n")
-            continue
-        found += [each for each in skills if each.folder.absolute() == folder.absolute()]
+    found, problems = own_cases(folder)
+    sys.stderr.writelines(f"not read: {safe_line(problem)}\n" for problem in problems)
     return found
 
 
@@ -119,10 +113,6 @@ def _lines(file: Path, found: Derived) -> Iterator[str]:
             yield from (f"    {case}: {text}" for case, text in entries[:_SHOWN])
         if more := len(entries[_SHOWN:]):
             yield f"    and {more} more"
-
-
-def _print(lines: Iterator[str] | Sequence[str]) -> None:
-    sys.stdout.writelines(f"{safe_line(line)}\n" for line in lines)
 
 
 COMMAND = Command(

@@ -29,6 +29,7 @@ COMMANDS: Mapping[str, str] = {
     "cases": "propose cases for a skill, and keep those that stand every test",
     "refine": "search for a better version of a skill, and prove it",
     "runs": "show what each skill was worth on each model, run after run",
+    "list": "list skills, with their cases and latest verdicts",
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""

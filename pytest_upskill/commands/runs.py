@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_upskill.commands.command import PASSED, Command, CommandError
+from pytest_upskill.commands.terminal import can_print, print_lines
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
 from pytest_upskill.sanitize.safe_text import safe_line
 
@@ -66,7 +67,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from pytest_upskill.report.history.csv import write_csv
     from pytest_upskill.report.history.html import write_history_html
-    from pytest_upskill.report.history.terminal import lines
+    from pytest_upskill.report.history.terminal import BLOCKS, lines
 
     history = _chosen(_read(options.dir), options.skills, options.models)
     if options.csv == "-":
@@ -76,8 +77,8 @@ def _run(options: argparse.Namespace) -> int:
     if options.html is not None:
         _write(options.html, write_history_html(history))
     if options.csv is None and options.html is None:
-        shown = lines(history, options.metric, last=options.last, blocks=_shows_blocks())
-        sys.stdout.writelines(f"{safe_line(line)}\n" for line in shown)
+        shown = lines(history, options.metric, last=options.last, blocks=can_print("".join(BLOCKS)))
+        print_lines(shown)
     _tell_left_out(history)
     return PASSED
 
@@ -152,14 +153,6 @@ def _tell_left_out(history: History) -> None:
         sys.stderr.write(
             f"{history.partial} not shown, as only some of the trials of the skill ran\n"
         )
-
-
-def _shows_blocks() -> bool:
-    try:
-        "\N{FULL BLOCK}\N{LIGHT SHADE}".encode(sys.stdout.encoding or "ascii")
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 COMMAND = Command(

@@ -26,9 +26,13 @@ ALIASES: Mapping[str, str] = MappingProxyType(
         "haiku": "anthropic:claude-haiku-5-5",
         "sonnet": "anthropic:claude-sonnet-5-5",
         "opus": "anthropic:claude-opus-5-5",
+        "kimi": "hf:moonshotai/Kimi-K2-Instruct-0905:groq",
     }
 )
-"""Short names for Anthropic's current models; ini ``upskill_aliases`` adds and overrides."""
+"""Short names for Anthropic's current models, and the model that upskill calls kimi.
+
+The ini key ``upskill_aliases`` adds and overrides.
+"""
 
 _ANY_URL = frozenset({"anthropic", "openai", "generic"})
 """Prefixes that tell the wire format of any base URL."""

@@ -14,6 +14,8 @@ Metric = Literal["success", "tokens"]
 
 _BAR = 20
 """Characters of a bar."""
+BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
+"""Characters of a bar, full and empty."""
 LEGEND = "lift: in points of 100, with its 95 % interval"
 STAR = "*: with uncommitted changes"
 
@@ -111,6 +113,6 @@ def _change(without: float | None, with_: float | None, metric: Metric) -> str:
 
 
 def _bar(value: float | None, most: float, blocks: bool) -> str:
-    full, empty = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}") if blocks else ("#", ".")
+    full, empty = BLOCKS if blocks else ("#", ".")
     length = round(_BAR * value / most) if value and most else 0
     return full * length + empty * (_BAR - length)

@@ -1,0 +1,128 @@
+"""``pytest-upskill list``: the skills below a folder, with their cases and latest verdicts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shlex
+import shutil
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
+from pytest_upskill.commands.terminal import can_print, cut, print_lines
+from pytest_upskill.repository.project import RUNS, STATE, project_folder
+from pytest_upskill.sanitize.safe_text import safe_line
+
+if TYPE_CHECKING:
+    from pytest_upskill.report.history.points import Series
+    from pytest_upskill.skill import Skill
+
+_SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
+"""Folders that are not searched."""
+_LEAST_WIDTH = 40
+_TREE = ("\u251c\u2500\u2500 ", "\u2514\u2500\u2500 ", "\u2502   ")
+_ASCII_TREE = ("|-- ", "`-- ", "|   ")
+"""Marks of a tree: an entry, the last one, and the line past an entry."""
+
+
+def _add_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        *("-d", "--dir"), type=Path, help="folder to search (default: skills, else this folder)"
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="list the files of each skill")
+
+
+def _run(options: argparse.Namespace) -> int:
+    top = options.dir or (Path("skills") if Path("skills").is_dir() else Path())
+    if not top.is_dir():
+        raise CommandError(f"{top} is not a folder: name one with skills")
+    folders = sorted(_skills(top))
+    if not folders:
+        raise CommandError(f"no skill in {top}: a skill is a folder with a SKILL.md; -d names one")
+    print_lines([str(top), *_tree(top, folders, verbose=options.verbose)])
+    return PASSED
+
+
+def _tree(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
+    marks = _TREE if can_print("".join(_TREE)) else _ASCII_TREE
+    inner, last, past = marks
+    width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
+    history = _history()
+    for folder in folders:
+        name, description, lines = _described(folder, history)
+        if description:
+            lines.insert(0, cut(safe_line(description), width - 2 * len(past)))
+        if verbose:
+            lines += _files(folder)
+        where = folder.relative_to(top).as_posix()
+        fork, stem = (last, " " * len(past)) if folder == folders[-1] else (inner, past)
+        yield fork + (name if where in {name, "."} else f"{name} ({where})")
+        for index, line in enumerate(lines, 1):
+            mark = last if index == len(lines) else inner
+            yield stem + mark + line
+
+
+def _skills(top: Path) -> Iterator[Path]:
+    """Yield the folders with a ``SKILL.md`` in and below a folder, not those inside a skill."""
+    for place, folders, files in os.walk(top):
+        if "SKILL.md" in files:
+            yield Path(place)
+            folders.clear()
+        folders[:] = [name for name in folders if name not in _SKIPPED]
+
+
+def _files(folder: Path) -> list[str]:
+    found = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path.relative_to(folder).as_posix() for path in found)
+
+
+def _history() -> Sequence[Series]:
+    """Return the history in the usual folder; nothing if there is none."""
+    from pytest_upskill.report.history.points import read_history
+
+    folder = project_folder(Path.cwd()) / STATE / RUNS
+    return read_history(folder).series if folder.is_dir() else ()
+
+
+def _described(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[str]]:
+    """Return the name of a skill, its description, and lines about its cases and verdicts."""
+    from pytest_upskill.commands.skill_folder import own_cases
+    from pytest_upskill.formats.load import SkillError, load_skills
+    from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+    from pytest_upskill.report.history.terminal import lift
+
+    try:
+        skill = load_skills(folder / "SKILL.md")[0]
+    except SkillError as error:
+        return folder.name, "", str(error).splitlines()
+    found, problems = own_cases(folder)
+    text = (folder / "SKILL.md").read_text("utf-8-sig")
+    description = read_skill_text(text, folder=folder.name).description
+    lines = [*map(_cases, found), *problems]
+    if not found and not problems:
+        lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
+    files = {each.case_file.resolve() for each in found}
+    for series in history:
+        point = series.last
+        path = project_folder(Path.cwd()) / (point.cell.case_file or point.cell.path)
+        if path.resolve() in files:
+            lines.append(
+                f"{series.model}: {point.cell.verdict}, lift {lift(point.cell)} "
+                f"on {point.date:%Y-%m-%d}"
+            )
+    return skill.name, " ".join(description.split()), lines
+
+
+def _cases(skill: Skill) -> str:
+    count = len(skill.cases)
+    file = skill.case_file.absolute().relative_to(skill.folder.absolute()).as_posix()
+    return f"{count} case{'s' * (count != 1)} in {file}"
+
+
+COMMAND = Command(
+    description="List the skills below a folder, with their cases and latest verdicts.",
+    add_arguments=_add_arguments,
+    run=_run,
+)

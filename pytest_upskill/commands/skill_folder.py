@@ -1,0 +1,33 @@
+"""The case files in a skill's own folder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.skill import Skill
+
+
+def own_cases(folder: Path) -> tuple[list[Skill], list[str]]:
+    """Read the case files in a skill's folder.
+
+    Args:
+        folder: A folder with a ``SKILL.md``.
+
+    Returns:
+        The skill with the cases of each file, and a line for each file that cannot be read.
+    """
+    places = Places()
+    found: list[Skill] = []
+    problems = []
+    for file in sorted(path for path in folder.rglob("*") if places.may_hold_cases(path)):
+        if not (file.is_file() and places.is_case_file(file)):
+            continue
+        try:
+            skills = load_skills(file, places=places)
+        except SkillError as error:
+            problems.append(str(error).partition("\n")[0])
+            continue
+        found += [each for each in skills if each.folder.absolute() == folder.absolute()]
+    return found, problems
