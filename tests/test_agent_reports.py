@@ -9,7 +9,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.checks import Contains, WorkspaceFile
-from pytest_upskill.completion import AgentRun, Completion
+from pytest_upskill.completion import AgentRun, Completion, ToolUse
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.junit.properties import trial_properties
@@ -18,7 +18,10 @@ from pytest_upskill.result import TrialResult
 from pytest_upskill.skill import Case, GateRule, Skill
 from pytest_upskill.trial import Trial, plan
 
-RUN = AgentRun(version="1.2", turns=3, requests=4, offered=True, called=True, loaded=True)
+CALL = ToolUse(name="skill", input='{"name": "sums"}')
+RUN = AgentRun(
+    version="1.2", turns=3, requests=4, offered=True, called=True, loaded=True, calls=(CALL,)
+)
 DEFAULTS = Thresholds(min_pass_rate=None, min_lift=None, fail_on=frozenset({"hurts"}))
 NOT_LOADED = replace(RUN, loaded=False, broken="the model called the skill, but never got it")
 
@@ -67,6 +70,14 @@ def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> N
     assert (gate.outcome, cell.verdict) == ("skipped", "missing data")
     assert gate.misses_data
     assert gate.text == f"no decision: missing data: {NOT_LOADED.broken}"
+
+
+def test_a_model_that_never_calls_a_tool_is_told_of() -> None:
+    cell = cell_of(*[replace(RUN, called=False, loaded=False, calls=())] * 2)
+
+    (_, hint, *_) = notes_of(decide(cell, DEFAULTS), verbose=False)
+
+    assert hint.startswith("no run called a tool: ")
 
 
 def test_a_trial_s_properties_are_means_per_run() -> None:

@@ -19,6 +19,7 @@ from pytest_upskill.completions.cache import Cache
 from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
+from pytest_upskill.spending.budget import BudgetError
 from tests.asking import request_to
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
@@ -232,12 +233,14 @@ def test_odd_names_and_links_are_not_read() -> None:
     assert run.deleted == ("data/in.txt",)
 
 
-def test_trouble_of_the_provider_is_missing_data_with_what_was_paid() -> None:
-    client = ScriptedClient(AGAIN, ProviderError("m: HTTP 500", status=500))
+@pytest.mark.parametrize("trouble", [ProviderError("HTTP 500"), BudgetError("$1 is spent")])
+def test_a_run_that_cannot_go_on_is_missing_data_with_what_was_paid(
+    trouble: ProviderError | BudgetError,
+) -> None:
+    with pytest.raises(type(trouble)) as error:
+        work(ScriptedClient(AGAIN, trouble), Sandbox("auto"))
 
-    with pytest.raises(ProviderError, match="HTTP 500") as error:
-        work(client, Sandbox("auto"))
-
+    assert error.value is trouble
     assert error.value.paid is not None
     assert error.value.paid.cost_usd == 0.25
 
@@ -290,7 +293,15 @@ def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
     assert len(loopback.requests) == asked == 5
 
 
-AGENT = {"version": "1", "runs": 1, "offered": 1, "loaded": 1, "turns": 3.0, "requests": 3.0}
+AGENT = {
+    "version": "1",
+    "runs": 1,
+    "offered": 1,
+    "loaded": 1,
+    "turns": 3.0,
+    "requests": 3.0,
+    "calls": 2.0,
+}
 
 
 def recorded_runs() -> list[Path]:

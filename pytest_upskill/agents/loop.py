@@ -29,6 +29,7 @@ from pytest_upskill.completion import (
     Turn,
 )
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.prices import most_input_tokens
 
 InThread = Callable[..., Awaitable[Any]]
@@ -93,7 +94,7 @@ async def run_loop(
 
     Raises:
         ProviderError: There is no usable reply; ``paid`` is what the run has cost until then.
-        BudgetError: The budget is used up.
+        BudgetError: The next request could exceed the budget; likewise.
     """
     assert request.task is not None
     course, task, limit = _Course(), request.task, ""
@@ -102,7 +103,7 @@ async def run_loop(
         asked = replace(asked, turns=tuple(course.turns))
         try:
             completion = await client.complete(asked)
-        except ProviderError as error:
+        except (BudgetError, ProviderError) as error:
             if course.completions:
                 error.paid = _together(course.completions)
             raise

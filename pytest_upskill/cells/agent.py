@@ -24,6 +24,8 @@ class AgentFigures:
     """Mean number of replies of the model in a run."""
     requests: float
     """Mean number of requests of a run, with retries."""
+    calls: float
+    """Mean number of tool calls in a run."""
 
     def __str__(self) -> str:
         offered, loaded = ("?" if each is None else each for each in (self.offered, self.loaded))
@@ -42,6 +44,7 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
         loaded=_count([run.loaded for run in made]),
         turns=fmean(run.turns for run in made),
         requests=fmean(run.requests for run in made),
+        calls=fmean(len(run.calls) for run in made),
     )
 
 

@@ -122,11 +122,11 @@ class CompletionSource:
             completion = await self._billed(wanted)
             if not wanted.usable(completion):
                 completion = await self._billed(wanted)
-        except BudgetError as error:
-            return Answer(completion=None, unasked=str(error))
-        except ProviderError as error:
+        except (BudgetError, ProviderError) as error:
             if error.paid is not None:
                 wanted.bill.append(error.paid)
+            if isinstance(error, BudgetError):
+                return Answer(completion=None, unasked=str(error))
             return Answer(completion=None, error=str(error))
         if wanted.host.recorded and wanted.usable(completion):
             self._cache.store(wanted.request, wanted.host.url, completion, wanted.subject)

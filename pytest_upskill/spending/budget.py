@@ -4,9 +4,17 @@ from __future__ import annotations
 
 import asyncio
 
+from pytest_upskill.completion import Completion
+
 
 class BudgetError(Exception):
-    """A request that was not sent because it could exceed the budget."""
+    """A request that was not sent because it could exceed the budget.
+
+    Attributes:
+        paid: What earlier requests of the same run have cost, None if there were none.
+    """
+
+    paid: Completion | None = None
 
 
 class Budget:
