@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -27,9 +27,13 @@ class AgentFigures:
     calls: float
     """Mean number of tool calls in a run."""
 
-    def __str__(self) -> str:
+    @property
+    def remarks(self) -> Iterator[str]:
+        """What belongs next to the lift, one line each."""
         offered, loaded = ("?" if each is None else each for each in (self.offered, self.loaded))
-        return f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
+        yield f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
+        if not self.calls:
+            yield "no run called a tool: make sure that the model and its server can call tools"
 
 
 def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:

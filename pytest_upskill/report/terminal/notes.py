@@ -65,9 +65,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
 def _remarks(gate: Gate) -> Iterator[str]:
     cell = gate.cell
     if cell.agent is not None:
-        yield str(cell.agent)
-        if not cell.agent.calls:
-            yield "no run called a tool: make sure that the model and its server can call tools"
+        yield from cell.agent.remarks
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
