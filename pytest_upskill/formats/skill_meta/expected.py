@@ -8,30 +8,23 @@ from typing import Literal
 from pytest_upskill.checks import (
     AnyCheck,
     AtMost,
-    Check,
     Compile,
     Contains,
-    ContainsAny,
     Custom,
     FileExists,
     InFile,
     Instruction,
-    JsonSchema,
     Judge,
-    NotContains,
-    NotRegex,
     ProcessCheck,
-    Regex,
     Run,
-    ValueAtPath,
 )
 from pytest_upskill.formats.skill_meta.schema import (
     PROCESS,
     CompileEntry,
     Expected,
     RunEntry,
-    TextChecks,
 )
+from pytest_upskill.formats.skill_meta.text_checks import TextChecks, text_keys
 
 _LIMITS: tuple[Literal["max_registers", "max_spill_bytes", "max_shared_bytes"], ...] = (
     "max_registers",
@@ -53,10 +46,10 @@ def checks_of(expected: Expected, key: str) -> Iterable[AnyCheck]:
     """
     if key in PROCESS:
         return []
-    if key in _OF_TEXT:
-        return _OF_TEXT[key](expected)
     if key in _MAKERS:
         return _MAKERS[key](expected)
+    if key in text_keys():
+        return expected.checks_of(key)
     return [Custom(name=key, value=(expected.model_extra or {})[key])]
 
 
@@ -74,8 +67,8 @@ def _in_files(entries: Mapping[str, TextChecks]) -> list[InFile]:
     return [
         InFile(file=file, check=check)
         for file, entry in entries.items()
-        for key, make in _OF_TEXT.items()
-        for check in make(entry)
+        for key in text_keys()
+        for check in entry.checks_of(key)
     ]
 
 
@@ -107,17 +100,6 @@ def _compile(entry: CompileEntry | None) -> list[Compile]:
     return [check]
 
 
-_OF_TEXT: Mapping[str, Callable[[TextChecks], Iterable[Check]]] = {
-    "contains": lambda x: [Contains(text=text) for text in x.contains],
-    "not_contains": lambda x: [NotContains(text=text) for text in x.not_contains],
-    "contains_any": lambda x: [ContainsAny(texts=tuple(x.contains_any))] if x.contains_any else [],
-    "regex": lambda x: [Regex(pattern=pattern) for pattern in x.regex],
-    "not_regex": lambda x: [NotRegex(pattern=pattern) for pattern in x.not_regex],
-    "json_schema": lambda x: [JsonSchema(schema=x.json_schema)] if x.json_schema else [],
-    "toml": lambda x: [ValueAtPath(name="toml", path=path, value=v) for path, v in x.toml.items()],
-    "yaml": lambda x: [ValueAtPath(name="yaml", path=path, value=v) for path, v in x.yaml.items()],
-    "json": lambda x: [ValueAtPath(name="json", path=path, value=v) for path, v in x.json_.items()],
-}
 _MAKERS: Mapping[str, Callable[[Expected], Iterable[AnyCheck]]] = {
     "compile": lambda x: _compile(x.compile),
     "run": lambda x: _run(x.run),

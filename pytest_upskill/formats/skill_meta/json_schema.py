@@ -15,7 +15,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 
-from pytest_upskill.formats.skill_meta.schema import CaseEntry, CaseFile, Entry
+from pytest_upskill.formats.skill_meta.schema import CaseEntry, CaseFile
+from pytest_upskill.formats.skill_meta.text_checks import Entry
 
 FILE = "skill_meta.schema.json"
 URL = "https://json.schemastore.org/skill_meta.json"
@@ -102,9 +103,9 @@ def shipped_schema() -> str:
 
 
 def write_schema(path: Path) -> int:
-    """Write the shipped schema to a file; return 0, or 4 if the file cannot be written."""
+    """Write the schema to a file; return 0, or 4 if the file cannot be written."""
     try:
-        path.write_text(shipped_schema(), "utf-8")
+        path.write_text(generate_schema(), "utf-8")
     except OSError as error:
         sys.stderr.write(f"ERROR: --upskill-write-schema: {path}: {error.strerror}\n")
         return 4

@@ -13,6 +13,7 @@ from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.expected import checks_of, process_checks_of
+from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks
 from pytest_upskill.formats.skill_meta.values import (
     ReadSchema,
     ReadWorkspace,
@@ -35,14 +36,14 @@ _TYPES = {
     "model_type": "an object",
     "string_type": "a string",
 }
-_OBJECTS: Mapping[str, type[entries.Entry]] = {
+_OBJECTS: Mapping[str, type[Entry]] = {
     "": entries.CaseFile,
     "cases": entries.CaseEntry,
     "compile": entries.CompileEntry,
     "context": entries.Context,
     "defaults": entries.Defaults,
     "expected": entries.Expected,
-    "file": entries.TextChecks,
+    "file": TextChecks,
     "gate": entries.Gate,
     "provenance": entries.Provenance,
     "run": entries.RunEntry,

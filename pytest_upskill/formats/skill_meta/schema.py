@@ -6,25 +6,22 @@ Their docstrings, and those of their fields, are the descriptions in the publish
 from __future__ import annotations
 
 import ast
-import re
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
 from pytest_upskill.checks import compile_options
+from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks
 from pytest_upskill.formats.skill_meta.values import (
     FileName,
     FileNames,
     HeaderName,
     Id,
     Language,
-    Patterns,
     Rate,
     Runnable,
-    Schema,
     Text,
     Texts,
-    Values,
     WorkspaceFiles,
     WorkspaceName,
     wrong,
@@ -50,17 +47,6 @@ def _present(value: object) -> object:
     if value is None:
         raise wrong(value, "an object")
     return value
-
-
-class Entry(BaseModel):
-    """An object of the file: unknown keys and values of a wrong type are errors."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        defer_build=True,  # built once, as part of CaseFile
-        model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
-    )
 
 
 _OF_ANY_LANGUAGE = frozenset({"language", "flags", "files", "requires", "file"})
@@ -130,29 +116,6 @@ class RunEntry(Entry):
                     f"'code' is not Python: line {error.lineno}: {error.msg}"
                 ) from None
         return self
-
-
-class TextChecks(Entry):
-    """Checks of a text; every one must hold."""
-
-    contains: Texts = Field(default_factory=list)
-    """Strings that must all be in the answer; case does not matter."""
-    not_contains: Texts = Field(default_factory=list)
-    """Strings that must not be in the answer; case does not matter."""
-    contains_any: Annotated[list[Text], Field(min_length=1)] = Field(default_factory=list)
-    """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Patterns = Field(default_factory=list)
-    """Python regular expressions that must all be found in the answer."""
-    not_regex: Patterns = Field(default_factory=list)
-    """Python regular expressions that must not be found in the answer."""
-    json_schema: Schema = Field(default_factory=dict)
-    """JSON Schema (2020-12) of the answer's JSON block, or its path relative to this file."""
-    toml: Values = Field(default_factory=dict)
-    """Values that the answer's TOML must have: path, such as `general.backends`, to value."""
-    yaml: Values = Field(default_factory=dict)
-    """Values that the answer's YAML must have: path, such as `jobs.test.steps[0]`, to value."""
-    json_: Annotated[Values, Field(alias="json")] = Field(default_factory=dict)
-    """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
 
 
 class Expected(TextChecks):

@@ -1,0 +1,113 @@
+"""Keys for checks of a text: each field declares a key, its JSON Schema and how checks are made."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from pytest_upskill.checks import (
+    Check,
+    Contains,
+    ContainsAny,
+    JsonSchema,
+    NotContains,
+    NotRegex,
+    Regex,
+    ValueAtPath,
+)
+from pytest_upskill.formats.skill_meta.values import Patterns, Schema, Text, Texts, Values
+
+
+class Entry(BaseModel):
+    """An object of the file: unknown keys and values of a wrong type are errors."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        defer_build=True,  # built once, as part of CaseFile
+        model_title_generator=lambda model: re.sub(r"\B(?=[A-Z])", " ", model.__name__).lower(),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Makes:
+    """Mark of a field: the function that makes checks of its validated value."""
+
+    checks: Callable[[Any], Iterable[Check]]
+
+
+def _each(make: Callable[[Any], Check]) -> Makes:
+    return Makes(lambda values: map(make, values))
+
+
+def _at_paths(name: Literal["json", "toml", "yaml"]) -> Makes:
+    return Makes(
+        lambda values: [ValueAtPath(name=name, path=path, value=v) for path, v in values.items()]
+    )
+
+
+class TextChecks(Entry):
+    """Checks of a text; every one must hold."""
+
+    contains: Annotated[Texts, _each(lambda text: Contains(text=text))] = Field(
+        default_factory=list
+    )
+    """Strings that must all be in the answer; case does not matter."""
+    not_contains: Annotated[Texts, _each(lambda text: NotContains(text=text))] = Field(
+        default_factory=list
+    )
+    """Strings that must not be in the answer; case does not matter."""
+    contains_any: Annotated[
+        list[Text],
+        Field(min_length=1),
+        Makes(lambda texts: [ContainsAny(texts=tuple(texts))]),
+    ] = Field(default_factory=list)
+    """Strings of which at least one must be in the answer; case does not matter."""
+    regex: Annotated[Patterns, _each(lambda pattern: Regex(pattern=pattern))] = Field(
+        default_factory=list
+    )
+    """Python regular expressions that must all be found in the answer."""
+    not_regex: Annotated[Patterns, _each(lambda pattern: NotRegex(pattern=pattern))] = Field(
+        default_factory=list
+    )
+    """Python regular expressions that must not be found in the answer."""
+    json_schema: Annotated[Schema, Makes(lambda schema: [JsonSchema(schema=schema)])] = Field(
+        default_factory=dict
+    )
+    """JSON Schema (2020-12) of the answer's JSON block, or its path relative to this file."""
+    toml: Annotated[Values, _at_paths("toml")] = Field(default_factory=dict)
+    """Values that the answer's TOML must have: path, such as `general.backends`, to value."""
+    yaml: Annotated[Values, _at_paths("yaml")] = Field(default_factory=dict)
+    """Values that the answer's YAML must have: path, such as `jobs.test.steps[0]`, to value."""
+    json_: Annotated[Values, _at_paths("json"), Field(alias="json")] = Field(default_factory=dict)
+    """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
+
+    def checks_of(self, key: str) -> Iterable[Check]:
+        """Make the checks of one key.
+
+        Raises:
+            KeyError: No field declares the key.
+        """
+        name, makes = _fields()[key]
+        return makes.checks(getattr(self, name)) if name in self.model_fields_set else ()
+
+
+@cache
+def _fields() -> Mapping[str, tuple[str, Makes]]:
+    """Return the field of each key, with how its checks are made."""
+    return {
+        field.alias or name: (name, mark)
+        for name, field in TextChecks.model_fields.items()
+        for mark in field.metadata
+        if isinstance(mark, Makes)
+    }
+
+
+def text_keys() -> Iterable[str]:
+    """Return the keys, in the order of the fields."""
+    return _fields()
