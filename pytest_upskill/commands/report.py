@@ -18,7 +18,7 @@ from pytest_upskill.report.files.document import Option, Report
 from pytest_upskill.report.files.github import tell_actions
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
 from pytest_upskill.report.files.phrases import headline
-from pytest_upskill.report.files.write import write
+from pytest_upskill.report.files.write import REPORTS, write
 from pytest_upskill.report.merge.exit_code import (
     Outcome,
     cut_short,
@@ -28,7 +28,6 @@ from pytest_upskill.report.merge.exit_code import (
     unmeasured_trials,
 )
 from pytest_upskill.report.merge.merge import merge
-from pytest_upskill.report.names import REPORTS
 from pytest_upskill.report.terminal.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import STATE

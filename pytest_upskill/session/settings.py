@@ -14,7 +14,8 @@ from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
-from pytest_upskill.report.names import DASHBOARDS, REPORTS, Dashboard, ReportFormat
+from pytest_upskill.report.files.write import REPORTS
+from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
 from pytest_upskill.repository.git import GitError, merge_base
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
@@ -95,7 +96,7 @@ class Settings:
     dry_run: bool
     prune: bool
     """Whether to delete unused recordings instead of running."""
-    reports: Mapping[ReportFormat, Path]
+    reports: Mapping[str, Path]
     """Report files to write at the end, by format."""
     runs_dir: Path | None
     """Folder of the history of runs; None to keep none."""
@@ -302,7 +303,7 @@ def _shard(config: pytest.Config) -> tuple[int, int] | None:
     return number, shards
 
 
-def _report(config: pytest.Config, name: ReportFormat) -> Path | None:
+def _report(config: pytest.Config, name: str) -> Path | None:
     file = path(config, name.replace("-", "_"))
     if file is not None and file.is_dir():
         raise pytest.UsageError(f"--upskill-{name}: {file} is a folder: write the name of a file")

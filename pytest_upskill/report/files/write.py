@@ -1,21 +1,20 @@
-"""Writing of report files in the requested formats."""
+"""The formats of report files, and writing a report in one of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
-from typing import assert_never
+from pkgutil import resolve_name
 
 from pytest_upskill.report.files.document import Report
-from pytest_upskill.report.names import ReportFormat
 
 
-def write(report: Report, wanted: ReportFormat, file: Path) -> list[Path]:
+def write(report: Report, wanted: str, file: Path) -> list[Path]:
     """Write a report to a file, and create missing folders.
 
     Args:
         report: The report.
-        wanted: Format of the file.
+        wanted: Format of the file, a key of `REPORTS`.
         file: Path of the file.
 
     Returns:
@@ -26,29 +25,35 @@ def write(report: Report, wanted: ReportFormat, file: Path) -> list[Path]:
     """
     file.parent.mkdir(parents=True, exist_ok=True)
     written = []
-    for path, text in _render(report, wanted, file):
+    for path, text in REPORTS[wanted](report, file):
         path.write_text(text, "utf-8")
         written.append(path)
     return written
 
 
-def _render(report: Report, wanted: ReportFormat, file: Path) -> Iterator[tuple[Path, str]]:
-    match wanted:
-        case "json":
-            from pytest_upskill.report.files.json import write_json
+Render = Callable[[Report, Path], Iterable[tuple[Path, str]]]
+"""Function that returns the path and the text of each file of a report."""
 
-            yield file, write_json(report)
-        case "md":
-            from pytest_upskill.report.files.markdown import write_markdown
 
-            yield file, write_markdown(report)
-        case "html":
-            from pytest_upskill.report.files.html import write_html
+def _text(function: str) -> Render:
+    """Return a renderer of one file; ``function``, of a module here, is imported when needed."""
+    return lambda report, file: [(file, resolve_name(f"{__package__}.{function}")(report))]
 
-            yield file, write_html(report)
-        case "benchmark-json":
-            from pytest_upskill.report.files.benchmark_json import write_benchmarks
 
-            yield from write_benchmarks(report, file)
-        case _:
-            assert_never(wanted)
+def _files(function: str) -> Render:
+    """Return a renderer of several files, whose names depend on the requested one."""
+
+    def render(report: Report, file: Path) -> Iterable[tuple[Path, str]]:
+        files: Iterable[tuple[Path, str]] = resolve_name(f"{__package__}.{function}")(report, file)
+        return files
+
+    return render
+
+
+REPORTS: Mapping[str, Render] = {
+    "json": _text("json:write_json"),
+    "md": _text("markdown:write_markdown"),
+    "html": _text("html:write_html"),
+    "benchmark-json": _files("benchmark_json:write_benchmarks"),
+}
+"""Formats of report files; each has an option of the same name."""

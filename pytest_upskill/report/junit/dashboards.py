@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Literal, get_args
 
-from pytest_upskill.report.names import Dashboard
+Dashboard = Literal["datadog", "codecov"]
+DASHBOARDS: tuple[Dashboard, ...] = get_args(Dashboard)
+"""Dashboards for which JUnit properties are repeated under other names."""
 
 _OWN = "upskill."
 

@@ -10,9 +10,8 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
-from pytest_upskill.report.junit.dashboards import mirrored
+from pytest_upskill.report.junit.dashboards import Dashboard, mirrored
 from pytest_upskill.report.junit.properties import cell_figures
-from pytest_upskill.report.names import Dashboard
 from pytest_upskill.result import TrialRecord
 from pytest_upskill.session.results import Results
 
