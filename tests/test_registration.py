@@ -1,0 +1,24 @@
+"""What is registered in one layer is known to the layers that need it."""
+
+from __future__ import annotations
+
+from pytest_upskill.checks import Compile, Run
+from pytest_upskill.checks.languages import LANGUAGES, RUNNABLE
+from pytest_upskill.compile import Compilers
+from pytest_upskill.report.files.write import REPORTS
+from pytest_upskill.session.option_table import OPTIONS
+
+
+def test_every_report_has_an_option() -> None:
+    options = {option.name for option in OPTIONS if option.group == "reports"}
+
+    assert options.issuperset(REPORTS)
+
+
+def test_every_built_in_language_has_its_compiler_or_runner() -> None:
+    compilers = Compilers("off")
+
+    found = [compilers.missing(Compile(language=language)) for language in LANGUAGES]
+    found += [compilers.missing(Run(language=language, code="")) for language in RUNNABLE]
+
+    assert not [problem for problem in found if problem and "is known for language" in problem]
