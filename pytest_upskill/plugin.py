@@ -38,11 +38,15 @@ def pytest_addhooks(pluginmanager: pytest.PytestPluginManager) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_cmdline_main(config: pytest.Config) -> int | None:
-    """Write the schema if requested, and run nothing; use one process if no trial will run."""
+    """Write a schema or a catalogue and run nothing; use one process if no trial will run."""
     if path := config.getoption("upskill_write_schema"):
         from pytest_upskill.formats.skill_meta.json_schema import write_schema
 
         return write_schema(config.invocation_params.dir / path)
+    if config.getoption("upskill_catalogue_update"):
+        from pytest_upskill.session.catalogue_update import update_catalogue
+
+        return update_catalogue(config)
     if config.getoption("upskill_dry_run") or config.getoption("upskill_cache_prune"):
         config.option.numprocesses = None
         config.option.dist = "no"

@@ -123,7 +123,8 @@ def write_skill(pytester: pytest.Pytester) -> WriteSkill:
     def write(*cases: dict[str, Any], name: str = "billing", body: str = FACT, **top: Any) -> Path:
         folder = pytester.path / "skills" / name
         folder.mkdir(parents=True, exist_ok=True)
-        text = f"---\nname: {name}\ndescription: Facts for a test.\n---\n\n# {name}\n\n{body}"
+        about = f"Facts about {name} for a test. Use when a test asks."
+        text = f"---\nname: {name}\ndescription: {about}\n---\n\n# {name}\n\n{body}"
         (folder / "SKILL.md").write_text(text, "utf-8")
         cases = cases or ({"id": "budget", "input": QUESTION, "expected": {"contains": "37"}},)
         (folder / "skill_meta.json").write_text(json.dumps({"cases": list(cases), **top}), "utf-8")

@@ -19,12 +19,15 @@ from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.statements import MARK_KEY, suspects
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.catalogue_update import catalogue_file, catalogues_of
 from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.items import shown, without_packages
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
 from pytest_upskill.session.settings import models_of, places_of
 from pytest_upskill.skill import Skill
+from pytest_upskill.triggers.catalogue_file import listed
+from pytest_upskill.triggers.lint import description_findings
 
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code
@@ -87,6 +90,7 @@ class LintItem(pytest.Item):
                 warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
             lines += skill.warnings
             lines += self._about_text(skill.folder)
+            lines += self._about_catalogue(skill)
             lines += [safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)]
         if lines:
             raise LintFailed("\n".join(lines))
@@ -101,6 +105,20 @@ class LintItem(pytest.Item):
             for case in skill.cases:
                 if foreign := case.foreign(labels):
                     yield case.line, case.id, foreign
+
+    def _about_catalogue(self, skill: Skill) -> Iterator[str]:
+        """Warn of a description that agents may not see or choose; yield a stale catalogue."""
+        catalogues = catalogues_of(self.config)
+        place = f"{shown(skill.folder / 'SKILL.md', self.config)}:1"
+        if skill.hidden:
+            return
+        for what in description_findings(listed(skill), catalogues.of(skill)):
+            self.config.stash[GROUPED_WARNINGS].note(place, what)
+        if catalogues.committed is not None and listed(skill) not in catalogues.committed.skills:
+            yield (
+                f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "
+                "otherwise or not at all: write it again with --upskill-catalogue-update"
+            )
 
     def _about_text(self, folder: Path) -> Iterator[str]:
         """Yield the findings about the ``SKILL.md`` itself."""

@@ -200,6 +200,21 @@ OPTIONS = (
         "float",
     ),
     Option(
+        "catalogue",
+        "triggers",
+        "File with the names and descriptions of all skills (default: .upskill/catalogue.json, if "
+        "there is one; else the skills next to the one under test).",
+        on_command_line=False,
+    ),
+    Option(
+        "catalogue-update",
+        "triggers",
+        "Write the names and descriptions of the skills into that file, to be committed, and run "
+        "nothing.",
+        kind="bool",
+        in_ini=False,
+    ),
+    Option(
         "max-cost",
         "money and recordings",
         "Maximum cost in dollars: send no request that could exceed it.",

@@ -18,6 +18,7 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.session.catalogue_update import catalogues_of
 from pytest_upskill.session.hints import Hints
 from pytest_upskill.session.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.session.output.allure import AllureGates
@@ -38,11 +39,10 @@ from pytest_upskill.session.preflight import (
     stop_service,
 )
 from pytest_upskill.session.results import Results
-from pytest_upskill.session.settings import CATALOGUES, SETTINGS, Settings
+from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.triggers.catalogue_file import Catalogues
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers, Language
@@ -58,7 +58,7 @@ def start(config: pytest.Config) -> None:
     settings = config.stash[SETTINGS] = Settings.from_config(config)
     languages = languages_of(config)
     config.stash[RESOURCES] = make_resources(config, settings, languages)
-    config.stash[CATALOGUES] = Catalogues(root=config.rootpath)
+    catalogues_of(config)
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     _redact_output(config)

@@ -1,0 +1,111 @@
+"""``--upskill-catalogue-update``: write the committed catalogue file, and run nothing."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from fnmatch import fnmatch
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.repository.project import STATE, project_folder
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.settings import CATALOGUES
+from pytest_upskill.triggers.catalogue_file import (
+    FILE,
+    CatalogueError,
+    Catalogues,
+    read_catalogue,
+    together,
+    write_catalogue,
+)
+
+_FAILED = 4
+"""Exit code of a usage error."""
+
+
+def catalogue_file(config: pytest.Config) -> Path:
+    """Return the path of the catalogue file, which may not exist."""
+    named = config.getini("upskill_catalogue")
+    if named:
+        return Path(config.rootpath, named)
+    return project_folder(config.rootpath) / STATE / FILE
+
+
+def catalogues_of(config: pytest.Config) -> Catalogues:
+    """Return the catalogues of a session, read once: the committed one, if there is one.
+
+    Raises:
+        pytest.UsageError: The file is missing though it is named, or cannot be used.
+    """
+    if CATALOGUES not in config.stash:
+        config.stash[CATALOGUES] = _read(config)
+    return config.stash[CATALOGUES]
+
+
+def _read(config: pytest.Config) -> Catalogues:
+    file = catalogue_file(config)
+    if not file.exists():
+        if config.getini("upskill_catalogue"):
+            raise pytest.UsageError(
+                f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"
+            )
+        return Catalogues(root=config.rootpath)
+    try:
+        return Catalogues(committed=read_catalogue(file), root=config.rootpath)
+    except CatalogueError as error:
+        raise pytest.UsageError(str(error)) from None
+
+
+def update_catalogue(config: pytest.Config) -> int:
+    """Write the skills in and next to the named folders; return the exit code."""
+    catalogues = Catalogues(root=config.rootpath)
+    folders = [catalogues.folder(folder) for folder in _folders(config)]
+    catalogue = together(folders)
+    file = catalogue_file(config)
+    if not catalogue.skills:
+        _say(f"ERROR: --upskill-catalogue-update: no skill in {', '.join(config.args)}: name one")
+        return _FAILED
+    try:
+        written = write_catalogue(file, catalogue)
+    except OSError as error:
+        _say(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
+        return _FAILED
+    names = Counter(skill.name for folder in folders for skill in folder.catalogue.skills)
+    for name in sorted(name for name, count in names.items() if count > 1):
+        _say(f"upskill: several skills are called {name}: the first is listed")
+    for reason in (reason for folder in folders for reason in folder.left_out):
+        _say(f"upskill: not listed: {reason}")
+    done = "written, commit it" if written else "is up to date"
+    shown = os.path.relpath(file, config.invocation_params.dir)
+    _say(f"upskill: catalogue of {len(catalogue.skills)} skills: {shown} {done}")
+    return 0
+
+
+def _folders(config: pytest.Config) -> list[Path]:
+    """Return the folders that hold folders of skills, in and around the arguments."""
+    found = {
+        skill.parent
+        for argument in config.args
+        for skill in _skills(config, Path(config.invocation_params.dir, argument.split("::")[0]))
+    }
+    return sorted(found)
+
+
+def _skills(config: pytest.Config, start: Path) -> Iterator[Path]:
+    """Yield the folders of the skills below a folder, or of the one that a file belongs to."""
+    start = start.absolute()
+    if not start.is_dir():
+        start = start.parent
+    hidden = config.getini("norecursedirs")
+    for folder, names, files in os.walk(start):
+        names[:] = sorted(n for n in names if not any(fnmatch(n, each) for each in hidden))
+        if "SKILL.md" in files:
+            yield Path(folder)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(f"{safe_line(line)}\n")

@@ -1,0 +1,82 @@
+"""Defects of a description that can be found without a model."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
+
+BUDGET = 8000
+"""Characters of Claude Code's catalogue, as measured with version 2.1.330."""
+
+_ALIKE = 0.8
+"""Share of common words from which two descriptions nearly repeat each other."""
+_FEWEST_WORDS = 5
+"""Words of a description below which common words may be chance."""
+
+_WHEN = re.compile(
+    r"\b(when|whenever|if|before|after|while|during|triggers?|asks?|asked|asking|mentions?|wants?|"
+    r"needs?|use (this|it|for|to|the)|used (for|to)|useful|"
+    r"for (any|all|tasks|questions|requests))\b",
+    re.IGNORECASE,
+)
+_WORD = re.compile(r"[^\W_]{3,}")
+
+
+def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[str]:
+    """Yield what may keep an agent from taking a skill, one line each.
+
+    Args:
+        skill: The skill.
+        catalogue: The skills that an agent sees with it.
+    """
+    if skill in cut(catalogue):
+        yield (
+            f"Claude Code shows only the name of this skill: the catalogue of "
+            f"{len(catalogue.skills)} skills has {_size(catalogue):,} characters, and its limit is "
+            f"{BUDGET:,}: shorten the descriptions"
+        )
+    if skill.description.isascii() and not _WHEN.search(skill.description):
+        yield (
+            "the description does not say when to use the skill: add 'Use when …' in the words "
+            "that users write"
+        )
+    for other in catalogue.skills:
+        if other.name != skill.name and _alike(skill.description, other.description):
+            yield (
+                f"the description nearly repeats that of {other.name}: say in both what the other "
+                "does not do"
+            )
+
+
+def cut(catalogue: Catalogue) -> list[ListedSkill]:
+    """Return the skills whose descriptions Claude Code would not show.
+
+    All names are shown. Descriptions follow in order as long as there is room: so of 20
+    descriptions of 870 characters 8 were shown, and of 80 there were 7.
+    """
+    left = BUDGET - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
+    found = []
+    for skill in catalogue.skills:
+        left -= len(f": {skill.description}")
+        if left < 0:
+            found.append(skill)
+    return found
+
+
+def _size(catalogue: Catalogue) -> int:
+    return sum(len(f"- {skill.name}: {skill.description}\n") for skill in catalogue.skills)
+
+
+def _alike(one: str, other: str) -> bool:
+    words, others = _words(one), _words(other)
+    if min(len(words), len(others)) < _FEWEST_WORDS:
+        return False
+    return len(words & others) >= _ALIKE * len(words | others)
+
+
+@lru_cache(maxsize=1024)
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_WORD.findall(text.lower()))
