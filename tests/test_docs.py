@@ -33,6 +33,8 @@ INSTALLED = {
     *("-e .", "-e '.[dev]'", "-e '.[openai,anthropic,xdist]'", "pytest-upskill"),
     *(f"'pytest-upskill[{extra}]'" for extra in ("anthropic", "openai", "cuda", "xdist", "all")),
 }
+NOT_HERE = {"export", "curl", "ollama", "llama-server", "vllm", "lms"}
+"""Keys, and servers of models, of which no test can have all."""
 PROVEN_BY_CI = {"pytest", "./check", ".ci/run"}
 IGNORED_KEYS = {"$schema", "metadata", "output_file", "tests", "validator", "validator_config"}
 
@@ -145,7 +147,7 @@ def _run(command: Command, folder: Path) -> None:
             assert arguments.removeprefix("install ").strip() in INSTALLED
         elif arguments.startswith("benchmarks/"):  # takes minutes: only that it can be started
             _shell(f"python {CHECKOUT / arguments.split()[0]} --help", (), folder)
-        elif program != "export" and part not in PROVEN_BY_CI:
+        elif program not in NOT_HERE and part not in PROVEN_BY_CI:
             _shell(part, command.shown, folder)
 
 

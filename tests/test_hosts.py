@@ -17,13 +17,24 @@ VENDORS = [host for host in HOSTS if not host.local]
 every_vendor = pytest.mark.parametrize("host", VENDORS, ids=lambda host: host.prefix)
 
 
+def differences(host: KnownHost) -> str:
+    told = {
+        "Anthropic's format": host.wire == "anthropic",
+        f"refuses {', '.join(map('`{}`'.format, host.refuses))}": host.refuses,
+        f"the seed is `{host.seed}`": host.seed != "seed",
+        "the effort is `reasoning.effort`": host.nested_effort,
+    }
+    return "; ".join(text for text, holds in told.items() if holds)
+
+
 def docs_table() -> str:
     rows = [
         f"| `{host.prefix}:{host.example}` | {host.title} | `{host.url}` | "
-        f"{' or '.join(f'`{key}`' for key in host.keys) or 'no key'} |"
+        f"{' or '.join(f'`{key}`' for key in host.keys) or 'no key'} | "
+        f"{differences(host)} |"
         for host in HOSTS
     ]
-    head = "| write | host | base URL | key |\n|---|---|---|---|\n"
+    head = "| write | host | base URL | key | |\n|---|---|---|---|---|\n"
     return head + "\n".join(rows) + "\n"
 
 

@@ -6,6 +6,7 @@ import re
 from types import MappingProxyType
 
 from pytest_upskill.model import Model, Parameters
+from pytest_upskill.model.hosts import BY_PREFIX
 
 _CURES = (
     (
@@ -70,6 +71,12 @@ def refused_parameter(model: Model) -> str | None:
     """Return which parameter a model is known to refuse, and what to do; None for none."""
     host, given = model.vendor, model.parameters
     if host is None:
+        known = BY_PREFIX.get(model.provider)
+        if known and known.wire == "anthropic" and given.seed is not None:
+            return (
+                f"--upskill-param: Anthropic's format, in which {model.name} is asked, has no "
+                "seed: set it for other models only, as in LABEL:seed=..."
+            )
         return None
     refused = set(host.refuses)
     if given.effort != "none" and model.always_reasons and host.prefix in {"openai", "github"}:

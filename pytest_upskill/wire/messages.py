@@ -82,14 +82,13 @@ def read_message(body: Mapping[str, Any]) -> Completion:
 def _parameters(request: Request) -> dict[str, Any]:
     """Return the fields of the parameters.
 
-    Anthropic's own API refuses temperature, top_p and seed; other servers with this format take
-    them.
+    Anthropic's own API refuses temperature and top_p; other servers with this format take them.
+    None takes a seed.
     """
     given = request.model.parameters
     fields = {
         "temperature": given.temperature,
         "top_p": given.top_p,
-        "seed": given.seed_of(request.run),
         "stop_sequences": list(given.stop) or None,
         "output_config": {"effort": given.effort} if given.effort else None,
     }
