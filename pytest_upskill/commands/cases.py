@@ -17,9 +17,10 @@ from pytest_upskill.commands.teacher_command import (
 )
 from pytest_upskill.model import Model
 from pytest_upskill.session.workplace import in_session
+from pytest_upskill.teacher import harden
 from pytest_upskill.teacher.cases import Order, propose_cases
 from pytest_upskill.teacher.engine import Engine, Workplace
-from pytest_upskill.teacher.load import load_skill
+from pytest_upskill.teacher.load import load_evals, load_skill
 
 _COUNT = 20
 
@@ -30,6 +31,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--count", type=int, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
     )
+    parser.add_argument(
+        "--harden",
+        action="store_true",
+        help="turn the prose statements of an evals file into code checks instead",
+    )
     parser.add_argument("--apply", action="store_true", help="write the cases, unasked")
 
 
@@ -39,6 +45,21 @@ def _run(options: argparse.Namespace) -> int:
 
     def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
         limits = limits_of(options)
+        engine = Engine(workplace, limits)
+        if options.harden:
+            return exit_code(
+                harden.harden(
+                    engine,
+                    harden.Order(
+                        skill=load_evals(folder, workplace.extensions),
+                        teacher=teacher,
+                        limits=limits,
+                        consent=consent_of(options),
+                        dry_run=options.dry_run,
+                        state=state,
+                    ),
+                )
+            )
         order = Order(
             skill=load_skill(folder, workplace.extensions),
             sources=sources,
@@ -50,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
             dry_run=options.dry_run,
             state=state,
         )
-        return exit_code(propose_cases(Engine(workplace, limits), order))
+        return exit_code(propose_cases(engine, order))
 
     return in_session(
         work,

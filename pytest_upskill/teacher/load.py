@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
@@ -13,11 +14,22 @@ from pytest_upskill.teacher.engine import TeacherError
 _FOLDERS = ("", "evals", "eval", "tests")
 
 
-def case_file_of(folder: Path) -> Path | None:
-    """Return the case file of a skill, None if it has none; ``skill_meta.json`` comes first."""
-    names = (CASE_FILE, *sorted(EVALS_FILES))
+def case_file_of(folder: Path, names: Iterable[str]) -> Path | None:
+    """Return the first case file of a skill with one of some names, None if it has none."""
     places = (folder / sub / name for name in names for sub in _FOLDERS)
     return next((place for place in places if place.is_file()), None)
+
+
+def load_evals(folder: Path, extensions: Extensions) -> Skill:
+    """Read a skill with the cases of its evals file.
+
+    Raises:
+        TeacherError: It has none, or it cannot be read.
+    """
+    file = case_file_of(folder, sorted(EVALS_FILES))
+    if file is None:
+        raise TeacherError(f"{folder}: --harden needs an evals file, such as evals/evals.json")
+    return _load(folder, file, extensions)
 
 
 def load_skill(folder: Path, extensions: Extensions) -> Skill:
@@ -26,7 +38,11 @@ def load_skill(folder: Path, extensions: Extensions) -> Skill:
     Raises:
         TeacherError: It cannot be read, or the file belongs to several skills.
     """
-    file = case_file_of(folder) or folder / "SKILL.md"
+    names = (CASE_FILE, *sorted(EVALS_FILES))
+    return _load(folder, case_file_of(folder, names) or folder / "SKILL.md", extensions)
+
+
+def _load(folder: Path, file: Path, extensions: Extensions) -> Skill:
     try:
         skills = load_skills(file, shown=str(file), extensions=extensions)
     except SkillError as error:

@@ -83,14 +83,23 @@ def validate(proposal: Proposal, around: Surroundings) -> Case:
     for reason in (
         *_of_checks(case),
         *_of_question(case, proposal, around),
-        *answer_problems(proposal, case, around.check),
+        *check_problems(proposal, case, around.check),
     ):
         raise Dropped(reason)
     return case
 
 
-def answer_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
-    """Yield why a case does not tell right answers from wrong ones."""
+def check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
+    """Yield why a case does not tell right answers from wrong ones.
+
+    Args:
+        proposal: The answers by which it is tried.
+        case: The case.
+        check: Decides its checks.
+    """
+    for each in text_checks_of(case):
+        if not isinstance(each, NotContains | NotRegex) and _passes(each, case.input):
+            yield f"the question gives the answer away: it passes {each.name}"
 
     def misses(text: str) -> list[str]:
         return [result.message for result in check(case, text) if not result.passed]
@@ -118,9 +127,6 @@ def _of_checks(case: Case) -> Iterator[str]:
 
 
 def _of_question(case: Case, proposal: Proposal, around: Surroundings) -> Iterator[str]:
-    for check in text_checks_of(case):
-        if not isinstance(check, NotContains | NotRegex) and _passes(check, case.input):
-            yield f"the question gives the answer away: it passes {check.name}"
     if proposal.quote and _plain(proposal.quote) not in _plain(around.source_text):
         yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
     if copies(around.skill_text, case.input):

@@ -1,0 +1,77 @@
+"""Prose statements of an evals file, found and replaced where they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pytest_upskill.checks import Judge
+from pytest_upskill.formats.evals.shapes import find_entries
+from pytest_upskill.formats.source.json import Document, JsonPath
+from pytest_upskill.skill import Case
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statement:
+    """A prose statement, and where it stands in the file."""
+
+    name: str
+    """``case-id: statement 2``."""
+    text: str
+    case: Case
+    number: int
+    """From 1, in its case."""
+    place: JsonPath
+
+
+def find_statements(
+    cases: Sequence[Case], document: Document
+) -> tuple[list[Statement], dict[str, str]]:
+    """Return the statements of a file, and why others stay as they are."""
+    entries = {document.line(path): path for path, _ in find_entries(document)}
+    found, stay = list[Statement](), dict[str, str]()
+    for case in cases:
+        texts = [check.statement for check in case.checks if isinstance(check, Judge)]
+        for number, text in enumerate(texts, 1):
+            name = f"{case.id}: statement {number}"
+            place = _place(document, entries.get(case.line, ()), text)
+            if case.skip or case.needs_agent:
+                stay[name] = case.skip or f"'{case.needs_agent}' needs an agent"
+            elif place is None:
+                stay[name] = "is no text in a list of the file"
+            else:
+                found.append(Statement(name=name, text=text, case=case, number=number, place=place))
+    return found, stay
+
+
+def _place(document: Document, entry: JsonPath, text: str) -> JsonPath | None:
+    """Return where a statement stands in the entry of its case, None if nowhere."""
+    for path in document.places:
+        if path[: len(entry)] == entry and path and isinstance(path[-1], int):
+            value = document.value
+            for step in path:
+                value = value[step]
+            if isinstance(value, str) and value.strip() == text:
+                return path
+    return None
+
+
+def with_assertions(
+    content: bytes, document: Document, found: Sequence[tuple[Statement, Mapping[str, Any]]]
+) -> bytes:
+    """Return a file in which assertions stand in the place of statements, and all else as it was.
+
+    Args:
+        content: The file.
+        document: What it holds.
+        found: Statements with their assertions.
+    """
+    text = content.decode("utf-8-sig")
+    decoder = json.JSONDecoder()
+    places = [(document.places[each.place][1], assertion) for each, assertion in found]
+    for at, assertion in sorted(places, key=lambda place: -place[0]):
+        _, end = decoder.raw_decode(text, at)
+        text = text[:at] + json.dumps(assertion, ensure_ascii=False) + text[end:]
+    return text.encode()

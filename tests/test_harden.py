@@ -1,0 +1,92 @@
+"""``pytest-upskill cases --harden``: statements of evals become checks where one is sound."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.checks import Judge, Regex
+from pytest_upskill.formats.load import load_skills
+from tests.loopback import Received, Reply
+from tests.teaching import Depot, code
+
+QUESTION = "Tell me the code of bay 1, please."
+STATEMENTS = [
+    "The answer names the code of bay 1.",
+    "The answer is friendly.",
+    "The answer names the depot.",
+    "The answer has a code.",
+    "The answer says when the code was set.",
+]
+
+
+def check(statement: int, **changes: Any) -> dict[str, Any]:
+    return {
+        "statement": statement,
+        "type": "regex",
+        "value": f"(?i){code(1)}",
+        "reference": f"It is {code(1)}.",
+        "alternatives": [code(1), f"Code: {code(1)}"],
+        "wrong": ["It is QX99Z."],
+    } | changes
+
+
+@pytest.fixture
+def evals(depot: Depot) -> Path:
+    (depot.skill / "skill_meta.json").unlink()
+    file = depot.skill / "evals" / "evals.json"
+    file.parent.mkdir()
+    case = {"id": 1, "prompt": QUESTION, "expectations": STATEMENTS}
+    file.write_text(json.dumps({"skill_name": "codes", "evals": [case]}, indent=3), "utf-8")
+    return file
+
+
+def test_statements_with_a_sound_check_are_replaced_and_the_others_listed_with_the_reason(
+    depot: Depot, evals: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    checks = [
+        check(1),
+        check(3, value="depot"),
+        check(4, value="code"),
+        check(5, value="(?i)2026", reference="2026", alternatives=["In 2026", "2026."]),
+    ]
+
+    def answer(received: Received) -> Reply | str:
+        if received.user.startswith("Below are an agent skill"):
+            return json.dumps({"checks": checks})
+        return f"It is {code(1)}."
+
+    depot.loopback.answer = answer
+    before = evals.read_text("utf-8")
+
+    assert depot.run("cases", str(depot.skill), "--harden") == 0
+    assert evals.read_text("utf-8") == before
+    assert depot.run("cases", str(depot.skill), "--harden", "--apply") == 0
+
+    dropped = depot.decision()["dropped"]
+    reasons = {name.rpartition(" ")[2]: reason for name, reason in dropped.items()}
+    assert reasons.keys() == {"2", "3", "4", "5"}
+    assert reasons["2"] == "the teacher proposes no check by code"
+    assert "its own reference answer fails" in reasons["3"]
+    assert "the question gives the answer away" in reasons["4"]
+    assert "the teacher itself passes 0 of 2" in reasons["5"]
+    assert "1 of 5 statements became checks" in capsys.readouterr().err
+    (skill,) = load_skills(evals)
+    first, *others = skill.cases[0].checks
+    assert first == Regex(pattern=f"(?i){code(1)}")
+    assert [each.statement for each in others if isinstance(each, Judge)] == STATEMENTS[1:]
+    after = evals.read_text("utf-8")
+    assert after.replace(json.dumps(json.loads(after)["evals"][0]["expectations"][0]), "") == (
+        before.replace(json.dumps(STATEMENTS[0]), "")
+    )
+
+
+def test_a_skill_without_an_evals_file_has_nothing_to_harden(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert depot.run("cases", str(depot.skill), "--harden") == 4
+
+    assert "--harden needs an evals file" in capsys.readouterr().err
