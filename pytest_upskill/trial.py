@@ -9,6 +9,7 @@ from dataclasses import MISSING, Field, asdict, dataclass, fields, replace
 from typing import Any, Literal
 
 from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
 from pytest_upskill.model import Model
@@ -190,7 +191,7 @@ def arm_digests(request: Request) -> tuple[str, str]:
     skill = request.skill
     if task := request.task:
         alike += [[asdict(file) for file in task.workspace], task.max_turns]
-        skill = json.dumps([task.skill_name, *map(asdict, task.skill)]) if task.skill else ""
+        skill = _installed(task.skill_name, task.skill) if task.skill else ""
     return _digest(json.dumps(alike)), _digest(skill) if skill else ""
 
 
@@ -215,9 +216,18 @@ def skill_digest(skill: Skill) -> str:
     return _digest(_skill_block(skill))
 
 
+def installed_digest(skill: Skill) -> str:
+    """Return the digest of a skill as it is installed for an agent."""
+    return _digest(_installed(skill.name, skill.files))
+
+
 def judge_name(model: Model) -> str:
     """Return the name by which a judge is known, with its parameters, whichever host serves it."""
     return " ".join((f"{model.provider}:{model.name}", *model.parameters.entries))
+
+
+def _installed(name: str, files: Iterable[WorkspaceFile]) -> str:
+    return json.dumps([name, *map(asdict, files)])
 
 
 def _checks(case: Case) -> Iterator[dict[str, Any]]:

@@ -30,6 +30,7 @@ COMMANDS: Mapping[str, str] = {
     "refine": "search for a better version of a skill, and prove it",
     "runs": "show what each skill was worth on each model, run after run",
     "list": "list skills, with their cases and latest verdicts",
+    "judge": "draw answers to label, and check a judge against the labels",
     "report": "merge JSON reports of several runs and decide their gates",
 }
 """Commands with their help; each is the ``COMMAND`` of the module with its name in this folder."""

@@ -19,7 +19,13 @@ Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
 
 
 def in_session(
-    work: Work, *, place: Path, teacher: str, students: Sequence[str], base_url: str | None
+    work: Work,
+    *,
+    place: Path,
+    teacher: str,
+    students: Sequence[str],
+    base_url: str | None,
+    arguments: Sequence[str] = (),
 ) -> int:
     """Do work with the settings of the pytest session that would run at a place.
 
@@ -29,6 +35,7 @@ def in_session(
         teacher: The teacher's name, as in --upskill-models.
         students: The students' names.
         base_url: Server of the students whose names tell no provider.
+        arguments: Further options of pytest.
 
     Returns:
         The exit code; 4 if pytest refuses its settings.
@@ -36,7 +43,9 @@ def in_session(
     models = [f"--upskill-models={each}" for each in students]
     url = [f"--upskill-base-url={base_url}"] if base_url else []
     around = place if place.exists() else Path()
-    return int(pytest.main([*models, *url, str(around)], plugins=[_Work(work, teacher)]))
+    return int(
+        pytest.main([*models, *url, *arguments, str(around)], plugins=[_Work(work, teacher)])
+    )
 
 
 class _Work:
@@ -63,6 +72,7 @@ class _Work:
             resources=config.stash[RESOURCES],
             hosts=lambda models: hosts(config, models),
             concurrency=settings.concurrency,
+            judge=settings.judge,
             max_tokens=settings.max_tokens,
             extensions=extensions_of(config.hook, languages),
             decide=lambda case: decider(config.hook, case),

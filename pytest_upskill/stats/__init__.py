@@ -10,7 +10,7 @@ without a valid run in one of the arms are left out. An estimate that the data d
 
 from __future__ import annotations
 
-from pytest_upskill.stats.agreement import Agreement, Share, agreement
+from pytest_upskill.stats.agreement import Agreement, Share, agreement, weighted_agreement
 from pytest_upskill.stats.correction import Correction, correct_lift, corrected_verdict
 from pytest_upskill.stats.counts import CaseCounts, Interval, lift
 from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha
@@ -94,4 +94,5 @@ __all__ = [
     "total_token_ratio",
     "trigger_precision",
     "verdict",
+    "weighted_agreement",
 ]

@@ -42,20 +42,24 @@ def agreement(
         labels: The labels, in any order.
         with_skill: Whether the arm is that with the skill.
     """
-    weighted = []
+    weighted: list[tuple[bool, bool, float]] = []
     for judged in (True, False):
         of = [label for label in labels if (label.with_skill, label.judged) == (with_skill, judged)]
         if of:
             each = answers_of(cases, (with_skill, judged)) / len(of)
-            weighted += [(label, each) for label in of]
+            weighted += [(label.passed, judged, each) for label in of]
+    return weighted_agreement(weighted)
+
+
+def weighted_agreement(labels: Sequence[tuple[bool, bool, float]]) -> Agreement:
+    """Return what a judge finds, from labels of one arm.
+
+    Args:
+        labels: Of each answer whether it passes by the label, whether it passes by the judge, and
+            for how many answers it stands.
+    """
     shares = [
-        _share(
-            [
-                (label.judged == passed, weight)
-                for label, weight in weighted
-                if label.passed is passed
-            ]
-        )
+        _share([(judged is passed, weight) for label, judged, weight in labels if label is passed])
         for passed in (True, False)
     ]
     return Agreement(holds=shares[0], fails=shares[1])

@@ -58,6 +58,8 @@ class Workplace:
     extensions: Extensions
     decide: Callable[[Case], Decide]
     """Return what decides the custom checks of a case."""
+    judge: Model | None = None
+    """Model that decides statements about answers; None if there is none."""
 
 
 class Engine:

@@ -1,0 +1,122 @@
+"""How well a judge agrees with the labels of a labels file, without any run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from pytest_upskill import stats
+from pytest_upskill.formats.judge_labels import KeyEntry, LabelledAnswer, LabelsFile
+
+Arm = str
+"""``with`` or ``without``, as in the key."""
+
+ARMS: tuple[Arm, ...] = ("with", "without")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmAgreement:
+    """What a judge finds in one arm of a model."""
+
+    model: str
+    arm: Arm
+    labels: int
+    agreement: stats.Agreement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Disagreement:
+    """A statement about which judge and label differ."""
+
+    answer: LabelledAnswer
+    statement: str
+    judged: bool
+    why: str
+    """Notes of the author."""
+
+    def __str__(self) -> str:
+        says = "holds" if self.judged else "does not hold"
+        why = f" ({self.why})" if self.why else ""
+        return (
+            f"answer {self.answer.id}, {self.answer.case}: the judge says that {self.statement!r} "
+            f"{says}, the label disagrees{why}"
+        )
+
+
+def decisions(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> dict[int, Sequence[bool]]:
+    """Return what the judge decided of each statement when the answers were drawn, by id."""
+    return {answer.id: _key(file, answer).holds for answer in answers}
+
+
+def agreements(
+    file: LabelsFile, answers: Sequence[LabelledAnswer], decided: Mapping[int, Sequence[bool]]
+) -> Iterator[ArmAgreement]:
+    """Yield what a judge finds in each arm of each model.
+
+    Args:
+        file: The labels file.
+        answers: The answers whose labels apply.
+        decided: What the judge decides of each statement, by id; it may be another judge than
+            when the answers were drawn.
+    """
+    for model in file.cells:
+        for arm in ARMS:
+            weighted = []
+            for judged in (True, False):
+                of = list(_labelled(file, answers, model, arm, judged=judged))
+                total = file.cells[model].get(f"{arm}/{str(judged).lower()}", 0)
+                weighted += [
+                    (bool(each.passed), all(decided[each.id]), total / len(of))
+                    for each in of
+                    if each.id in decided
+                ]
+            if weighted:
+                found = stats.weighted_agreement(weighted)
+                yield ArmAgreement(model=model, arm=arm, labels=len(weighted), agreement=found)
+
+
+def lacking(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str]:
+    """Yield a line for each stratum with too few labels for a correction.
+
+    Args:
+        file: The labels file.
+        answers: The answers whose labels apply.
+    """
+    for model, strata in file.cells.items():
+        for arm in ARMS:
+            for judged in (True, False):
+                have = len(list(_labelled(file, answers, model, arm, judged=judged)))
+                need = min(stats.MIN_LABELS, strata.get(f"{arm}/{str(judged).lower()}", 0))
+                if have < need:
+                    passed = "passed" if judged else "did not pass"
+                    yield (
+                        f"{model}: {have} of {need} labels of answers {arm} the skill that the "
+                        f"judge {passed}"
+                    )
+
+
+def disagreements(
+    answers: Sequence[LabelledAnswer], decided: Mapping[int, Sequence[bool]]
+) -> Iterator[Disagreement]:
+    """Yield each statement about which the judge and a label differ."""
+    for answer in answers:
+        for label, judged in zip(answer.labels, decided.get(answer.id, ()), strict=False):
+            if label.holds is not None and label.holds is not judged:
+                yield Disagreement(
+                    answer=answer, statement=label.statement, judged=judged, why=label.why
+                )
+
+
+def _labelled(
+    file: LabelsFile, answers: Sequence[LabelledAnswer], model: str, arm: Arm, *, judged: bool
+) -> Iterator[LabelledAnswer]:
+    """Yield the completely labelled answers of a stratum."""
+    for answer in answers:
+        key = _key(file, answer)
+        there = (answer.model, key.arm, key.judged) == (model, arm, judged)
+        if there and answer.passed is not None:
+            yield answer
+
+
+def _key(file: LabelsFile, answer: LabelledAnswer) -> KeyEntry:
+    return file.key[str(answer.id)]

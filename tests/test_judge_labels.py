@@ -1,0 +1,279 @@
+"""The walk from an uncalibrated judge to one that is corrected by labels, and back by an edit."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.commands.main import main
+from tests.conftest import Run, WriteSkill
+from tests.loopback import Loopback, Received, Reply
+
+KIND = "The answer is kind."
+CASES = [
+    {"id": f"case-{number}", "input": f"Be kind ({number})", "expected": {"judge": KIND}}
+    for number in range(10)
+]
+Walk = Callable[..., Any]
+
+
+@pytest.fixture
+def walk(
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    run_once: Run,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
+) -> Walk:
+    """Run the cases with a judge who passes a share of unkind answers with the skill.
+
+    Of ten answers, nine are kind with the skill and four without it.
+    """
+    monkeypatch.chdir(pytester.path)
+    write_skill(*CASES)
+    shares = {"lenient": 0.0, "kind": 0.0}
+    asked = {"with it": 0, "alone": 0}
+
+    def answer(received: Received) -> Reply:
+        if received.body["model"] == "judge":
+            serial = int(received.user.partition("number ")[2].partition(".")[0])
+            lenient = "with it" in received.user and serial // 10 % 5 < 5 * shares["lenient"]
+            holds = "lovely" in received.user or lenient
+            quote = "I have to say" if holds else ""
+            entry = {"statement": 1, "quote": quote, "reason": "so it is", "holds": holds}
+            return Reply(text=json.dumps({"verdicts": [entry]}))
+        arm = "with it" if "<skill" in received.system else "alone"
+        share = shares["kind"] if arm == "with it" else 0.4
+        serial = asked[arm]
+        asked[arm] += 1
+        said = "lovely" if serial % 10 < 10 * share else "dull"
+        return Reply(text=f"I have to say that is {said}, {arm}, number {serial}.")
+
+    loopback.answer = answer
+
+    def walk(*more: str, lenient: float = 0.0, kind: float = 0.9) -> pytest.RunResult:
+        shares.update(lenient=lenient, kind=kind)
+        url = loopback.openai_url
+        return run_once(
+            "skills",
+            f"--upskill-models=m=model@{url}",
+            f"--upskill-judge=j=judge@{url}",
+            "--upskill-runs=5",
+            "--upskill-concurrency=1",
+            "--upskill-json=report.json",
+            *more,
+        )
+
+    return walk
+
+
+def labels_file() -> Path:
+    return Path("skills/billing/judge_labels.json")
+
+
+def label(honestly: Callable[[str], bool] = lambda text: "lovely" in text) -> None:
+    """Label every answer, as an author would."""
+    file = json.loads(labels_file().read_text("utf-8"))
+    for answer in file["answers"]:
+        for each in answer["labels"]:
+            each["holds"] = honestly("\n".join(answer["text"]))
+    labels_file().write_text(json.dumps(file), "utf-8")
+
+
+def figures() -> dict[str, Any]:
+    (entry,) = json.loads(Path("report.json").read_text("utf-8"))["entries"]
+    found: dict[str, Any] = entry["figures"]
+    return found
+
+
+def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
+    walk: Walk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    # A skill that does nothing, and a judge who favours it.
+    alone = walk("--junitxml=junit.xml", lenient=0.6, kind=0.4)
+    alone.stdout.fnmatch_lines(["*helps, uncalibrated*"])
+    alone.stdout.fnmatch_lines(
+        ["billing on m: helps by an uncalibrated judge: stands unless it favours the *"]
+    )
+    assert 'name="upskill.judge.tipping_point"' in Path("junit.xml").read_text("utf-8")
+    judged = figures()["lift"]["estimate"]
+    assert judged > 0.2
+
+    assert main(["judge", "draw", "report.json"]) == 0
+    drawn = json.loads(labels_file().read_text("utf-8"))
+    assert len(drawn["answers"]) == 40
+    assert "arm" not in json.dumps(drawn["answers"])
+    capsys.readouterr()
+    assert main(["judge", "check"]) == 1
+    assert "40 of 40 answers in judge_labels.json are not labelled yet" in capsys.readouterr().out
+
+    label()
+    assert main(["judge", "check"]) == 0
+    said = capsys.readouterr().out
+    assert "m without the skill: finds 100% " in said
+    assert "the judge says that 'The answer is kind.' holds, the label disagrees" in said
+
+    corrected = walk("--upskill-cache=replay", lenient=0.6, kind=0.4)
+    corrected.stdout.fnmatch_lines(["*, judged +*  too few runs*"])
+    corrected.stdout.fnmatch_lines(["billing on m: judged +*, corrected *"])
+    found = figures()
+    assert found["verdict"] == "too few runs"
+    assert found["judge"]["calibrated"]
+    assert found["lift"]["estimate"] == judged
+    assert found["judge"]["corrected"]["lift"] < judged / 2
+
+    skill = Path("skills/billing/SKILL.md")
+    skill.write_text(skill.read_text("utf-8") + "\nBe kinder.\n", "utf-8")
+    edited = walk(lenient=0.6, kind=0.4)
+    edited.stdout.fnmatch_lines(
+        ["billing on m: judge: labels are of an older skill, as SKILL.md has changed since: draw *"]
+    )
+    assert main(["judge", "check"]) == 1
+    assert "labels are of an older skill" in capsys.readouterr().out
+    assert main(["judge", "draw", "report.json"]) == 0
+    assert "20 labelled answers are dropped, as they are not in this run" in capsys.readouterr().out
+
+
+def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
+    walk: Walk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk()
+    main(["judge", "draw", "report.json"])
+    label()
+
+    result = walk("--upskill-cache=replay", "--upskill-md=report.md", "--upskill-html=report.html")
+    main(["judge", "draw", "report.json"])
+
+    result.stdout.fnmatch_lines(["* helps*"])
+    assert "uncalibrated" not in result.stdout.str()
+    found = figures()
+    assert found["judge"]["corrected"]["lift"] == found["lift"]["estimate"]
+    for report in ("report.md", "report.html"):
+        text = Path(report).read_text("utf-8")
+        assert "judged +" in text
+        assert "corrected +" in text
+    assert "labelled already" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("change", "line"),
+    [
+        ({"judge": "openai:other"}, "labels are of the judge openai:other, not openai:judge"),
+        ({"prompt": "0" * 16}, "labels are of other instructions to the judge"),
+        ({"models": {"m": "openai:other"}}, "labels are of m as openai:other, not "),
+    ],
+)
+def test_what_changed_since_the_drawing_is_one_line(
+    walk: Walk, change: dict[str, Any], line: str
+) -> None:
+    walk()
+    main(["judge", "draw", "report.json"])
+    label()
+    file = json.loads(labels_file().read_text("utf-8"))
+    labels_file().write_text(json.dumps(file | change), "utf-8")
+
+    result = walk("--upskill-cache=replay")
+
+    told = [each for each in result.outlines if line in each]
+    assert len(told) == 1
+    assert "helps, uncalibrated" in result.stdout.str()
+
+
+def test_a_changed_statement_drops_its_labels(
+    walk: Walk, capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
+) -> None:
+    walk()
+    main(["judge", "draw", "report.json"])
+    label()
+    changed = [case | {"expected": {"judge": "It is polite."}} for case in CASES]
+    write_skill(*changed[:1], *CASES[1:])
+    capsys.readouterr()
+
+    main(["judge", "check", "skills"])
+
+    assert (
+        "labels of case-0 do not apply: its statement 'The answer is kind.' has changed since"
+        in capsys.readouterr().out
+    )
+
+
+def test_another_judge_is_compared_with_the_same_labels(
+    walk: Walk, capsys: pytest.CaptureFixture[str], loopback: Loopback
+) -> None:
+    walk()
+    main(["judge", "draw", "report.json"])
+    label(lambda _: True)
+    other = f"--judge=openai:other-judge@{loopback.openai_url}"
+    holds = {"statement": 1, "quote": "I have to say", "reason": "r", "holds": True}
+    loopback.answer = lambda _: Reply(text=json.dumps({"verdicts": [holds]}))
+    capsys.readouterr()
+
+    asked = main(["judge", "check", other])
+    said = capsys.readouterr().out
+    requests = len(loopback.requests)
+    replayed = main(["judge", "check", other, "--cache=replay"])
+
+    assert (asked, replayed) == (0, 0)
+    assert "compared with openai:other-judge" in said
+    assert "m with the skill: finds 100% " in said
+    assert len(loopback.requests) == requests
+
+
+@pytest.mark.parametrize(
+    ("broken", "message"),
+    [
+        ({"answers": [{"id": "one"}]}, 'answers[0].id: must be a whole number, got "one"'),
+        ({"statments": {}}, "statments: unknown key: remove it"),
+        ({"statements": {"case-0": "agent"}}, "statements.case-0: must be a case's id, a slash"),
+        ({"statements": {"case-0/9": "agent"}}, "there is no statement 9: the case has 1"),
+        ({"statements": {"nobody/1": "agent"}}, "there is no case 'nobody'"),
+        ({"statements": {"case-0/1": "silly"}}, "must be 'agent' or 'vacuous', got \"silly\""),
+        ({"key": {}}, "'key' has no entry 1: draw again"),
+    ],
+)
+def test_a_mistake_in_the_labels_file_is_shown_with_its_place(
+    walk: Walk, broken: dict[str, Any], message: str
+) -> None:
+    labels_file().write_text(json.dumps(EMPTY | broken, indent=1), "utf-8")
+
+    result = walk()
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    (line,) = {each for each in result.outlines if message in each}
+    assert "skills/billing/judge_labels.json:" in line
+
+
+EMPTY: dict[str, Any] = {
+    "format": 1,
+    "case_file": "skill_meta.json",
+    "drawn": "2026-11-22",
+    "judge": "openai:judge",
+    "prompt": "0",
+    "models": {},
+    "cases": {"case-0": "0"},
+    "answers": [
+        {"id": 1, "case": "case-0", "model": "m", "question": "?", "text": [], "labels": []}
+    ],
+    "key": {"1": {"arm": "with", "judged": True, "holds": []}},
+    "cells": {},
+}
+
+
+def test_statements_excluded_in_the_labels_file_reach_no_judge(
+    walk: Walk, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    expected = {"judge": [KIND, "The tests were run."]}
+    write_skill(CASES[0] | {"expected": expected}, CASES[1])
+    marks = {"case-0/2": "agent", "case-1/1": "vacuous"}
+    labels_file().write_text(json.dumps(EMPTY | {"statements": marks}), "utf-8")
+
+    result = walk("-rs")
+
+    asked = [each.user for each in loopback.requests if each.body["model"] == "judge"]
+    assert asked
+    assert not [each for each in asked if "The tests were run." in each]
+    result.stdout.fnmatch_lines(["SKIPPED * every check is marked as agent or vacuous"])
