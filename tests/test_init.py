@@ -52,14 +52,16 @@ def test_the_first_cases_name_literals_of_the_skill_and_explain_themselves(
 
     assert f"pytest-upskill eval {skill} -m offline" in capsys.readouterr().out
     written = read(skill)
-    assert [case["expected"] for case in written["cases"]] == [
+    assert [case.get("expected") for case in written["cases"]] == [
         {"contains": ["0x5A"]},
         {"contains_any": ["--cold-start", "--raw=yes"]},
         {"compile": "python"},
+        None,
     ]
+    assert written["cases"][-1]["should_trigger"] is False
     assert all(case["$comment"] for case in written["cases"])
     assert "0x5A, --cold-start, --raw=yes" in "".join(written["$comment"])
-    run_once("--upskill-models=offline", "skills").assert_outcomes(passed=7)
+    run_once("--upskill-models=offline", "skills").assert_outcomes(passed=8, skipped=1)
 
 
 def test_a_skill_without_literals_gets_a_case_to_fill_in(skill: Path) -> None:
@@ -67,7 +69,7 @@ def test_a_skill_without_literals_gets_a_case_to_fill_in(skill: Path) -> None:
 
     assert main(["init", str(skill / "SKILL.md")]) == 0
 
-    assert len(load_skills(skill / "skill_meta.json")[0].cases) == 1
+    assert len(load_skills(skill / "skill_meta.json")[0].cases) == 2
 
 
 @pytest.mark.parametrize(
@@ -145,8 +147,8 @@ def test_expectations_of_an_evals_file_become_checks_or_are_listed(
             "    split: contains '--sep' <- Mentions the `--sep` flag",
             "  needs a judge (--upskill-judge MODEL): 1",
             "    split: Explains why quoting matters",
-            "  needs a trigger test: 1",
-            "    weather: *",
+            "  trigger tests, which run from this file as they are: 1",
+            "    weather: Will it rain?",
             "  needs an agent: 1",
             "    split: The file out.csv exists",
         ]

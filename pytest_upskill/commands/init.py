@@ -105,7 +105,7 @@ def _lines(file: Path, found: Derived) -> Iterator[str]:
     for title, entries in (
         ("proposed checks", proposals),
         ("needs a judge (--upskill-judge MODEL)", found.judged),
-        ("needs a trigger test", found.triggers),
+        ("trigger tests, which run from this file as they are", found.triggers),
         ("needs an agent", found.agent),
     ):
         if entries:

@@ -28,6 +28,12 @@ _KINDS = (
     ("One of these strings must be in the answer.", "contains_any", 2),
 )
 """Kinds of first cases: comment, key of the check, and number of literals."""
+_NOT_FOR_IT: Mapping[str, Any] = {
+    "$comment": "A request that sounds alike but is not for the skill: no agent should take it.",
+    "id": "not-for-this-skill",
+    "input": "Replace this by a request near the topic of the skill that it is not for",
+    "should_trigger": False,
+}
 
 
 def commented_file(skill: Skill, command: str) -> Mapping[str, Any]:
@@ -47,7 +53,8 @@ def commented_file(skill: Skill, command: str) -> Mapping[str, Any]:
     ]
     if literals := _literals(text):
         notes.append(f"Literals of the skill that a check could look for: {', '.join(literals)}")
-    return {"$comment": notes, "cases": [*_fact_cases(text), *_code(skill.text)]}
+    cases = [*_fact_cases(text), *_code(skill.text), _NOT_FOR_IT]
+    return {"$comment": notes, "cases": cases}
 
 
 def _fact_cases(text: str) -> list[Mapping[str, Any]]:

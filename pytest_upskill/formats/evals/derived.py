@@ -20,9 +20,6 @@ from pytest_upskill.formats.evals.proposals import Proposal, propose
 from pytest_upskill.formats.statements import needs_agent
 from pytest_upskill.skill import Case, Skill
 
-_ABOUT_CHOICE = "the skill is always in context"
-"""Part of every reason to skip a case that tests whether the skill is chosen."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Derived:
@@ -37,7 +34,7 @@ class Derived:
     agent: tuple[tuple[str, str], ...]
     """Statements and cases that need an agent, or another feature that a single answer lacks."""
     triggers: tuple[tuple[str, str], ...]
-    """Cases that test whether the skill is chosen."""
+    """Cases that test whether the skill is chosen, each with its query."""
 
 
 def derive(skill: Skill) -> Derived:
@@ -52,8 +49,12 @@ def derive(skill: Skill) -> Derived:
     agent: list[tuple[str, str]] = []
     triggers: list[tuple[str, str]] = []
     for case in skill.cases:
+        if case.trigger is not None:
+            triggers.append((case.id, case.input))
+        if not case.is_answered:
+            continue
         if case.skip is not None:
-            (triggers if _ABOUT_CHOICE in case.skip else agent).append((case.id, case.skip))
+            agent.append((case.id, case.skip))
             continue
         own: list[Proposal] = []
         for statement in _statements(case):
