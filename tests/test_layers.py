@@ -40,12 +40,14 @@ HOMES = {
     "anthropic": {"providers.anthropic"},
     "openai": {"providers.openai"},
     "httpx2": {
+        "agents.upstream",
         "providers.anthropic",
         "providers.call",
         "providers.connections",
         "providers.openai",
         "providers.served",
     },
+    "h11": {"agents.proxy"},
     "genai_prices": {"spending.prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""

@@ -38,6 +38,8 @@ class Host:
     """Whether it is a server of the user's own, whose slots are unknown and may be few."""
     timeout: float = math.inf
     """Timeout of a request in seconds."""
+    runs_agents: bool = False
+    """Whether its client runs agents, with retries and within the budget."""
     given: bool = False
     """Whether a plugin's hook made its client."""
     served: Callable[[Iterable[str]], Mapping[str, str]] | None = None

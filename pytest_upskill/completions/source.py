@@ -140,7 +140,7 @@ class CompletionSource:
 
     async def _ask(self, asked: Request, host: Host) -> Completion:
         client = await self._client(host)
-        if asked.task is not None:
+        if asked.task is not None and not host.runs_agents:
             return await self._agent_runner().complete(asked, client)
         if not host.caches_prompts:
             return await client.complete(asked)
@@ -185,6 +185,8 @@ class CompletionSource:
         from pytest_upskill.spending.retry import RetryingClient
 
         client, shared = await in_daemon_thread(host.open), self._resources
+        if host.runs_agents:
+            return client
         return RetryingClient(
             BudgetedClient(client, shared.budget, shared.prices, shared.activity),
             slots=ConcurrencyLimiter(

@@ -120,7 +120,7 @@ class Call:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
             if error.status_code == HTTPStatus.BAD_REQUEST and _is_filtered(body):
                 raise _Filtered(_detail(body)) from None
-            raise self._refused(error.status_code, body, headers) from None
+            raise self.refused(error.status_code, body, headers) from None
         except sdk.APIConnectionError as error:
             raise self._unreachable(error) from None
         except TimeoutError:
@@ -142,7 +142,7 @@ class Call:
         redact = self.endpoint.redact
         return {name.lower(): redact(value) for name, value in response.headers.items()}
 
-    def _refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
+    def refused(self, status: int, body: object, headers: Mapping[str, str]) -> ProviderError:
         """Make the error for an HTTP status.
 
         As in both SDKs, statuses 408, 409, 429 and 5xx are retryable, unless the header
@@ -172,7 +172,7 @@ class Call:
         """
         status = _status(_code(reply))
         if status is not None:
-            error = self._refused(status, reply, {})
+            error = self.refused(status, reply, {})
             error.billable = True
             return error
         host, said = self.endpoint.host, _detail(reply)

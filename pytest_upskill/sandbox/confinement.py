@@ -15,7 +15,7 @@ from pytest_upskill.sandbox.seccomp import build_filter
 from pytest_upskill.sandbox.syscalls import MACHINES
 from pytest_upskill.sandbox.workspace import Workspace
 
-_SYSTEM = (
+SYSTEM = (
     "/usr",
     "/bin",
     "/lib",
@@ -69,7 +69,7 @@ def _launcher(
     command = (interpreter, "-I", "-S", str(_LAUNCHER), str(seconds))
     if level != "landlock":
         return (*command, "", "--")
-    readers = (*_SYSTEM, str(home.root), *map(str, readable))
+    readers = (*SYSTEM, str(home.root), *map(str, readable))
     return (*command, str(home.root / "tmp"), *readers, "--")
 
 
@@ -78,7 +78,7 @@ def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
     command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
     # Shows only its own processes; the loader needs it to find libraries next to a program.
     command += ["--cap-drop", "ALL", "--proc", "/proc"]
-    for folder in filter(os.path.exists, _SYSTEM):
+    for folder in filter(os.path.exists, SYSTEM):
         if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
             command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115
         else:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
@@ -33,6 +33,7 @@ from pytest_upskill.providers.keys import (
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN, Redactor, without_userinfo
+from pytest_upskill.session.agents import agent_problems, program_hosts
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict
@@ -91,7 +92,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
         problems = [
             *_problems(ahead, served, settings, resources.prices),
             *_sandbox_problems(trials.values(), resources),
-            *_agent_problems(ahead, served, resources),
+            *agent_problems(ahead, served, resources),
         ]
         if problems:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
@@ -155,7 +156,7 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     Raises:
         pytest.UsageError: The key of an endpoint is ambiguous, or a plugin's hook fails.
     """
-    settings, redactor = config.stash[SETTINGS], config.stash[RESOURCES].redactor
+    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     found: dict[Model, Host] = {}
     own: list[Model] = []
     for model in models:
@@ -172,13 +173,13 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             found[model] = Host(
                 name=model.address,
                 url="",
-                open=_plugin_opener(client, model, settings.timeout, redactor),
+                open=_plugin_opener(client, model, settings.timeout, resources.redactor),
                 # Not recorded under a vendor's model name: it could be taken for the vendor's.
                 recorded=model.provider not in _NAMES_OF_MODELS,
                 accepts_tools=getattr(client, "accepts_tools", False) is True,
                 given=True,
             )
-    return found | _own_hosts(own, settings, redactor)
+    return found | _own_hosts(own, settings, resources)
 
 
 def _takes_parameters(client: Client) -> bool:
@@ -208,18 +209,21 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
 
 
 def _own_hosts(
-    models: Iterable[Model], settings: Settings, redactor: Redactor
+    models: Iterable[Model], settings: Settings, resources: Resources
 ) -> dict[Model, Host]:
     environ: Mapping[str, str] = os.environ
     if settings.dry_run or settings.prune or settings.cache_mode == "replay":
         # Nothing is sent, so no key is needed, and ambiguous keys are no problem.
         environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
     try:
-        found = endpoints(models, environ, redactor)
+        found = endpoints(models, environ, resources.redactor)
     except KeyProblem as error:
         raise pytest.UsageError(str(error)) from None
     shared: dict[Endpoint, Host] = {}
+    programs = program_hosts(found, settings, resources)
     for model, endpoint in found.items():
+        if model in programs:
+            continue
         host = Host(
             name=model.address,
             url=endpoint.url,
@@ -231,8 +235,8 @@ def _own_hosts(
             served=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and endpoint.own,
         )
-        shared.setdefault(endpoint, host)
-    return {model: shared[endpoint] for model, endpoint in found.items()}
+        programs.setdefault(model, shared.setdefault(endpoint, host))
+    return {model: programs[model] for model in found}
 
 
 def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
@@ -291,27 +295,6 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
     except SandboxError as error:
         return [f"--upskill-sandbox: {error}"]
     return []
-
-
-def _agent_problems(
-    ahead: Estimate, served: Mapping[Model, Host], resources: Resources
-) -> Iterator[str]:
-    """Yield why agents cannot run, one line for each reason."""
-    agents = [share.model for share in ahead.shares if share.model.agent]
-    if not agents or resources.cache.mode == "replay":
-        return
-    for model in agents:
-        if not served[model].accepts_tools:
-            yield (
-                f"--upskill-models: {model.resolved}: {model.provider} accepts no tools, which "
-                f"{model.agent} needs: choose another model"
-            )
-    from pytest_upskill.sandbox.run import SandboxError
-
-    try:
-        resources.agent_sandbox()
-    except SandboxError as error:
-        yield f"--upskill-sandbox: {error}"
 
 
 def _recording(args: Sequence[str]) -> str:

@@ -84,6 +84,57 @@ class Budget:
             self.assumed += most if cost is None else 0.0
             self._settled.notify_all()
 
+    async def reserve_up_to(self, most: float | None) -> float | None:
+        """Reserve the maximum cost of an agent's run, or what is left if nothing is in flight.
+
+        Args:
+            most: Dollars; None for an unknown price.
+
+        Returns:
+            The reserved dollars; None if nothing is left, or there is no limit.
+        """
+        if self.limit is None:
+            return None
+        async with self._settled:
+            await self._settled.wait_for(
+                lambda: self.stopped or self._fits(most) or not self._in_flight
+            )
+            left = self.limit - self._spent - sum(self._in_flight)
+            if self.stopped or most is None or left <= 0:
+                self.stopped = True
+                self._settled.notify_all()
+                return None
+            amount = min(most, left)
+            self._in_flight.append(amount)
+            return amount
+
+    async def spend(self, reserved: float, most: float | None, cost: float | None) -> float:
+        """Take the cost of a request out of a run's reservation.
+
+        Args:
+            reserved: The run's reservation.
+            most: The maximum cost of the request, which counts if ``cost`` is unknown.
+            cost: Its cost; None if unknown.
+
+        Returns:
+            What is left of the reservation.
+        """
+        async with self._settled:
+            taken = (most or 0.0) if cost is None else cost
+            self._in_flight.remove(reserved)
+            self._spent += taken
+            self.assumed += taken if cost is None else 0.0
+            left = max(0.0, reserved - taken)
+            self._in_flight.append(left)
+            self._settled.notify_all()
+            return left
+
+    async def release(self, reserved: float) -> None:
+        """Give back what is left of a run's reservation."""
+        async with self._settled:
+            self._in_flight.remove(reserved)
+            self._settled.notify_all()
+
     def _fits(self, most: float | None) -> bool:
         assert self.limit is not None
         return most is not None and self._spent + sum(self._in_flight) + most <= self.limit

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 
-from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completion import MAX_RUN_REQUESTS, MAX_RUN_TOKENS, Completion, Request
 from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 
@@ -67,7 +67,13 @@ class Prices:
         )
 
     def most(self, request: Request) -> float | None:
-        """Return an upper bound on the price of a single attempt in dollars, None if unknown."""
+        """Return an upper bound on the price of a request in dollars, None if unknown.
+
+        That is the price of a single attempt, or of the limits of an agent's run.
+        """
+        if request.task is not None:
+            written = min(MAX_RUN_TOKENS, MAX_RUN_REQUESTS * request.max_tokens)
+            return self.of_tokens(request.model, MAX_RUN_TOKENS - written, written)
         # Rounded up, so that requests of similar length share a cached price.
         sent = -(-most_input_tokens(request) // _STEP) * _STEP
         # Writing to the vendor's prompt cache is more expensive than plain input.
@@ -76,6 +82,11 @@ class Prices:
     def known(self, model: Model) -> bool:
         """Return whether a model has a price."""
         return self._price(model, _STEP, _STEP) is not None
+
+    def of_tokens(self, model: Model, input_tokens: int, output_tokens: int) -> float | None:
+        """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
+        sent = -(-input_tokens // _STEP) * _STEP
+        return self._price(model, sent, output_tokens, cache_write=sent)
 
     def unknown(self, model: Model) -> str:
         """Return the message for a model without a price, which says how to set one."""
@@ -143,7 +154,12 @@ def _listed(model: Model) -> tuple[str, str | None]:
 
 
 def most_input_tokens(request: Request) -> int:
-    """Return an upper bound on the tokens of a prompt, as a text has no more tokens than bytes."""
+    """Return an upper bound on the tokens of a prompt, as a text has no more tokens than bytes.
+
+    For a run of an agent, that is the limit of all its tokens.
+    """
+    if request.task is not None:
+        return MAX_RUN_TOKENS
     sent = [request.system + request.user]
     sent += [json.dumps(asdict(tool), ensure_ascii=False) for tool in request.tools]
     sent += [json.dumps(asdict(turn), ensure_ascii=False) for turn in request.turns]

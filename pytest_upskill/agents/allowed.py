@@ -1,0 +1,261 @@
+"""The part of an agent's request that may reach the host: an allow-list for each wire format.
+
+Nothing passes that makes the host fetch a URL, read a stored file or conversation, run tools of its
+own or of an MCP server, bill another tier or another model, or answer more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from pytest_upskill.wire.stream import AgentFormat
+
+_Body = Mapping[str, Any]
+
+
+class RefusedBody(ValueError):  # noqa: N818  a request of an agent, not an error of this program
+    """A request that cannot be passed on; the message names the part that is not allowed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """A request that may be passed on."""
+
+    body: dict[str, Any]
+    dropped: tuple[str, ...]
+    """Names of the fields and tools that were removed and would have changed what is measured."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rules:
+    fields: frozenset[str]
+    """Fields that are passed on as they are."""
+    quiet: frozenset[str]
+    """Fields that are removed without a word, as they change no answer."""
+    limit: tuple[str, ...]
+    """Fields of the output limit; the first is set."""
+    items: str
+    """The field of the conversation."""
+    parts: frozenset[str]
+    """Types of the parts of a conversation."""
+    tools: frozenset[str]
+    """Types of tools that the agent runs itself."""
+    tool_fields: frozenset[str]
+
+
+_RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
+    {
+        "messages": _Rules(
+            fields=frozenset(
+                {
+                    "messages",
+                    "output_config",
+                    "stop_sequences",
+                    "stream",
+                    "system",
+                    "temperature",
+                    "thinking",
+                    "tool_choice",
+                    "top_k",
+                    "top_p",
+                }
+            ),
+            quiet=frozenset({"metadata", "context_management", "diagnostics"}),
+            limit=("max_tokens",),
+            items="messages",
+            parts=frozenset(
+                {
+                    "text",
+                    "image",
+                    "document",
+                    "tool_use",
+                    "tool_result",
+                    "thinking",
+                    "redacted_thinking",
+                }
+            ),
+            tools=frozenset({"", "custom"}),
+            tool_fields=frozenset(
+                {
+                    "name",
+                    "description",
+                    "input_schema",
+                    "type",
+                    "cache_control",
+                    "strict",
+                    "eager_input_streaming",
+                }
+            ),
+        ),
+        "responses": _Rules(
+            fields=frozenset(
+                {
+                    "input",
+                    "instructions",
+                    "parallel_tool_calls",
+                    "prompt_cache_key",
+                    "reasoning",
+                    "stream",
+                    "temperature",
+                    "text",
+                    "tool_choice",
+                    "top_p",
+                    "truncation",
+                }
+            ),
+            quiet=frozenset({"store", "include", "metadata", "client_metadata", "user"}),
+            limit=("max_output_tokens",),
+            items="input",
+            parts=frozenset(
+                {
+                    "message",
+                    "text",
+                    "input_text",
+                    "output_text",
+                    "summary_text",
+                    "reasoning_text",
+                    "refusal",
+                    "input_image",
+                    "function_call",
+                    "function_call_output",
+                    "custom_tool_call",
+                    "custom_tool_call_output",
+                    "local_shell_call",
+                    "local_shell_call_output",
+                    "reasoning",
+                }
+            ),
+            tools=frozenset({"function", "custom", "local_shell"}),
+            tool_fields=frozenset(
+                {"name", "description", "parameters", "type", "strict", "format"}
+            ),
+        ),
+        "chat": _Rules(
+            fields=frozenset(
+                {
+                    "messages",
+                    "parallel_tool_calls",
+                    "reasoning_effort",
+                    "response_format",
+                    "seed",
+                    "stop",
+                    "stream",
+                    "temperature",
+                    "tool_choice",
+                    "top_p",
+                }
+            ),
+            quiet=frozenset({"store", "metadata", "user", "stream_options"}),
+            limit=("max_tokens", "max_completion_tokens"),
+            items="messages",
+            parts=frozenset({"text", "image_url", "function", "refusal"}),
+            tools=frozenset({"function"}),
+            tool_fields=frozenset({"type", "function"}),
+        ),
+    }
+)
+
+
+def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> Allowed:
+    """Rebuild a request from what is allowed.
+
+    Args:
+        wire: Its format.
+        body: The request as the agent sent it.
+        model: The model to pin.
+        max_tokens: Maximum number of tokens to generate.
+
+    Raises:
+        RefusedBody: The conversation holds what cannot be left out without changing its meaning.
+    """
+    rules = _RULES[wire]
+    _refuse_parts(body.get(rules.items), rules)
+    kept = {name: value for name, value in body.items() if name in rules.fields}
+    asked = (body.get(name) for name in rules.limit)
+    asks = [value for value in asked if isinstance(value, int) and value > 0]
+    kept |= {"model": model, rules.limit[0]: min([max_tokens, *asks])}
+    dropped = sorted(
+        name
+        for name, value in body.items()
+        if name not in rules.fields | rules.quiet
+        and name not in {"model", "tools", *rules.limit}
+        and value not in (None, False, [], {}, "")
+    )
+    tools, others = _tools(body.get("tools"), rules)
+    if tools:
+        kept["tools"] = tools
+    else:
+        kept.pop("tool_choice", None)
+    if "thinking" in kept:
+        _fit_thinking(kept)
+    if wire == "responses":
+        kept |= {"store": False, "include": ["reasoning.encrypted_content"]}
+    if wire == "chat" and kept.get("stream"):
+        kept["stream_options"] = {"include_usage": True}
+    return Allowed(body=kept, dropped=(*dropped, *others))
+
+
+def _tools(tools: object, rules: _Rules) -> tuple[list[dict[str, Any]], list[str]]:
+    """Return the tools that the agent runs itself, and the names of the others."""
+    kept, others = [], []
+    for tool in tools if isinstance(tools, list) else ():
+        kind = str(tool.get("type") or "") if isinstance(tool, Mapping) else "?"
+        if kind in rules.tools:
+            kept.append({key: part for key, part in tool.items() if key in rules.tool_fields})
+        else:
+            others.append(f"tool {kind}"[:60])
+    return kept, others
+
+
+def _refuse_parts(value: object, rules: _Rules) -> None:
+    """Raise RefusedBody for a part of a conversation that is not allowed."""
+    for part in _typed(value):
+        kind = str(part["type"])
+        if kind not in rules.parts:
+            raise RefusedBody(f"{rules.items}: {kind[:60]} is not allowed")
+        for source in _sources(part):
+            if not source.startswith("data:"):
+                raise RefusedBody(f"{rules.items}: {kind} that is not in the request itself")
+
+
+def _typed(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield every part of a conversation that has a type, but nothing of tools' arguments."""
+    if isinstance(value, list):
+        for each in value:
+            yield from _typed(each)
+    elif isinstance(value, Mapping):
+        if "type" in value:
+            yield value
+        for key in ("content", "output", "summary", "tool_calls"):
+            yield from _typed(value.get(key))
+
+
+def _sources(part: Mapping[str, Any]) -> Iterator[str]:
+    """Yield where the host would get the content of a part from."""
+    source = part.get("source")
+    if isinstance(source, Mapping) and source.get("type") not in {"base64", "text", "content"}:
+        yield str(source.get("url") or source.get("type"))
+    url = part.get("image_url")
+    if url is not None:
+        yield str(url.get("url") if isinstance(url, Mapping) else url)
+    if part.get("file_id"):
+        yield "file_id"
+
+
+def _fit_thinking(body: dict[str, Any]) -> None:
+    """Keep the tokens for thinking below the clamped output limit, as the API demands."""
+    thinking = body["thinking"]
+    budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
+    if not isinstance(budget, int) or budget < body["max_tokens"]:
+        return
+    half = body["max_tokens"] // 2
+    if half >= _LEAST_THINKING:
+        body["thinking"] = {**thinking, "budget_tokens": half}
+    else:
+        del body["thinking"]
+
+
+_LEAST_THINKING = 1024

@@ -1,0 +1,133 @@
+"""The sandbox of an agent's program: bubblewrap, with a socket as the only way out.
+
+Nothing of the host is in it but the system's folders, read-only, the agent's program and the Python
+that runs the relay. Paths, environment and user are the same on every machine. There is no limit of
+the address space, because JavaScript engines reserve more than there is memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from pytest_upskill.agents.cli import Cli, Installed, Launch
+from pytest_upskill.completion import Request
+from pytest_upskill.sandbox.confinement import SYSTEM
+
+HOME = "/home/agent"
+WORK = "/workspace"
+BASE_URL = "http://127.0.0.1:8787"
+_PORT = "8787"
+_AGENT, _RUN = "/opt/agent", "/run/upskill"
+_USER = "1000"
+_ETC: Mapping[str, str] = {
+    "passwd": f"agent:x:{_USER}:{_USER}::{HOME}:/bin/sh\n",
+    "group": f"agent:x:{_USER}:\n",
+    "hosts": "127.0.0.1 localhost\n",
+    "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files\n",
+}
+_RELAY = Path(__file__).with_name("relay.py")
+
+
+def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
+    """Make the folders of a run, and return the path of the proxy's socket.
+
+    Args:
+        root: A private folder.
+        cli: The adapter of the agent.
+        launch: How the run starts.
+        request: What the agent gets.
+
+    Raises:
+        OSError: The files cannot be written.
+    """
+    assert request.task is not None
+    for folder in ("home", "work", "tmp", "run", "etc"):
+        (root / folder).mkdir(exist_ok=True)
+    skill = f"{cli.skills}/{folder_name(request.task.skill_name)}"
+    files = {
+        **{f"etc/{name}": text.encode() for name, text in _ETC.items()},
+        **{f"home/{name}": text.encode() for name, text in launch.home.items()},
+        **{f"work/{file.name}": file.content for file in request.task.workspace},
+        **{f"home/{skill}/{file.name}": file.content for file in request.task.skill},
+        "run/prompt": request.user.encode("utf-8", "replace"),
+    }
+    for name, content in files.items():
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+        if content.startswith(b"#!"):
+            path.chmod(0o755)
+    return root / "run" / "proxy"
+
+
+def folder_name(skill: str) -> str:
+    """Return the name of the folder in which a skill is installed."""
+    return "".join(c if c.isalnum() or c in "-_." else "-" for c in skill).strip(".") or "skill"
+
+
+def command(root: Path, installed: Installed, launch: Launch, info: int) -> list[str]:
+    """Return the command line that runs an agent in the sandbox.
+
+    Args:
+        root: The folder that `furnish` has filled.
+        installed: The agent's program.
+        launch: How it starts.
+        info: File descriptor to which bubblewrap writes the process id of the sandbox's init.
+    """
+    python = Path(os.path.realpath(sys.executable))
+    inside = Path(_AGENT, installed.program.relative_to(installed.folder.parent))
+    words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
+    words += ["--cap-drop", "ALL", "--uid", _USER, "--gid", _USER, "--hostname", "upskill"]
+    words += ["--info-fd", str(info), "--clearenv", *_system()]
+    words += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
+    words += ["--bind", str(root / "tmp"), "/tmp"]  # noqa: S108  in the sandbox
+    words += ["--bind", str(root / "home"), HOME, "--bind", str(root / "work"), WORK]
+    words += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
+    words += ["--ro-bind", str(installed.folder), f"{_AGENT}/{installed.folder.name}"]
+    words += _python()
+    path = f"{inside.parent}:/usr/local/bin:/usr/bin:/bin:{python.parent}"
+    environment = {
+        "PATH": path,
+        "HOME": HOME,
+        "USER": "agent",
+        "SHELL": "/bin/bash",
+        "LANG": "C.UTF-8",
+        "TERM": "dumb",
+        "TZ": "UTC",
+        **launch.environment,
+    }
+    for name, value in environment.items():
+        words += ["--setenv", name, value]
+    relay = [str(python), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
+    return [*words, "--chdir", WORK, "--", *relay, "--", str(inside), *launch.arguments]
+
+
+def init_process(info: bytes) -> int | None:
+    """Return the process id of the sandbox's init, whose end ends all; None if it is unknown."""
+    try:
+        return int(json.loads(info)["child-pid"])
+    except (ValueError, LookupError, TypeError):
+        return None
+
+
+def _system() -> Iterator[str]:
+    for folder in filter(os.path.exists, SYSTEM):
+        if folder.startswith("/etc"):
+            continue
+        if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
+            yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
+        else:
+            yield from ("--ro-bind", folder, folder)
+
+
+def _python() -> list[str]:
+    """Return what makes this Python readable, if the system's folders do not."""
+    prefixes = dict.fromkeys((sys.base_prefix, sys.base_exec_prefix))
+    real = [os.path.realpath(prefix) for prefix in prefixes]
+    outside = [each for each in real if not Path(each).is_relative_to("/usr")]
+    return [word for each in outside for word in ("--ro-bind", each, each)]

@@ -1,0 +1,75 @@
+"""What an adapter tells of an agent's command-line program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Protocol
+
+from pytest_upskill.completion import Request, ToolCall
+from pytest_upskill.wire.stream import AgentFormat
+
+
+class NoAgentError(Exception):
+    """An agent that cannot run here; the message says in one line what to do."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installed:
+    """A program that is installed on this machine."""
+
+    program: Path
+    """The executable, no link."""
+    folder: Path
+    """What the program needs to read; the executable itself if that is all."""
+    version: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How to start a run."""
+
+    arguments: tuple[str, ...]
+    """Arguments of the program; the prompt is its standard input."""
+    environment: Mapping[str, str]
+    home: Mapping[str, str] = field(default_factory=dict)
+    """Files below the home folder: name to text."""
+
+
+class Cli(Protocol):
+    """The adapter of one program: everything that is peculiar to it."""
+
+    name: str
+    """The prefix of models that use it."""
+    wire: AgentFormat
+    skills: str
+    """The folder, below the home folder, where it looks for skills."""
+
+    def find(self) -> Installed:
+        """Find the program.
+
+        Raises:
+            NoAgentError: It is not installed; the message says how to install it.
+        """
+        ...
+
+    def launch(self, request: Request, base_url: str) -> Launch:
+        """Return how to start a run.
+
+        Args:
+            request: The request of the run.
+            base_url: The address of the proxy in the sandbox, without a path.
+        """
+        ...
+
+    def calls_skill(self, call: ToolCall, skill: str) -> bool:
+        """Return whether a call of a tool asks for the skill of that name."""
+        ...
+
+    def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
+        """Return calls (``name`` and ``input``) that load the skill, then write ``done.txt``.
+
+        They are what a model would call; the self-test of a version makes them.
+        """
+        ...

@@ -1,0 +1,57 @@
+"""The client of a model whose agent is a program, with all that it takes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from pytest_upskill.agents.cli import NoAgentError
+from pytest_upskill.agents.client import CliClient
+from pytest_upskill.agents.programs import PROGRAMS
+from pytest_upskill.agents.upstream import HostUpstream
+from pytest_upskill.completion import ProviderError
+from pytest_upskill.model import Model
+from pytest_upskill.providers.keys import Endpoint, is_custom
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.limiter import START, ConcurrencyLimiter
+from pytest_upskill.spending.run_budget import RunBudget
+
+
+def open_program(
+    model: Model,
+    endpoint: Endpoint,
+    *,
+    timeout: float,
+    budget: RunBudget,
+    activity: InFlight,
+    requests: int,
+    slots: asyncio.Semaphore,
+) -> CliClient:
+    """Make the client that runs the program of a model's agent.
+
+    Args:
+        model: A model with an agent.
+        endpoint: Its host and key.
+        timeout: Seconds until a reply must begin.
+        budget: What runs may cost.
+        activity: The record of requests and waits.
+        requests: Maximum number of requests in flight at the host.
+        slots: The limit of programs at once.
+
+    Raises:
+        ProviderError: The program is not installed.
+    """
+    cli = PROGRAMS[model.agent]()
+    try:
+        installed = cli.find()
+    except NoAgentError as error:
+        raise ProviderError(str(error), fatal=True, billable=False) from None
+    upstream = HostUpstream(
+        endpoint,
+        cli.wire,
+        timeout=timeout,
+        slots=ConcurrencyLimiter(
+            requests, start=START if is_custom(model) else None, timeout=timeout
+        ),
+        activity=activity,
+    )
+    return CliClient(cli, installed, upstream, budget=budget, slots=slots)

@@ -1,0 +1,25 @@
+"""The agents that are programs of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from pytest_upskill.agents.claude_code import ClaudeCode
+from pytest_upskill.agents.cli import Cli, NoAgentError
+from pytest_upskill.agents.codex import Codex
+from pytest_upskill.model import Model
+
+PROGRAMS: Mapping[str, Callable[[], Cli]] = MappingProxyType(
+    {"claude-code": ClaudeCode, "codex": Codex}
+)
+"""The adapter of each program, by the prefix of models that use it."""
+
+
+def program_problem(model: Model) -> str | None:
+    """Return in one line why the program of a model's agent is not usable, None if it is."""
+    try:
+        PROGRAMS[model.agent]().find()
+    except NoAgentError as error:
+        return f"--upskill-models: {error}"
+    return None

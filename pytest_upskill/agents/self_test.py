@@ -1,0 +1,142 @@
+"""A self-test of an agent's program: one run against a script, before anything is paid for.
+
+It finds out whether this version, with the flags and files of its adapter, offers an installed
+skill, loads it, and works in the workspace. Nothing is sent to any host.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from typing import Any
+
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.completion import AgentTask, Completion, Request
+from pytest_upskill.wire.stream import AgentFormat
+
+SKILL = "upskill-self-test"
+_FILE = WorkspaceFile(
+    name="SKILL.md",
+    text=(
+        f"---\nname: {SKILL}\ndescription: Checks that skills are loaded. Use for the self-test.\n"
+        "---\n\n# Self-test\n\nWhoever reads this line has loaded the skill of the self-test.\n"
+    ),
+)
+_DONE = "The self-test is done."
+_Event = dict[str, Any]
+
+
+def self_test_request(request: Request) -> Request:
+    """Return the request of the self-test, for the model of another request."""
+    task = AgentTask(skill_name=SKILL, skill=(_FILE,))
+    return replace(request, user="Do the self-test.", run=0, task=task)
+
+
+def self_test_problem(completion: Completion) -> str:
+    """Return what did not work in a self-test, "" if all did."""
+    run = completion.agent_run
+    assert run is not None
+    if run.limit or run.broken:
+        return run.limit or run.broken
+    if not run.loaded:
+        return "the agent did not load the skill"
+    if {file.name: file.text for file in run.changed} != {"done.txt": "done"}:
+        return "a command did not write to the workspace"
+    return "" if completion.text == _DONE else "the last message was not read"
+
+
+class Script:
+    """An upstream that replies from a script; see `Upstream`.
+
+    Args:
+        wire: The format of its replies.
+        calls: The calls of tools to make, one in each reply.
+        text: The last reply.
+    """
+
+    def __init__(
+        self, wire: AgentFormat, calls: Sequence[Mapping[str, Any]], text: str = _DONE
+    ) -> None:
+        self._wire = wire
+        self._calls = [*calls]
+        self._text = text
+        self.headers = {"content-type": "text/event-stream"}
+
+    @asynccontextmanager
+    async def reply(
+        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]
+    ) -> AsyncIterator[_ScriptedReply]:
+        """Reply with the next call, or with the text."""
+        del asked, headers
+        if not body.get("tools"):
+            call, text = None, "Self-test"
+        else:
+            call, text = (self._calls.pop(0), "") if self._calls else (None, self._text)
+        model = str(body["model"])
+        if self._wire == "messages":
+            events = message_events(model, call, text)
+        else:
+            events = response_events(model, call, text)
+        yield _ScriptedReply(events, streamed=bool(body.get("stream")))
+
+    async def aclose(self) -> None:
+        """Close nothing."""
+
+
+class _ScriptedReply:
+    def __init__(self, events: Iterator[_Event], *, streamed: bool) -> None:
+        assert streamed
+        self.headers = {"content-type": "text/event-stream"}
+        self._events = events
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        for event in self._events:
+            yield f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode()
+
+
+def message_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
+    """Yield the events of a reply in Anthropic's Messages."""
+    usage = {"input_tokens": 1, "output_tokens": 1}
+    message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
+    ends = {"stop_reason": None, "stop_sequence": None}
+    yield {"type": "message_start", "message": {**message, **ends, "usage": usage}}
+    if call is not None:
+        block = {"type": "tool_use", "id": f"toolu_{id(call)}", "name": call["name"], "input": {}}
+        delta = {"type": "input_json_delta", "partial_json": json.dumps(call["input"])}
+    else:
+        block, delta = {"type": "text", "text": ""}, {"type": "text_delta", "text": text}
+    yield {"type": "content_block_start", "index": 0, "content_block": block}
+    yield {"type": "content_block_delta", "index": 0, "delta": delta}
+    yield {"type": "content_block_stop", "index": 0}
+    reason = "end_turn" if call is None else "tool_use"
+    end = {"stop_reason": reason, "stop_sequence": None}
+    yield {"type": "message_delta", "delta": end, "usage": {"output_tokens": 1}}
+    yield {"type": "message_stop"}
+
+
+def response_events(model: str, call: Mapping[str, Any] | None, text: str) -> Iterator[_Event]:
+    """Yield the events of a reply in OpenAI's Responses."""
+    if call is not None:
+        item = {
+            "type": "function_call",
+            "id": f"fc_{id(call)}",
+            "call_id": f"call_{id(call)}",
+            "name": call["name"],
+            "arguments": json.dumps(call["input"]),
+            "status": "completed",
+        }
+    else:
+        content = [{"type": "output_text", "text": text, "annotations": []}]
+        item = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
+    usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
+    response = {"id": "resp_1", "object": "response", "model": model, "output": [item]}
+    begun = {**response, "status": "in_progress", "output": []}
+    yield {"type": "response.created", "response": begun}
+    yield {"type": "response.output_item.added", "output_index": 0, "item": item}
+    yield {"type": "response.output_item.done", "output_index": 0, "item": item}
+    yield {
+        "type": "response.completed",
+        "response": {**response, "status": "completed", "usage": usage},
+    }

@@ -1,0 +1,121 @@
+"""Agents in a session: where their models are served, and what stands in their way."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+from pytest_upskill.completion import Client
+from pytest_upskill.completions.estimate import Estimate
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.model import Model
+from pytest_upskill.providers.keys import Endpoint, is_custom
+from pytest_upskill.providers.served import served_models
+from pytest_upskill.sandbox.cores import cores
+from pytest_upskill.session.settings import Settings
+
+PROGRAMS = ("claude-code", "codex")
+"""Agents that are programs of their own."""
+
+_PER_CORE = 2
+_MEMORY = 400 << 20
+"""Bytes that a program takes, more than was seen of any."""
+
+
+def program_hosts(
+    found: Mapping[Model, Endpoint], settings: Settings, resources: Resources
+) -> dict[Model, Host]:
+    """Return the hosts of models whose agent is a program of its own.
+
+    Args:
+        found: The endpoint of each model, with and without an agent.
+        settings: Values of all options.
+        resources: Budget, prices and other resources of this process.
+    """
+    models = [model for model in found if model.agent in PROGRAMS]
+    if not models:
+        return {}
+    open_client = partial(_open, settings, resources, _program_slots())
+    return {
+        model: Host(
+            name=model.address,
+            url=found[model].url,
+            open=partial(open_client, model, found[model]),
+            recorded=True,
+            runs_agents=True,
+            served=partial(served_models, found[model]) if is_custom(model) else None,
+        )
+        for model in models
+    }
+
+
+def agent_problems(
+    ahead: Estimate, served: Mapping[Model, Host], resources: Resources
+) -> Iterator[str]:
+    """Yield why agents cannot run, one line for each reason."""
+    agents = [share.model for share in ahead.shares if share.model.agent]
+    if not agents or resources.cache.mode == "replay":
+        return
+    for model in agents:
+        if not served[model].accepts_tools:
+            yield (
+                f"--upskill-models: {model.resolved}: {model.provider} accepts no tools, which "
+                f"{model.agent} needs: choose another model"
+            )
+    from pytest_upskill.sandbox.run import SandboxError
+
+    try:
+        level = resources.agent_sandbox().level
+    except SandboxError as error:
+        yield f"--upskill-sandbox: {error}"
+        return
+    yield from _program_problems([model for model in agents if model.agent in PROGRAMS], level)
+
+
+def _program_problems(models: list[Model], level: str) -> Iterator[str]:
+    if not models:
+        return
+    from pytest_upskill.agents.programs import program_problem
+
+    if level != "bwrap":
+        yield (
+            f"--upskill-models: {models[0].agent} runs in bubblewrap only, and {level} is in use: "
+            "install bubblewrap (apt install bubblewrap), and allow it user namespaces (Ubuntu: "
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0), or use a Linux container; "
+            "a replay needs neither"
+        )
+    yield from filter(None, map(program_problem, models))
+
+
+def _open(
+    settings: Settings,
+    resources: Resources,
+    slots: asyncio.Semaphore,
+    model: Model,
+    endpoint: Endpoint,
+) -> Client:
+    from pytest_upskill.agents.opening import open_program
+    from pytest_upskill.spending.run_budget import RunBudget
+
+    return open_program(
+        model,
+        endpoint,
+        timeout=settings.timeout,
+        budget=RunBudget(resources.budget, resources.prices),
+        activity=resources.activity,
+        requests=settings.concurrency,
+        slots=slots,
+    )
+
+
+def _program_slots() -> asyncio.Semaphore:
+    """Return the limit of programs at once: two per core, as far as there is memory for them."""
+    most = _PER_CORE * cores()
+    with suppress(OSError, ValueError, StopIteration):
+        lines = Path("/proc/meminfo").read_text("ascii").splitlines()
+        free = next(line for line in lines if line.startswith("MemAvailable:"))
+        most = min(most, (int(free.split()[1]) << 10) // _MEMORY)
+    return asyncio.Semaphore(max(1, most))

@@ -1,0 +1,60 @@
+"""Replies in the format of OpenAI's Responses API, which agents use.
+
+Source: https://platform.openai.com/docs/api-reference/responses/object.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from pytest_upskill.completion import Completion, StopReason, ToolCall, clean
+from pytest_upskill.wire.content import tool_call
+from pytest_upskill.wire.fields import count, part
+
+
+def read_response(body: Mapping[str, Any]) -> Completion:
+    """Return the completion in a reply, without what HTTP tells of it.
+
+    Raises:
+        AttributeError, LookupError, TypeError: The reply is malformed.
+    """
+    items = body["output"]
+    usage = body.get("usage")
+    return Completion(
+        text=clean("".join(_texts(items, "output_text"))),
+        tool_calls=tuple(_calls(items)),
+        input_tokens=count(usage, "input_tokens"),
+        output_tokens=count(usage, "output_tokens"),
+        cache_read_tokens=count(part(usage, "input_tokens_details"), "cached_tokens") or 0,
+        stop_reason=_stop(body),
+    )
+
+
+def _stop(body: Mapping[str, Any]) -> StopReason:
+    if "".join(_texts(body["output"], "refusal")):
+        return "refusal"
+    if body.get("status") == "completed":
+        return "end"
+    reason = part(body.get("incomplete_details"), "reason")
+    return "max_tokens" if reason == "max_output_tokens" else "other"
+
+
+def _texts(items: list[Mapping[str, Any]], kind: str) -> Iterator[str]:
+    for item in items:
+        if item.get("type") == "message":
+            for block in item["content"]:
+                if block.get("type") == kind:
+                    yield block.get("text") or block.get("refusal") or ""
+
+
+def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
+    for item in items:
+        if item.get("type") == "function_call":
+            yield tool_call(item["name"], item.get("call_id"), item.get("arguments"))
+        elif item.get("type") == "custom_tool_call":
+            yield ToolCall(
+                name=item["name"],
+                id=str(item.get("call_id") or ""),
+                arguments={"input": item.get("input")},
+            )

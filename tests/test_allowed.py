@@ -1,0 +1,123 @@
+"""What of an agent's request may reach the host of its model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_upskill.agents.allowed import Allowed, RefusedBody, allowed
+from pytest_upskill.wire.stream import AgentFormat
+
+TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}
+ITEMS: dict[AgentFormat, str] = {"messages": "messages", "responses": "input", "chat": "messages"}
+
+
+def rebuilt(wire: AgentFormat, **body: Any) -> Allowed:
+    return allowed(wire, {ITEMS[wire]: [], **body}, model="pinned", max_tokens=100)
+
+
+@pytest.mark.parametrize(
+    ("wire", "limit"),
+    [("messages", "max_tokens"), ("responses", "max_output_tokens"), ("chat", "max_tokens")],
+)
+def test_the_model_is_pinned_and_the_output_limit_clamped(wire: AgentFormat, limit: str) -> None:
+    body = rebuilt(wire, model="opus", **{limit: 64000}).body
+
+    assert (body["model"], body[limit]) == ("pinned", 100)
+    assert rebuilt(wire).body[limit] == 100
+    assert rebuilt(wire, **{limit: 7}).body[limit] == 7
+
+
+@pytest.mark.parametrize(
+    ("wire", "field", "value"),
+    [
+        ("messages", "mcp_servers", [{"url": "https://example.org"}]),
+        ("messages", "container", "c_1"),
+        ("messages", "service_tier", "auto"),
+        ("messages", "inference_geo", "us"),
+        ("responses", "background", True),
+        ("responses", "previous_response_id", "resp_1"),
+        ("responses", "conversation", "conv_1"),
+        ("responses", "service_tier", "priority"),
+        ("chat", "n", 3),
+        ("chat", "web_search_options", {"search_context_size": "low"}),
+        ("chat", "fallback_models", ["other"]),
+    ],
+)
+def test_what_costs_more_or_acts_at_the_host_is_dropped_and_named(
+    wire: AgentFormat, field: str, value: object
+) -> None:
+    found = rebuilt(wire, **{field: value})
+
+    assert field not in found.body
+    assert found.dropped == (field,)
+
+
+@pytest.mark.parametrize(
+    ("wire", "tool", "named"),
+    [
+        ("messages", {"type": "web_search_20250305", "name": "w"}, "tool web_search_20250305"),
+        ("messages", {"type": "mcp_toolset", "mcp_server_name": "x"}, "tool mcp_toolset"),
+        ("responses", {"type": "mcp", "server_url": "https://example.org"}, "tool mcp"),
+        ("responses", {"type": "code_interpreter", "container": "auto"}, "tool code_interpreter"),
+        ("chat", {"type": "web_search"}, "tool web_search"),
+    ],
+)
+def test_a_tool_of_the_host_is_dropped_and_named(
+    wire: AgentFormat, tool: dict[str, Any], named: str
+) -> None:
+    own = {"type": "function", "name": "Bash", "function": {}} if wire != "messages" else TOOL
+
+    found = rebuilt(wire, tools=[tool, own])
+
+    assert [each.get("name", "Bash") for each in found.body["tools"]] == ["Bash"]
+    assert found.dropped == (named,)
+
+
+@pytest.mark.parametrize(
+    ("wire", "part"),
+    [
+        ("messages", {"type": "image", "source": {"type": "url", "url": "https://e.org"}}),
+        ("messages", {"type": "document", "source": {"type": "file", "file_id": "f_1"}}),
+        ("messages", {"type": "mcp_tool_use", "id": "1"}),
+        ("messages", {"type": "tool_result", "content": [{"type": "server_tool_use"}]}),
+        ("responses", {"type": "item_reference", "id": "i"}),
+        ("responses", {"type": "input_image", "image_url": "https://example.org/a.png"}),
+        ("responses", {"type": "input_image", "file_id": "f_1"}),
+        ("chat", {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}),
+    ],
+)
+def test_a_conversation_with_what_the_host_would_fetch_is_refused(
+    wire: AgentFormat, part: dict[str, Any]
+) -> None:
+    with pytest.raises(RefusedBody):
+        rebuilt(wire, **{ITEMS[wire]: [{"role": "user", "content": [part]}]})
+
+
+def test_what_an_agent_needs_is_passed_on_unchanged() -> None:
+    content = [
+        {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},
+        {"type": "image", "source": {"type": "base64", "data": "aGk="}},
+        {"type": "tool_result", "tool_use_id": "t", "content": [{"type": "text", "text": "x"}]},
+        {"type": "tool_use", "id": "t", "name": "Bash", "input": {"type": "server_tool_use"}},
+    ]
+    messages = [{"role": "user", "content": content}, {"role": "assistant", "content": "ok"}]
+
+    body = rebuilt("messages", messages=messages, tools=[TOOL], system="s", stream=True).body
+
+    assert body["messages"] == messages
+    assert body["tools"] == [TOOL]
+    assert (body["system"], body["stream"]) == ("s", True)
+
+
+def test_the_host_stores_nothing() -> None:
+    assert rebuilt("responses", store=True).body["store"] is False
+    assert "store" not in rebuilt("chat", store=True).body
+
+
+@pytest.mark.parametrize(("budget", "kept"), [(50, 50), (5000, None)])
+def test_thinking_fits_below_the_clamped_output_limit(budget: int, kept: int | None) -> None:
+    body = rebuilt("messages", thinking={"type": "enabled", "budget_tokens": budget}).body
+
+    assert body.get("thinking", {}).get("budget_tokens") == kept
