@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -22,7 +23,7 @@ from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
 from tests.asking import request_to
 from tests.conftest import Run, WriteSkill
-from tests.loopback import Loopback
+from tests.loopback import Loopback, Reply
 from tests.scripted_agent import ScriptedClient, Step, call, following
 
 SKILL = """\
@@ -374,6 +375,47 @@ def test_a_record_that_no_run_can_have_left_is_refused(
     assert cache.load(asked, "u") is None
 
     assert list(cache.problems) == [f"{file}: ignored: {said}"]
+
+
+def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
+    marks = "echo $$ >> mark; echo $$ >> ~/mark; sleep 0.3; cat mark ~/mark | wc -l; ls /tmp"
+    clients = [ScriptedClient(call("bash", command=marks), "Done.") for _ in range(2)]
+    asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
+
+    async def both() -> None:
+        await asyncio.gather(*(runner.complete(asked, client) for client in clients))
+
+    runner = AgentRunner(lambda: sandbox)
+    try:
+        asyncio.run(both())
+    finally:
+        runner.close()
+
+    for client in clients:
+        (seen,) = results(client)
+        assert seen.startswith("2\n")
+        assert len(re.findall("upskill-", seen)) <= 1
+
+
+@pytest.mark.usefixtures("sums")
+def test_a_run_stops_before_its_requests_exceed_the_budget(
+    run_once: Run, loopback: Loopback, pytester: pytest.Pytester
+) -> None:
+    # A request is billed as $.05, and reserves $.05 and a little more.
+    loopback.answer = following([AGAIN], [AGAIN])
+    reply = loopback.answer
+    usage = {"prompt_tokens": 1, "completion_tokens": 50}
+    loopback.answer = lambda received: replace(cast("Reply", reply(received)), usage=usage)
+    pytester.makeini("[pytest]\nupskill_prices = loop-small = 0.01/1000")
+
+    result = run_once(
+        f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-max-tokens=50",
+        "--upskill-max-cost=0.3", "-rs",
+    )  # fmt: skip
+
+    assert len(loopback.requests) == 5
+    result.stdout.fnmatch_lines(["*--upskill-max-cost: this request could exceed $0.3*"])
+    result.stdout.fnmatch_lines(["*0.25*"])
 
 
 @pytest.mark.usefixtures("sums")

@@ -259,6 +259,27 @@ def test_the_most_that_a_conversation_costs_covers_all_of_it() -> None:
     assert most_input_tokens(conversation) > most_input_tokens(alone) + 5000
 
 
+@pytest.mark.parametrize(
+    ("status", "said"),
+    [
+        (400, "registry.ollama.ai/library/gemma:2b does not support tools"),
+        (404, "No endpoints found that support tool use."),
+        (400, "`tool calling` is not supported with this model"),
+        (500, "tools param requires --jinja flag"),
+        (400, '"auto" tool choice requires --enable-auto-tool-choice'),
+    ],
+)
+def test_a_server_that_refuses_tools_is_told_how_to_serve_them_and_not_asked_again(
+    loopback: Loopback, status: int, said: str
+) -> None:
+    loopback.answer = lambda _: Reply(status=status, text=said)
+
+    with pytest.raises(ProviderError, match="choose a model that calls tools") as error:
+        ask(offering(loopback, "openai"))
+
+    assert (error.value.retryable, error.value.fatal) == (False, False)
+
+
 class _Parrot:
     def __init__(self, **attributes: object) -> None:
         self.__dict__.update(attributes)

@@ -16,7 +16,7 @@ import httpx2
 
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.model.hosts import HOSTS
-from pytest_upskill.providers.complaints import FILTERED, LOADING, cure
+from pytest_upskill.providers.complaints import CALL_TOOLS, FILTERED, LOADING, NO_TOOLS, cure
 from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
@@ -155,13 +155,16 @@ class Call:
         )
         said = " ".join(part for part in (f"HTTP {status}", _detail(body)) if part)
         way_out = self._cure(status, headers, said)
+        if self.request.tools and NO_TOOLS.search(said):
+            retryable, way_out = False, CALL_TOOLS
         return self._error(
             ": ".join(part for part in (said, way_out) if part),
             status=status,
             retryable=retryable,
             retry_after=_retry_after(headers),
             loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(said)),
-            fatal=(status in _FATAL or broke) and not retryable,
+            # Without tools, the model may answer.
+            fatal=(status in _FATAL or broke) and not retryable and way_out != CALL_TOOLS,
         )
 
     def _unusable(self, reply: object) -> ProviderError:

@@ -31,6 +31,20 @@ _CURES = (
 )
 """Patterns of error messages, each with the option that fixes the request."""
 
+NO_TOOLS = re.compile(
+    r"not support (tool|function)|support tool use"
+    r"|(tool|function).{0,9}calling.{0,3} is not supported"
+    r"|tools param requires|auto.? tool choice requires",
+    re.IGNORECASE,
+)
+"""Messages of Ollama, OpenRouter, Groq, llama.cpp and vLLM where tools cannot be offered."""
+
+CALL_TOOLS = (
+    "choose a model that calls tools, or serve this one so that it does (llama-server: --jinja; "
+    "vLLM: --enable-auto-tool-choice)"
+)
+"""How to fix that."""
+
 FILTERED = re.compile(
     r"content[_ ](filter|management policy|policy[_ ]violation)|responsible ?ai", re.IGNORECASE
 )
