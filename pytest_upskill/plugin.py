@@ -65,9 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
         start(config)
     elif config.getoption("upskill_lint"):
-        from pytest_upskill.session.lint_items import CaselessSkills
+        from pytest_upskill.session.lint_items import SkillsWithoutCases
 
-        config.pluginmanager.register(CaselessSkills(config), "upskill-caseless-skills")
+        config.pluginmanager.register(SkillsWithoutCases(config), "upskill-skills-without-cases")
     else:
         _refuse_without_models(config)
         return
@@ -87,9 +87,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     lint = parent.config.getoption("upskill_lint")
     if not (asked_for or lint or _models_chosen(parent.config)):
         if known and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
-            from pytest_upskill.session.passed_over import passed_over
+            from pytest_upskill.session.no_models import no_models_hint
 
-            passed_over(parent.config).files += 1
+            no_models_hint(parent.config).files += 1
         return None
     from pytest_upskill.session.settings import places_of
 
@@ -108,10 +108,10 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Read from a pytest-xdist worker how many case files it did not collect."""
-    if files := getattr(node, "workeroutput", {}).get("upskill-passed-over"):
-        from pytest_upskill.session.passed_over import passed_over
+    if files := getattr(node, "workeroutput", {}).get("upskill-no-models"):
+        from pytest_upskill.session.no_models import no_models_hint
 
-        passed_over(node.config).files = files
+        no_models_hint(node.config).files = files
 
 
 def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Collector | None:

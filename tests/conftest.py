@@ -21,9 +21,9 @@ import pytest_upskill.providers.openai
 import pytest_upskill.session.start  # noqa: F401
 from pytest_upskill.model.hosts import HOSTS
 from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
-from tests.confined import marker as marker  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 from tests.loopback import model as model  # noqa: PLC0414  a fixture
+from tests.sandbox_programs import marker as marker  # noqa: PLC0414  a fixture
 from tests.scripted import script as script  # noqa: PLC0414  a fixture
 from tests.teaching import depot as depot  # noqa: PLC0414  a fixture
 

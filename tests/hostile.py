@@ -31,7 +31,7 @@ from pytest_upskill.checks import Compile, Run, Sandboxed
 from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Limits, Sandbox
-from tests.confined import LEVELS
+from tests.sandbox_programs import LEVELS
 
 Kind = Literal["honest", "theft", "harm", "deceit", "bomb"]
 SECRET = "sk_planted_7d1f"

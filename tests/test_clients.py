@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, model_at, request_to
 
 every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 

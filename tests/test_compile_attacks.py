@@ -12,7 +12,7 @@ from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers, provenance
 from pytest_upskill.sandbox.run import Limits
 from tests.compiling import SLOW, build
-from tests.confined import LEVELS
+from tests.sandbox_programs import LEVELS
 
 pytestmark = pytest.mark.needs("gcc", "g++")
 

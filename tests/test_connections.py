@@ -9,8 +9,8 @@ import pytest
 
 from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
-from tests.asking import model_at, request_to
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import model_at, request_to
 
 BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 

@@ -93,7 +93,7 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
             await rounds.play(trial, 0, fail)
         return [await rounds.play(trial, 1, fail) for trial in asked]
 
-    assert [answer.needless for answer in asyncio.run(ask())] == [True, True]
+    assert [answer.not_needed for answer in asyncio.run(ask())] == [True, True]
     assert seen == [CaseCounts(0, 0, 0, 0)]
 
 
@@ -114,7 +114,7 @@ def test_trouble_in_one_run_holds_up_no_round() -> None:
 
         return [await rounds.play(trial, 1, reply) for trial in asked]
 
-    assert [answer.needless for answer in asyncio.run(ask())] == [False, False]
+    assert [answer.not_needed for answer in asyncio.run(ask())] == [False, False]
 
 
 def play_all(asked: Sequence[Trial], texts: Mapping[str, str]) -> list[Answer]:

@@ -7,7 +7,7 @@ import pytest
 from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox.levels import Level
 from tests import hostile
-from tests.confined import every_level
+from tests.sandbox_programs import every_level
 
 SAMPLE = (
     *("steal file", "steal environment of another", "steal TCP", "steal keyring"),

@@ -15,9 +15,9 @@ import pytest
 
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.retry import RetryingClient
-from tests.asking import ask, request_to
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
+from tests.sdk_requests import ask, request_to
 
 USER = "planted-user-name"
 PASSWORD = "planted p@ss/w&rd"

@@ -8,8 +8,8 @@ import pytest
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import Model, parse_model, parse_models
 from pytest_upskill.providers.keys import KeyProblem, endpoints
-from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, model_at, request_to
 
 BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 PLANTED = {

@@ -21,10 +21,10 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
-from tests.asking import request_to
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.scripted_agent import ScriptedClient, Step, call, following
+from tests.sdk_requests import request_to
 
 SKILL = """\
 ---

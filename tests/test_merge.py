@@ -74,8 +74,8 @@ def test_shares_are_held_against_baselines_when_they_are_merged(
     run_once(*args, "--upskill-baseline-update")
     write_skill(*budget_cases(2), body="Nothing about money.\n")
     for number in (1, 2):
-        share = (f"--upskill-shard={number}/2", f"--upskill-json={number}.json")
-        run_once(*args, "--upskill-compare=baseline", *share)
+        shard = (f"--upskill-shard={number}/2", f"--upskill-json={number}.json")
+        run_once(*args, "--upskill-compare=baseline", *shard)
 
     code = report_command(["1.json", "2.json", "--baselines", ".upskill/baselines"])
 
@@ -96,7 +96,7 @@ def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]
     assert "billing on haiku: no decision: 2 of 4 trials ran\n" in capsys.readouterr().out
 
 
-def test_a_skill_that_a_share_did_not_measure_is_not_passed_over(  # noqa: PLR0917  fixtures
+def test_a_skill_that_a_shard_did_not_measure_is_not_passed_over(  # noqa: PLR0917  fixtures
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
@@ -109,10 +109,10 @@ def test_a_skill_that_a_share_did_not_measure_is_not_passed_over(  # noqa: PLR09
     monkeypatch.chdir(pytester.path)
     pytester.makeini("[pytest]\nupskill_prices = m = 1/10")
     models = f"--upskill-models=m@{loopback.openai_url}"
-    share = ("--upskill-min-pass-rate=0", "--upskill-cache=off")
-    run_once(models, *share, "--upskill-shard=1/2", "--upskill-json=1.json")
+    shard = ("--upskill-min-pass-rate=0", "--upskill-cache=off")
+    run_once(models, *shard, "--upskill-shard=1/2", "--upskill-json=1.json")
     poor = ("--upskill-max-cost=0.000001", "--upskill-shard=2/2", "--upskill-json=2.json")
-    run_once(models, *share, *poor)
+    run_once(models, *shard, *poor)
 
     code = report_command(["1.json", "2.json", "--md", "out.md", "--html", "out.html"])
 

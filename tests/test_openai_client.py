@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.completion import Completion, Request
-from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Received, Reply
+from tests.sdk_requests import ask, model_at, request_to
 
 
 def completion(loopback: Loopback, reply: Reply) -> Completion:
@@ -80,7 +80,7 @@ def test_a_refusal_is_its_own_outcome_with_its_words(loopback: Loopback) -> None
         ("brand_new_reason", "other"),
     ],
 )
-def test_finish_reasons_are_told_apart(loopback: Loopback, said: str, meant: str) -> None:
+def test_finish_reasons_are_with_places(loopback: Loopback, said: str, meant: str) -> None:
     answer = completion(loopback, Reply(stop=said))
 
     assert answer.stop_reason == meant

@@ -12,13 +12,13 @@ from pytest_upskill.completion import ProviderError
 from pytest_upskill.completions.cache import identity
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.model.parameters import ParameterError, Parameters, read_parameters
-from pytest_upskill.providers.complaints import refused_parameter
+from pytest_upskill.providers.error_hints import refused_parameter
 from pytest_upskill.session.parameters import with_parameters
 from pytest_upskill.wire.chat import chat_body
 from pytest_upskill.wire.messages import messages_body
-from tests.asking import ask, model_at, request_to
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, model_at, request_to
 from tests.test_options import only_line
 
 ALL = (

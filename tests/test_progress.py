@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Speak early."""
-    monkeypatch.setattr(progress, "LOOK_S", 0.05)
+    monkeypatch.setattr(progress, "REFRESH_S", 0.05)
     monkeypatch.setattr(live_line, "FIRST_S", 0.0)
 
 
@@ -38,17 +38,17 @@ def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -
     """Answer once something was said about it."""
     del impatient
     said = threading.Event()
-    say = live_line.PlainLines.say
+    show = live_line.PlainLines.show
 
-    def say_and_note(line: live_line.PlainLines, parts: Sequence[str]) -> None:
-        say(line, parts)
+    def show_and_note(line: live_line.PlainLines, parts: Sequence[str]) -> None:
+        show(line, parts)
         said.set()
 
     def answer(_: Received) -> Reply:
         assert said.wait(PATIENCE_S)
         return Reply(text="37")
 
-    monkeypatch.setattr(live_line.PlainLines, "say", say_and_note)
+    monkeypatch.setattr(live_line.PlainLines, "show", show_and_note)
     loopback.answer = answer
     return loopback
 
@@ -115,7 +115,7 @@ def test_whoever_asked_for_quiet_waits_in_quiet(
 def test_a_wait_that_is_not_long_is_no_word_worth(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(progress, "LOOK_S", 0.01)
+    monkeypatch.setattr(progress, "REFRESH_S", 0.01)
     loopback.answer = lambda _: Reply(text="37", delay=0.1)
     write_skill()
 
@@ -180,7 +180,7 @@ def test_a_price_that_is_not_known_is_not_guessed() -> None:
     assert told(answered(), answered(None)) == "upskill: 2/2 answers"
 
 
-def test_a_rate_limit_a_compiler_and_a_slow_answer_are_told_apart() -> None:
+def test_a_rate_limit_a_compiler_and_a_slow_answer_are_with_places() -> None:
     now = 0.0
     activity = InFlight(clock=lambda: now)
     activity.pause("api.example.com", "rate limit", 26.5)

@@ -13,8 +13,8 @@ import pytest
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.connections import MOST_BYTES
-from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, model_at, request_to
 
 BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 

@@ -34,7 +34,7 @@ def test_replay_needs_no_key_and_sends_nothing(
     result.stdout.fnmatch_lines(["replayed 2 answers: *"])
 
 
-def test_keys_that_cannot_be_told_apart_do_not_keep_from_replaying(
+def test_keys_that_cannot_be_with_places_do_not_keep_from_replaying(
     run_once: Run,
     write_skill: WriteSkill,
     model: str,

@@ -13,9 +13,9 @@ from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import RetryingClient, RetryPolicy
-from tests.asking import model_at, request_to
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request
+from tests.sdk_requests import model_at, request_to
 
 
 def test_what_may_pass_is_asked_again_and_every_attempt_counted() -> None:

@@ -14,7 +14,7 @@ from pytest_upskill.compile import CannotCompile, Compilers
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Limits, Sandbox
 from tests.compiling import fenced
-from tests.confined import LEVELS, every_level, is_gone
+from tests.sandbox_programs import LEVELS, every_level, is_gone
 
 FILES = """
 import os, shutil, tempfile

@@ -8,7 +8,7 @@ from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox.levels import Level
 from tests.compiling import fenced
-from tests.confined import LEVELS
+from tests.sandbox_programs import LEVELS
 
 confining = pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
 

@@ -15,7 +15,7 @@ import pytest
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
-from tests.confined import LEVELS, every_level, every_level_and_off, shell
+from tests.sandbox_programs import LEVELS, every_level, every_level_and_off, shell
 
 
 def test_auto_is_the_strongest_level_that_works() -> None:

@@ -27,8 +27,8 @@ from pytest_upskill.sandbox.syscalls import (
     numbers,
 )
 from pytest_upskill.sandbox.syscalls import HARMLESS as HARMLESS_CALLS
-from tests.confined import LEVELS
 from tests.pages import CHECKOUT
+from tests.sandbox_programs import LEVELS
 
 HARMLESS: dict[Level, set[str]] = {
     # In a process namespace of its own nothing escapes that way.
@@ -41,7 +41,7 @@ confining = pytest.mark.parametrize("level", [level for level in LEVELS if level
 
 def _attempts(python: list[str], level: Level) -> set[str]:
     done = subprocess.run(
-        [*python, str(CHECKOUT / "tests" / "attempts.py"), level],
+        [*python, str(CHECKOUT / "tests" / "syscall_attempts.py"), level],
         env={"PYTHONPATH": str(CHECKOUT), "PATH": os.environ["PATH"], "TMPDIR": "/tmp"},
         capture_output=True,
         text=True,

@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import workspace
-from tests.confined import every_level, every_level_and_off, is_gone, running, shell
+from tests.sandbox_programs import every_level, every_level_and_off, is_gone, running, shell
 
 
 @every_level_and_off

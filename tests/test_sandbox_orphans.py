@@ -14,8 +14,8 @@ import pytest
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.sandbox.workspace import workspace
-from tests.confined import every_level_and_off, is_gone, running
 from tests.conftest import WriteSkill
+from tests.sandbox_programs import every_level_and_off, is_gone, running
 
 # One stays in the group, one is nobody's child any more, and one has also left the session, where
 # the level lets it.

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from pytest_upskill.session.shard import share
+from pytest_upskill.session.shard import cases_of_shard
 from tests.conftest import Run, WriteSkill
 
 CASES = [
@@ -16,18 +16,18 @@ CASES = [
 
 
 @given(st.sets(st.text(max_size=5), max_size=60), st.integers(1, 9))
-def test_every_case_is_in_one_share_and_the_shares_are_even(cases: set[str], shards: int) -> None:
-    shares = [share(cases, number, shards) for number in range(1, shards + 1)]
+def test_every_case_is_in_one_shard_and_the_shards_are_even(cases: set[str], shards: int) -> None:
+    found = [cases_of_shard(cases, number, shards) for number in range(1, shards + 1)]
 
-    assert sorted(case for each in shares for case in each) == sorted(cases)
-    assert max(map(len, shares)) - min(map(len, shares)) <= 1
+    assert sorted(case for each in found for case in each) == sorted(cases)
+    assert max(map(len, found)) - min(map(len, found)) <= 1
 
 
 def test_a_new_case_leaves_most_others_in_their_share() -> None:
     cases = [f"case-{number}" for number in range(100)]
-    before = [share(cases, number, 4) for number in range(1, 5)]
+    before = [cases_of_shard(cases, number, 4) for number in range(1, 5)]
 
-    after = [share([*cases, "new"], number, 4) for number in range(1, 5)]
+    after = [cases_of_shard([*cases, "new"], number, 4) for number in range(1, 5)]
 
     moved = sum(len(one - other) for one, other in zip(before, after, strict=True))
     assert moved <= 3
@@ -35,19 +35,19 @@ def test_a_new_case_leaves_most_others_in_their_share() -> None:
 
 def test_both_arms_of_a_case_are_in_the_same_share(run: Run, write_skill: WriteSkill) -> None:
     write_skill(*CASES)
-    shares = []
+    found = []
 
     for number in (1, 2, 3):
         result = run("--upskill-models=offline,b=offline", f"--upskill-shard={number}/3", "-v")
-        shares.append(set(re.findall(r"::(case-\d)\[(\w+)-(with\w*)\]", result.stdout.str())))
+        found.append(set(re.findall(r"::(case-\d)\[(\w+)-(with\w*)\]", result.stdout.str())))
 
-    assert sum(map(len, shares)) == len(set().union(*shares)) == 28
-    for share_ in shares:
-        with_ = {(case, model) for case, model, arm in share_ if arm == "with_skill"}
-        assert with_ == {(case, model) for case, model, arm in share_ if arm == "without_skill"}
+    assert sum(map(len, found)) == len(set().union(*found)) == 28
+    for shard in found:
+        with_ = {(case, model) for case, model, arm in shard if arm == "with_skill"}
+        assert with_ == {(case, model) for case, model, arm in shard if arm == "without_skill"}
 
 
-def test_a_share_decides_nothing_and_says_why(run: Run, write_skill: WriteSkill) -> None:
+def test_a_shard_decides_nothing_and_says_why(run: Run, write_skill: WriteSkill) -> None:
     write_skill(*CASES)
 
     result = run("--upskill-models=offline", "--upskill-shard=1/2", "-rs")
@@ -56,7 +56,7 @@ def test_a_share_decides_nothing_and_says_why(run: Run, write_skill: WriteSkill)
     result.stdout.fnmatch_lines(["SKIPPED *no decision: sharded: merge the reports"])
 
 
-def test_a_share_without_a_trial_is_green(run: Run, write_skill: WriteSkill) -> None:
+def test_a_shard_without_a_trial_is_green(run: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
     first, second = (run("--upskill-models=offline", f"--upskill-shard={n}/2") for n in (1, 2))
@@ -64,7 +64,7 @@ def test_a_share_without_a_trial_is_green(run: Run, write_skill: WriteSkill) -> 
     assert first.ret == second.ret == pytest.ExitCode.OK
 
 
-def test_a_share_of_nothing_at_all_is_as_red_as_a_run_of_nothing(
+def test_a_shard_of_nothing_at_all_is_as_red_as_a_run_of_nothing(
     run: Run, pytester: pytest.Pytester
 ) -> None:
     pytester.mkdir("skills")

@@ -48,7 +48,7 @@ def test_a_run_without_models_imports_and_writes_nothing(
 
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*upskill:*")
-    names = ("plugin", "hookspecs", "session", "session.option_table", "session.passed_over")
+    names = ("plugin", "hookspecs", "session", "session.option_table", "session.no_models")
     imported = {"pytest_upskill", *(f"pytest_upskill.{name}" for name in names)}
     assert _modules(pytester, "pytest_upskill") == imported
     written = {path.name for path in pytester.path.iterdir()} - before

@@ -26,8 +26,8 @@ from pytest_upskill.providers.offline import OfflineClient
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.prices import most_input_tokens
-from tests.asking import ask, model_at, request_to
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, model_at, request_to
 
 SCHEMA = {
     "type": "object",

@@ -98,12 +98,12 @@ def test_inputs_of_the_action_are_words_not_commands(project: Path) -> None:
     assert not (project / "owned").exists()
 
 
-def test_the_shares_of_a_workflow_merge_into_one_report(project: Path) -> None:
+def test_the_shards_of_a_workflow_merge_into_one_report(project: Path) -> None:
     workflow = yaml.safe_load((CHECKOUT / "docs" / "workflows" / "shards.yml").read_text("utf-8"))
     scripts = [step["run"] for step in steps(workflow) if "run" in step]
-    share, gate = (script for script in scripts if not script.startswith("pip"))
-    for number in workflow["jobs"]["share"]["strategy"]["matrix"]["share"]:
-        process = shell(share, project, SHARE=str(number))
+    shard, gate = (script for script in scripts if not script.startswith("pip"))
+    for number in workflow["jobs"]["shard"]["strategy"]["matrix"]["shard"]:
+        process = shell(shard, project, SHARD=str(number))
         assert process.returncode == 0, process.stdout
 
     process = shell(gate, project)

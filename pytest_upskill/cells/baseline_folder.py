@@ -59,7 +59,7 @@ class Baselines:
         """
         return [found.baseline if found else None for found in self._of(keys)]
 
-    def needless(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
+    def unused(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
         """Yield the files that can be deleted, each with the reason.
 
         Args:

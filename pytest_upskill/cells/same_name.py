@@ -12,7 +12,7 @@ from pytest_upskill.cells.trial_group import TrialGroup
 G = TypeVar("G", bound=TrialGroup)
 
 
-def told_apart(cells: Iterable[G]) -> list[G]:
+def with_places(cells: Iterable[G]) -> list[G]:
     """Return the cells, with ``place`` set for skills that share a name."""
     cells = list(cells)
     paths = {

@@ -15,7 +15,7 @@ from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.report.files.document import Option, Report
-from pytest_upskill.report.files.github import tell_actions
+from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write
@@ -23,7 +23,7 @@ from pytest_upskill.report.merge.exit_code import (
     Outcome,
     cut_short,
     failed_trials,
-    missing_shares,
+    missing_shards,
     outcome,
     unmeasured_trials,
 )
@@ -78,7 +78,7 @@ def _run(options: argparse.Namespace) -> int:
         raise CommandError(str(error)) from None
     except OSError as error:
         raise CommandError(f"{error.filename}: {error.strerror}") from None
-    problems = tell_actions(merged, os.environ)
+    problems = write_for_github(merged, os.environ)
     sys.stdout.writelines(f"{safe_line(line)}\n" for line in (*_lines(merged), *problems))
     return _EXIT_CODES[outcome(merged)]
 
@@ -206,8 +206,8 @@ def _lines(report: Report) -> Iterator[str]:
 def _warnings(report: Report) -> Iterator[str]:
     """Yield warnings about incomplete data and different versions."""
     yield from map(str, report.unmeasured)
-    if shares := missing_shares(report):
-        yield f"no report of shard {', '.join(shares)}: the trials that it ran are missing"
+    if shards := missing_shards(report):
+        yield f"no report of shard {', '.join(shards)}: the trials that it ran are missing"
     for session in cut_short(report):
         yield (
             f"the run of {session.date:%Y-%m-%d %H:%M} UTC did not run everything: see its output"

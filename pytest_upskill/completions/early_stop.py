@@ -48,7 +48,7 @@ class Rounds:
         cell = self._cells[_key(trial)]
         await cell.decided[run].wait()
         if run >= cell.rounds:
-            return Answer(completion=None, needless=True)
+            return Answer(completion=None, not_needed=True)
         passes = runs = 0
         try:
             answer = await self._checked(trial, await ask())

@@ -20,7 +20,7 @@ _BYTES_PER_TOKEN = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class ModelEstimate:
     """The requests to one model."""
 
     model: Model
@@ -39,15 +39,15 @@ class Estimate:
     trials: int
     runs: int
     """Completions that the trials need."""
-    shares: tuple[Share, ...]
+    models: tuple[ModelEstimate, ...]
     """Those that are not recorded, by model."""
-    judgements: Share | None = None
+    judgements: ModelEstimate | None = None
     """What a judge may be asked, recorded or not: that depends on the answers; None for nothing."""
 
     @property
     def to_send(self) -> int:
         """Completions that must be requested."""
-        return sum(share.requests for share in self.shares)
+        return sum(share.requests for share in self.models)
 
     @property
     def recorded(self) -> int:
@@ -55,9 +55,9 @@ class Estimate:
         return self.runs - self.to_send
 
     @property
-    def everything(self) -> tuple[Share, ...]:
+    def everything(self) -> tuple[ModelEstimate, ...]:
         """The requests to all models, the judge last."""
-        return self.shares if self.judgements is None else (*self.shares, self.judgements)
+        return self.models if self.judgements is None else (*self.models, self.judgements)
 
     @property
     def unpriced(self) -> list[Model]:
@@ -98,8 +98,8 @@ def forecast(
     return Estimate(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
-        shares=tuple(
-            _share(model, of_model, prices) for model, of_model in asks.items() if of_model
+        models=tuple(
+            _of_model(model, of_model, prices) for model, of_model in asks.items() if of_model
         ),
         judgements=_judgements(trials, judge, prices) if judge else None,
     )
@@ -126,7 +126,7 @@ def _choices(trial: Trial, load: Load) -> Iterator[_Ask]:
         yield from (_Ask(tuple(longest[step:]), times) for step, times in missing.items())
 
 
-def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
+def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelEstimate:
     """Return the judge's requests, one for each answer of the greatest length."""
     from pytest_upskill.grading.judge import judge_request
 
@@ -147,15 +147,15 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> Share:
         for trial in trials
         if statements_of(trial.case)
     ]
-    return _share(judge, asks, prices)
+    return _of_model(judge, asks, prices)
 
 
-def _share(model: Model, asks: Sequence[_Ask], prices: Prices) -> Share:
+def _of_model(model: Model, asks: Sequence[_Ask], prices: Prices) -> ModelEstimate:
     """Return the requests to a model."""
     each = [(asked, ask.times) for ask in asks for asked in ask.requests]
     usd = [(prices.most(asked), times) for asked, times in each]
     known = [most * times for most, times in usd if most is not None]
-    return Share(
+    return ModelEstimate(
         model=model,
         requests=sum(ask.times * ask.answers for ask in asks),
         most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in each),

@@ -76,7 +76,7 @@ async def _judge_all(
             )
         )
         if said.completion is None:
-            return said.error or said.unasked
+            return said.error or said.not_sent
         try:
             return [result.passed for result in reader.results(said.completion)]
         except CheckError as error:

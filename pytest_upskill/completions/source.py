@@ -126,7 +126,7 @@ class CompletionSource:
             if error.paid is not None:
                 wanted.bill.append(error.paid)
             if isinstance(error, BudgetError):
-                return Answer(completion=None, unasked=str(error))
+                return Answer(completion=None, not_sent=str(error))
             return Answer(completion=None, error=str(error))
         if wanted.host.recorded and wanted.usable(completion):
             self._cache.store(wanted.request, wanted.host.url, completion, wanted.subject)

@@ -128,7 +128,7 @@ class TrialRunner:
         )
         if said.completion is None:
             error = said.error and f"judge: {said.error}"
-            return replace(answer, error=error, unasked=said.unasked)
+            return replace(answer, error=error, not_sent=said.not_sent)
         try:
             results = reader.results(said.completion)
         except CheckError as error:

@@ -47,7 +47,7 @@ class TriggerRunner:
         """Return what the model chose in a run; an error is part of the answer, not raised."""
         if trial.model.provider != "offline":
             probed = await self._probed(trial.model, host, trial.max_tokens)
-            if probed.error or probed.unasked:
+            if probed.error or probed.not_sent:
                 return probed
         completions: list[Completion] = []
         following: Request | None = request(trial, run)

@@ -49,9 +49,9 @@ class Answer:
     """Which skill the model took; None where it had no choice."""
     error: str = ""
     """Why the run is missing: no usable reply, or a check could not be decided."""
-    unasked: str = ""
+    not_sent: str = ""
     """Why no request was sent; empty if one was."""
-    needless: bool = False
+    not_needed: bool = False
     """Whether the run was skipped because the verdict was clear."""
 
 
@@ -102,7 +102,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     errors: list[str] = []
     ungraded, broken = False, ""
     for answer in answers:
-        if answer.needless:
+        if answer.not_needed:
             continue
         if answer.completion is None or answer.error:
             errors.append(answer.error)

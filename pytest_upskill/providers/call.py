@@ -16,8 +16,8 @@ import httpx2
 
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.model.hosts import HOSTS
-from pytest_upskill.providers.complaints import CALL_TOOLS, FILTERED, LOADING, NO_TOOLS, cure
 from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
+from pytest_upskill.providers.error_hints import CALL_TOOLS, FILTERED, LOADING, NO_TOOLS, cure
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
 from pytest_upskill.wire.fields import InsteadOfAnswer

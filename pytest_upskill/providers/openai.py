@@ -12,11 +12,11 @@ from pytest_upskill.model import Model
 from pytest_upskill.providers.call import Call
 from pytest_upskill.providers.connections import Connections
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.providers.on_use import on_use
+from pytest_upskill.providers.lazy_import import lazy_import
 from pytest_upskill.wire.chat import Dialect, chat_body, read_chat
 
 # The classes of replies take half of the SDK's import time and are not used: see Call.complete().
-with on_use("openai.types", "openai.types.responses"):
+with lazy_import("openai.types", "openai.types.responses"):
     import openai
 
 _REFUSALS = frozenset({400, 422, 500})

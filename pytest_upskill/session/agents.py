@@ -56,7 +56,7 @@ def agent_problems(
     ahead: Estimate, served: Mapping[Model, Host], resources: Resources
 ) -> Iterator[str]:
     """Yield why agents cannot run, one line for each reason."""
-    agents = [share.model for share in ahead.shares if share.model.agent]
+    agents = [share.model for share in ahead.models if share.model.agent]
     if not agents or resources.cache.mode == "replay":
         return
     for model in agents:

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.repository.git import GitError, commit_then, is_changed
 from pytest_upskill.session.items import TrialItem
-from pytest_upskill.session.worker_output import tell, told
+from pytest_upskill.session.worker_output import send_to_controller, sent_by
 from pytest_upskill.skill import Skill
 
 _KEY = "upskill_changed_since"
@@ -58,7 +58,7 @@ class ChangedSince:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read from a worker what it deselected; all workers deselect the same."""
-        if output := told(node, _KEY):
+        if output := sent_by(node, _KEY):
             left_out, self._nothing_left = output
             self._left_out = set(left_out)
 
@@ -66,7 +66,7 @@ class ChangedSince:
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status to OK if all items were deselected as unchanged."""
-        if tell(self._config, _KEY, (sorted(self._left_out), self._nothing_left)):
+        if send_to_controller(self._config, _KEY, (sorted(self._left_out), self._nothing_left)):
             return
         if self._nothing_left and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK

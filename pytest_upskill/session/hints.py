@@ -13,7 +13,7 @@ from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.settings import places_of
-from pytest_upskill.session.worker_output import tell, told
+from pytest_upskill.session.worker_output import send_to_controller, sent_by
 
 _KEY = "upskill_caseless"
 
@@ -42,12 +42,12 @@ class Hints:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read from a pytest-xdist worker which skills it saw; all workers see the same."""
-        self._met.update(told(node, _KEY) or ())
+        self._met.update(sent_by(node, _KEY) or ())
 
     def pytest_sessionfinish(self) -> None:
         """Send the folders to the pytest-xdist controller."""
         if not self._deselected:
-            tell(self._config, _KEY, sorted(self._met))
+            send_to_controller(self._config, _KEY, sorted(self._met))
 
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int

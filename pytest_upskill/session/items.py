@@ -19,7 +19,7 @@ from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.result import TrialRecord, TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.plugin_hooks import decider
-from pytest_upskill.session.preflight import asks
+from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.skill import Skill
 from pytest_upskill.trial import Trial, is_described_anew, plan
@@ -72,12 +72,12 @@ class TrialItem(pytest.Item):
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
         if self.blocked:
             pytest.fail(self.blocked, pytrace=False)
-        if not asks(self.config):
+        if not runs_tests(self.config):
             return
         answers = self.config.stash[ANSWERS].of(self)
         for answer in answers:
-            if answer.unasked:
-                raise pytest.skip.Exception(safe_line(answer.unasked), _use_item_location=True)
+            if answer.not_sent:
+                raise pytest.skip.Exception(safe_line(answer.not_sent), _use_item_location=True)
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         self.user_properties[:] = trial_properties(self.result)
         # A replay must contain every run, even one that could not change the result.

@@ -34,7 +34,7 @@ class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the c
     """A file has findings; the message lists them, one per line."""
 
 
-class CaselessSkills:
+class SkillsWithoutCases:
     """Plugin that collects skills without a case file.
 
     Args:

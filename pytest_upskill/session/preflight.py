@@ -22,7 +22,7 @@ from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers import make_client, missing_sdk
-from pytest_upskill.providers.complaints import refused_parameter
+from pytest_upskill.providers.error_hints import refused_parameter
 from pytest_upskill.providers.keys import (
     Endpoint,
     KeyProblem,
@@ -56,7 +56,7 @@ class Prepared:
     forecast: Estimate
 
 
-def asks(config: pytest.Config) -> bool:
+def runs_tests(config: pytest.Config) -> bool:
     """Return whether tests run, and so need answers: not with --collect-only or --setup-only."""
     return not (config.option.collectonly or config.getoption("setuponly", False))
 
@@ -261,7 +261,7 @@ def _problems(
     """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":
         return []
-    own = (share.model for share in ahead.everything if not served[share.model].given)
+    own = (each.model for each in ahead.everything if not served[each.model].given)
     problems = [line for model in own for line in model_problems(model)]
     if settings.max_cost is not None:
         problems += [f"--upskill-max-cost: {prices.unknown(model)}" for model in ahead.unpriced]

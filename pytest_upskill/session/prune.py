@@ -72,13 +72,13 @@ class Prune:
         # A judgement depends on the text of the answer, which no trial contains: keep them all.
         unused = [each for each in unused if not each[1].subject.startswith(JUDGEMENT)]
         for file, recording in unused:
-            self._say(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
+            self._print(f"{os.path.relpath(file)}: {recording.subject}, {recording.recorded}")
             if not self._dry_run:
                 file.unlink(missing_ok=True)
         done = "would be deleted" if self._dry_run else "deleted"
-        self._say(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
+        self._print(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
 
-    def _say(self, line: str) -> None:
+    def _print(self, line: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is not None:
             write(reporter, line)

@@ -15,7 +15,7 @@ import pytest
 from pytest_upskill.cells.baseline_update import Update
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
-from pytest_upskill.cells.same_name import told_apart
+from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers, no_trigger_decision
@@ -33,7 +33,7 @@ from pytest_upskill.result import (
     skip_reasons,
 )
 from pytest_upskill.sanitize.safe_text import safe, safe_line
-from pytest_upskill.session.preflight import RESOURCES, asks
+from pytest_upskill.session.preflight import RESOURCES, runs_tests
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trial import TRIGGER_ARMS, judge_name, runs_of
 
@@ -112,7 +112,7 @@ class Results:
         Always empty for a shard, which may have no result: the merged report decides.
         """
         trials = len(self._skipped_trials)
-        if self._records or not trials or self._settings.shard or not asks(self._config):
+        if self._records or not trials or self._settings.shard or not runs_tests(self._config):
             return ""
         reasons = {
             (path, skill, case): reason
@@ -159,8 +159,8 @@ class Results:
         try:
             return (yield)
         finally:
-            self.cells = told_apart(self._sum_up())
-            self.trigger_cells = told_apart(self._sum_up_triggers())
+            self.cells = with_places(self._sum_up())
+            self.trigger_cells = with_places(self._sum_up_triggers())
             self.gates = self._decide()
             self.trigger_gates = self._decide_triggers()
             self.orphans = list(self._orphans())
@@ -280,7 +280,7 @@ class Results:
             (self._trigger_baselines, self.trigger_cells),
         )
         for baselines, cells in stored:
-            for each, reason in baselines.needless([key_of(cell) for cell in cells]):
+            for each, reason in baselines.unused([key_of(cell) for cell in cells]):
                 key, file = each.key, each.file
                 yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
 

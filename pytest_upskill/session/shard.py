@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.session.items import TrialItem
-from pytest_upskill.session.worker_output import tell, told
+from pytest_upskill.session.worker_output import send_to_controller, sent_by
 
 _KEY = "upskill_shard"
 
@@ -34,7 +34,7 @@ class Shard:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         """Deselect the trials of other shards; other items run in every shard."""
         trials = {item: _case(item) for item in items if isinstance(item, TrialItem)}
-        mine = share(trials.values(), self._number, self._shards)
+        mine = cases_of_shard(trials.values(), self._number, self._shards)
         others = [item for item, case in trials.items() if case not in mine]
         if others:
             self._left_out = True
@@ -45,19 +45,19 @@ class Shard:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read from a worker whether it deselected trials; all workers deselect the same."""
-        self._left_out |= bool(told(node, _KEY))
+        self._left_out |= bool(sent_by(node, _KEY))
 
     # First: later hooks print the exit status.
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status to OK if the shard is empty because other shards have all trials."""
-        if tell(self._config, _KEY, self._left_out):
+        if send_to_controller(self._config, _KEY, self._left_out):
             return
         if self._left_out and session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             session.exitstatus = pytest.ExitCode.OK
 
 
-def share(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:
+def cases_of_shard(cases: Iterable[str], number: int, shards: int) -> frozenset[str]:
     """Return the cases of one shard.
 
     Cases are ordered by digest, so that adding or removing a case moves few of the others.

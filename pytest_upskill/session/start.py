@@ -33,8 +33,8 @@ from pytest_upskill.session.plugin_hooks import languages_of
 from pytest_upskill.session.preflight import (
     RESOURCES,
     Prepared,
-    asks,
     prepare,
+    runs_tests,
     start_service,
     stop_service,
 )
@@ -173,7 +173,7 @@ class OwnAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check, before the first test, that every trial can be answered."""
-        if asks(self._config):
+        if runs_tests(self._config):
             self._prepared = prepare(self._config, wanted(session.items))
             self._spending.forecast = self._prepared.forecast
 

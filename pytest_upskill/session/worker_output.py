@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 
-def tell(config: pytest.Config, key: str, value: object) -> bool:
+def send_to_controller(config: pytest.Config, key: str, value: object) -> bool:
     """Send a value to the controller under ``key``; return False if this is not a worker."""
     output = getattr(config, "workeroutput", None)
     if output is None:
@@ -16,6 +16,6 @@ def tell(config: pytest.Config, key: str, value: object) -> bool:
     return True
 
 
-def told(node: Any, key: str) -> Any:
+def sent_by(node: Any, key: str) -> Any:
     """Return what the worker of ``node`` sent under ``key``; None if nothing, as after a crash."""
     return getattr(node, "workeroutput", {}).get(key)

@@ -21,7 +21,13 @@ from pytest_upskill.session.items import TrialItem, trials_by_name, wanted
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.plugin_hooks import claimed_elsewhere
-from pytest_upskill.session.preflight import RESOURCES, asks, prepare, start_service, stop_service
+from pytest_upskill.session.preflight import (
+    RESOURCES,
+    prepare,
+    runs_tests,
+    start_service,
+    stop_service,
+)
 from pytest_upskill.session.settings import CATALOGUES, SETTINGS, places_of
 from pytest_upskill.trial import Trial
 
@@ -57,7 +63,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
         """Start fetching when the first worker has collected; all workers collect the same."""
-        if self._service is not None or not asks(self._config):
+        if self._service is not None or not runs_tests(self._config):
             return
         self._trials = _trials(self._config, self._handover.wanted())
         prepared = prepare(self._config, self._trials)

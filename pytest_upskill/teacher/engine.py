@@ -200,7 +200,7 @@ class Engine:
         lacking = [each for each in flat if each.completion is None or each.error]
         if not lacking:
             return
-        if any(each.unasked for each in lacking):
+        if any(each.not_sent for each in lacking):
             raise Stopped(f"--max-cost: ${self._limits.max_cost:g} could be passed by asking more")
         first = next(each.error for each in lacking)
         count = f"{len(lacking)} of {len(flat)} answers are missing"

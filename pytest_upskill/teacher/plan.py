@@ -28,7 +28,7 @@ def plan_lines(engine: Engine, parts: Iterable[Part]) -> Iterator[str]:
         runs = ahead.runs * part.times
         answers += runs
         recorded += ahead.recorded
-        cost += [None if s.most_usd is None else s.most_usd * part.times for s in ahead.shares]
+        cost += [None if s.most_usd is None else s.most_usd * part.times for s in ahead.models]
         yield f"  {part.what}: at most {runs} answer{'s' * (runs != 1)}"
     known = [each for each in cost if each is not None]
     most = money(sum(known) if known or not cost else None, at_most=True)

@@ -9,7 +9,7 @@ from typing import Any
 
 from pytest_upskill.formats.evals.case import NAMES, PROMPTS, READ, read_case
 from pytest_upskill.formats.evals.owner import FindOwner, Owner, owner_of
-from pytest_upskill.formats.evals.shapes import Entries, asks, find_entries, keys_of_cases
+from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
 from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
 from pytest_upskill.formats.source.problems import BadFile, Problem
@@ -63,7 +63,7 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     flaws, warnings = _flaws(document, entries)
     names = lenient_ids([_said(value) for _, value in entries])
     # If no entry has a question, the file is for a tool that gets it from elsewhere.
-    must_ask = any(asks(value) for _, value in entries)
+    must_ask = any(has_prompt(value) for _, value in entries)
     cases: list[Case] = []
     owners: list[Owner | None] = []
     bad: list[Problem] = []
@@ -108,7 +108,7 @@ def holds_cases(text: str, *, suffix: str) -> bool:
     except BadFile:
         return False
     return any(
-        asks(value) and not READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
+        has_prompt(value) and not READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
         for _, value in entries
     )
 
@@ -169,7 +169,7 @@ def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
 def _around(document: Document) -> list[str]:
     """Return the keys beside the cases that look like expectations and hold objects or lists."""
     value = document.value
-    if not isinstance(value, dict) or asks(value):
+    if not isinstance(value, dict) or has_prompt(value):
         return []
     others = value.keys() - keys_of_cases(value)
     telling = [key for key in others if "trigger" in key or _TELLING.search(key)]

@@ -56,7 +56,7 @@ def find_entries(document: Document) -> Entries:
     raise BadFile([document.problem((), what)])
 
 
-def asks(value: object) -> bool:
+def has_prompt(value: object) -> bool:
     """Return whether an entry has a question."""
     return isinstance(value, dict) and any(key in value for key in PROMPTS)
 
@@ -145,13 +145,13 @@ def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 
 def _all_ask(value: object) -> bool:
-    return isinstance(value, list) and bool(value) and all(map(asks, value))
+    return isinstance(value, list) and bool(value) and all(map(has_prompt, value))
 
 
 _SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, JsonPath], Entries]], ...] = (
     (lambda value: isinstance(value, list), _listed),
     (_has_lists, _collected),
-    (asks, _single),
+    (has_prompt, _single),
     (_has_lists_that_ask, _collected),
 )
 """Tests for the shapes of a document, each with the function that returns its cases."""

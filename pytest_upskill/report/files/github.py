@@ -13,12 +13,12 @@ _SUMMARY_LIMIT = 900_000
 """Maximum bytes of a step's summary; GitHub shows none over 1 MiB."""
 
 
-def listening(environment: Mapping[str, str]) -> bool:
+def in_github_actions(environment: Mapping[str, str]) -> bool:
     """Return whether this is a job of GitHub Actions."""
     return any(environment.get(name) for name in _FILES)
 
 
-def tell_actions(report: Report, environment: Mapping[str, str]) -> list[str]:
+def write_for_github(report: Report, environment: Mapping[str, str]) -> list[str]:
     """Write summary and outputs to the files of GitHub Actions; do nothing elsewhere.
 
     Args:

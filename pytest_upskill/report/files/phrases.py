@@ -13,7 +13,7 @@ from pytest_upskill.report.files.document import Report, dollars, runs_of
 from pytest_upskill.report.merge.exit_code import (
     cut_short,
     failed_trials,
-    missing_shares,
+    missing_shards,
     unmeasured_trials,
 )
 
@@ -51,8 +51,8 @@ def headline(report: Report) -> str:
             parts.append(f"{len(trials)} trial{'s' * (len(trials) > 1)} {what}")
     if cells := len(report.unmeasured):
         parts.append(f"{cells} skill{'s' * (cells > 1)} not measured")
-    if shares := missing_shares(report):
-        parts.append(f"shard{'s' * (len(shares) > 1)} {', '.join(shares)} missing")
+    if shards := missing_shards(report):
+        parts.append(f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing")
     if runs := cut_short(report):
         parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
     if then := compares_nothing(report.gates):

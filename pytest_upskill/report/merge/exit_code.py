@@ -11,7 +11,7 @@ from pytest_upskill.report.files.document import Report, Session
 from pytest_upskill.result import TrialResult
 
 Outcome = Literal["failed", "undecided", "passed"]
-_SHARE = re.compile(r"(\d{1,4})/(\d{1,4})")
+_SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
 
 def outcome(report: Report) -> Outcome:
@@ -19,7 +19,7 @@ def outcome(report: Report) -> Outcome:
     gates = {gate.outcome for gate in report.gates}
     if failed_trials(report) or "failed" in gates:
         return "failed"
-    if unmeasured_trials(report) or missing_shares(report) or cut_short(report):
+    if unmeasured_trials(report) or missing_shards(report) or cut_short(report):
         return "undecided"
     open_ = gates != {"passed"} or compares_nothing(report.gates)
     return "undecided" if open_ else "passed"
@@ -44,17 +44,17 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
     ]
 
 
-def missing_shares(report: Report) -> list[str]:
+def missing_shards(report: Report) -> list[str]:
     """Return the shards, such as ``3/4``, that have no report."""
     there: dict[tuple[tuple[str, ...], int], set[int]] = {}
     for session in report.sessions:
-        if share := _SHARE.fullmatch(str(session.options.get("shard"))):
-            run = tuple(session.models.values()), int(share[2])
-            there.setdefault(run, set()).add(int(share[1]))
+        if shard := _SHARD.fullmatch(str(session.options.get("shard"))):
+            run = tuple(session.models.values()), int(shard[2])
+            there.setdefault(run, set()).add(int(shard[1]))
     return [
-        f"{number}/{shares}"
-        for (_, shares), numbers in there.items()
-        for number in range(1, shares + 1)
+        f"{number}/{shards}"
+        for (_, shards), numbers in there.items()
+        for number in range(1, shards + 1)
         if number not in numbers
     ]
 

@@ -9,7 +9,7 @@ from itertools import chain
 from pytest_upskill.cells.baseline_folder import Baselines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide_all
-from pytest_upskill.cells.same_name import told_apart
+from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import ReportError
@@ -36,7 +36,7 @@ def merge(
             parts.setdefault((cell.path, cell.model), []).append((file, cell))
     models = list(dict.fromkeys(model for _, model in parts))
     places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
-    cells = told_apart(_whole(parts[place]) for place in places)
+    cells = with_places(_whole(parts[place]) for place in places)
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
         gates=tuple(decide_all(cells, thresholds, baselines)),

@@ -28,11 +28,11 @@ _BACK = "\x1b8"
 class Line(Protocol):
     """Output for progress."""
 
-    def say(self, parts: Sequence[str]) -> None:
+    def show(self, parts: Sequence[str]) -> None:
         """Print the progress, most important part first."""
         ...
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         """Clear the line before pytest prints."""
         ...
 
@@ -70,10 +70,10 @@ class _Terminal:
 class _Silence:
     """No progress output, for -q and without a terminal reporter."""
 
-    def say(self, parts: Sequence[str]) -> None:
+    def show(self, parts: Sequence[str]) -> None:
         pass
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         pass
 
 
@@ -84,12 +84,12 @@ class LiveLine:
         self._terminal = terminal
         self._shown = False
 
-    def say(self, parts: Sequence[str]) -> None:
+    def show(self, parts: Sequence[str]) -> None:
         """Print the parts that fit in one row."""
         self._write(fitting(parts, self._terminal.writer.fullwidth - 1))
         self._shown = True
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         """Clear the row."""
         if self._shown:
             self._write("")
@@ -107,7 +107,7 @@ class PlainLines:
         self._terminal = terminal
         self._due = time.monotonic() + FIRST_S
 
-    def say(self, parts: Sequence[str]) -> None:
+    def show(self, parts: Sequence[str]) -> None:
         """Print a line if one is due."""
         if time.monotonic() < self._due:
             return
@@ -121,7 +121,7 @@ class PlainLines:
             self._terminal.writer.flush()
         self._due = time.monotonic() + AGAIN_S
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         """Restart the time without output."""
         self._due = max(self._due, time.monotonic() + FIRST_S)
 

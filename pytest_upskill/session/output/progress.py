@@ -19,7 +19,7 @@ from pytest_upskill.session.output.live_line import line_of
 from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.spending.in_flight import ASKING, InFlight
 
-LOOK_S = 0.5
+REFRESH_S = 0.5
 """Seconds between two updates."""
 
 _LONG_S = 10.0
@@ -47,21 +47,21 @@ class Progress:
         try:
             while True:
                 try:
-                    return answers.result(LOOK_S)
+                    return answers.result(REFRESH_S)
                 except TimeoutError:
-                    self.look()
+                    self.update()
         finally:
-            self.hush()
+            self.clear()
 
-    def look(self) -> None:
+    def update(self) -> None:
         """Print the progress if answers are still missing."""
         self._tally.count()
         if self._tally.done < self._tally.total:
-            self._line.say(list(parts(self._tally, self._activity)))
+            self._line.show(list(parts(self._tally, self._activity)))
 
-    def hush(self) -> None:
+    def clear(self) -> None:
         """Clear the progress line before pytest prints."""
-        self._line.hush()
+        self._line.clear()
 
 
 class Heartbeat:
@@ -82,28 +82,28 @@ class Heartbeat:
         """Clear the line while the name of a test is printed; start the thread at the first."""
         if self._progress is not None and self._thread is None:
             self._thread = threading.Thread(
-                target=self._look, args=(self._progress,), name="upskill-progress", daemon=True
+                target=self._run, args=(self._progress,), name="upskill-progress", daemon=True
             )
             self._thread.start()
-        with self._silence():
+        with self._cleared():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logreport(self) -> Generator[None, object, object]:
         """Clear the line while a result is printed."""
-        with self._silence():
+        with self._cleared():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
         """Clear the line while the percentage is printed."""
-        with self._silence():
+        with self._cleared():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True, optionalhook=True)
     def pytest_testnodedown(self) -> Generator[None, object, object]:
         """Clear the line while pytest-xdist reports a crashed worker."""
-        with self._silence():
+        with self._cleared():
             return (yield)
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
@@ -113,22 +113,22 @@ class Heartbeat:
             return (yield)
         finally:
             self._ended.set()
-            with self._silence():
+            with self._cleared():
                 pass
 
     @contextmanager
-    def _silence(self) -> Iterator[None]:
+    def _cleared(self) -> Iterator[None]:
         with self._turn:
             if self._progress is not None:
-                self._progress.hush()
+                self._progress.clear()
             yield
 
-    def _look(self, progress: Progress) -> None:
-        while not self._ended.wait(LOOK_S):
+    def _run(self, progress: Progress) -> None:
+        while not self._ended.wait(REFRESH_S):
             with self._turn:
                 # The run may have ended while this thread waited for the lock.
                 if not self._ended.is_set():
-                    progress.look()
+                    progress.update()
 
 
 class Tally:

@@ -11,12 +11,12 @@ import pytest
 
 from pytest_upskill.completions.changed_recordings import changed_recordings
 from pytest_upskill.report.files.document import Report
-from pytest_upskill.report.files.github import listening, tell_actions
+from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.output.session_report import report_of
-from pytest_upskill.session.preflight import RESOURCES, asks
+from pytest_upskill.session.preflight import RESOURCES, runs_tests
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
@@ -44,12 +44,12 @@ class Files:
 
     def pytest_sessionfinish(self, session: pytest.Session, exitstatus: int) -> None:
         """Write the reports; if one cannot be written, set the exit status to an error."""
-        idle = self._settings.dry_run or not asks(self._config)
+        idle = self._settings.dry_run or not runs_tests(self._config)
         if not idle and self._settings.cache_mode == "replay":
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        wanted = self._settings.reports or self._settings.runs_dir or listening(os.environ)
+        wanted = self._settings.reports or self._settings.runs_dir or in_github_actions(os.environ)
         if idle or not wanted or exitstatus in _NOTHING_RAN:
             return
         no_money = self._config.stash[RESOURCES].budget.stopped
@@ -59,7 +59,7 @@ class Files:
             self._write(session, file, partial(write, report, name, file))
         if (folder := self._settings.runs_dir) and report.gates:
             self._write(session, folder, partial(log_run, report, folder))
-        self._problems += tell_actions(report, os.environ)
+        self._problems += write_for_github(report, os.environ)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print the written files, problems, and changed recordings."""

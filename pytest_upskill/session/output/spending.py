@@ -9,7 +9,7 @@ import pytest
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.wording import money
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.estimate import Estimate, Share
+from pytest_upskill.completions.estimate import Estimate, ModelEstimate
 from pytest_upskill.report.terminal.notes import agent_statements
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.preflight import RESOURCES
@@ -103,7 +103,7 @@ def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
     line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
     if replay:
         return [f"{line}{ahead.to_send} missing"]
-    paid = [share for share in ahead.shares if share.model.provider != "offline"]
+    paid = [each for each in ahead.models if each.model.provider != "offline"]
     line += f"{ahead.to_send} to request{_most(paid)}"
     if ahead.judgements:
         line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
@@ -115,14 +115,14 @@ def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
     ]
 
 
-def _most(shares: Iterable[Share]) -> str:
+def _most(estimates: Iterable[ModelEstimate]) -> str:
     """Return the upper bounds of tokens and cost of requests to models."""
-    shares = list(shares)
-    if not shares:
+    estimates = list(estimates)
+    if not estimates:
         return ""
-    sent = sum(share.most_input_tokens for share in shares)
-    received = sum(share.most_output_tokens for share in shares)
-    usd = [share.most_usd for share in shares]
+    sent = sum(each.most_input_tokens for each in estimates)
+    received = sum(each.most_output_tokens for each in estimates)
+    usd = [each.most_usd for each in estimates]
     known = [each for each in usd if each is not None]
     most = sum(known) if len(known) == len(usd) else None
     return f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"

@@ -16,7 +16,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.items import wanted
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.output.trigger_section import write_triggers
-from pytest_upskill.session.preflight import asks
+from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 
@@ -40,7 +40,7 @@ class Terminal:
         self, config: pytest.Config, items: list[pytest.Item]
     ) -> list[str]:
         """Return how many gates will be reported in addition to the collected items."""
-        if config.get_verbosity() < 0 or self._settings.dry_run or not asks(config):
+        if config.get_verbosity() < 0 or self._settings.dry_run or not runs_tests(config):
             return []
         trials = wanted(items).items()
         gates = len(
@@ -69,7 +69,7 @@ class Terminal:
     ) -> None:
         """Print a row for each cell, with -v also for each case, and warnings about the session."""
         # Also with -q: without these settings the session measures something else.
-        for line in _passed_over(config, self._settings.project):
+        for line in _unused_settings(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
         if self._ledger.trigger_gates:
@@ -143,7 +143,7 @@ class Terminal:
             )
 
 
-def _passed_over(config: pytest.Config, project: Path) -> Iterator[str]:
+def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
     """Yield a line for each settings file of the project that pytest does not use."""
     if config.getoption("rootdir") is not None:
         return

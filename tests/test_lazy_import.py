@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.providers.on_use import on_use
+from pytest_upskill.providers.lazy_import import lazy_import
 
 PATIENCE_S = 10.0
 
@@ -35,7 +35,7 @@ def ran() -> set[str]:
 
 @pytest.mark.usefixtures("sdk")
 def test_a_package_runs_with_the_first_name_that_is_looked_up_in_it() -> None:
-    with on_use("sdk.types"):
+    with lazy_import("sdk.types"):
         imported = import_module("sdk")
     before = ran()
 
@@ -48,7 +48,7 @@ def test_a_package_runs_with_the_first_name_that_is_looked_up_in_it() -> None:
 
 @pytest.mark.usefixtures("sdk")
 def test_all_of_its_names_are_listed() -> None:
-    with on_use("sdk.types"):
+    with lazy_import("sdk.types"):
         imported = import_module("sdk")
 
     assert {"A", "B", "small", "large"} <= set(dir(imported.types))
@@ -56,7 +56,7 @@ def test_all_of_its_names_are_listed() -> None:
 
 @pytest.mark.usefixtures("sdk")
 def test_a_name_that_it_lacks_is_an_attribute_error() -> None:
-    with on_use("sdk.types"):
+    with lazy_import("sdk.types"):
         imported = import_module("sdk")
 
     with pytest.raises(AttributeError, match=r"'sdk\.types' has no attribute 'C'"):
@@ -65,7 +65,7 @@ def test_a_name_that_it_lacks_is_an_attribute_error() -> None:
 
 def test_modules_that_it_runs_may_look_into_it(sdk: Path) -> None:
     (sdk / "large.py").write_text("from . import A\nclass B(A): pass")
-    with on_use("sdk.types"):
+    with lazy_import("sdk.types"):
         imported = import_module("sdk")
 
     assert issubclass(imported.types.B, imported.types.A)
@@ -73,7 +73,7 @@ def test_modules_that_it_runs_may_look_into_it(sdk: Path) -> None:
 
 def test_what_it_raises_reaches_whoever_uses_it_each_time(sdk: Path) -> None:
     (sdk / "large.py").write_text("raise LookupError('no B today')")
-    with on_use("sdk.types"):
+    with lazy_import("sdk.types"):
         imported = import_module("sdk")
 
     for _ in range(2):
@@ -84,7 +84,7 @@ def test_what_it_raises_reaches_whoever_uses_it_each_time(sdk: Path) -> None:
 def test_threads_that_use_it_at_once_all_find_the_name(sdk: Path) -> None:
     slow = "import time\ntime.sleep(0.2)\nclass B: pass"
     (sdk / "large.py").write_text(slow)
-    with on_use("sdk.types"):
+    with lazy_import("sdk.types"):
         imported = import_module("sdk")
     found: list[object] = []
     threads = [threading.Thread(target=lambda: found.append(imported.types.B)) for _ in range(4)]
@@ -99,11 +99,11 @@ def test_threads_that_use_it_at_once_all_find_the_name(sdk: Path) -> None:
 
 @pytest.mark.usefixtures("sdk")
 def test_other_packages_and_later_imports_run_at_once() -> None:
-    with on_use("sdk.kinds"):
+    with lazy_import("sdk.kinds"):
         import_module("sdk")
 
     assert ran() == {"types.small", "types.large"}
-    assert not any(type(finder).__module__ == on_use.__module__ for finder in sys.meta_path)
+    assert not any(type(finder).__module__ == lazy_import.__module__ for finder in sys.meta_path)
 
 
 def test_a_client_does_without_the_classes_of_replies_and_others_may_use_them() -> None:

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-_NAME = "upskill-passed-over"
+_NAME = "upskill-no-models"
 
 
-def passed_over(config: pytest.Config) -> PassedOver:
+def no_models_hint(config: pytest.Config) -> NoModelsHint:
     """Return the plugin; the first call, for the first case file, registers it."""
-    found: PassedOver | None = config.pluginmanager.get_plugin(_NAME)
+    found: NoModelsHint | None = config.pluginmanager.get_plugin(_NAME)
     if found is None:
-        found = PassedOver(config)
+        found = NoModelsHint(config)
         config.pluginmanager.register(found, _NAME)
     return found
 
 
-class PassedOver:
+class NoModelsHint:
     """Plugin that prints how to run the skipped case files if no test was collected."""
 
     def __init__(self, config: pytest.Config) -> None:

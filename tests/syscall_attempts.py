@@ -1,8 +1,8 @@
 """What a program may try with system calls, and which attempts reach the kernel's own checks.
 
-``python tests/attempts.py LEVEL`` makes all attempts in the sandbox and prints those that got
-through, one a line. Arguments are harmless: where a hole lets a call through, it fails there for
-another reason, or changes only what this script has made.
+``python tests/syscall_attempts.py LEVEL`` makes all attempts in the sandbox and prints those that
+got through, one a line. Arguments are harmless: where a hole lets a call through, it fails there
+for another reason, or changes only what this script has made.
 """
 
 # ruff: noqa: T201 - it is a script

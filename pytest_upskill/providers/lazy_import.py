@@ -12,7 +12,7 @@ from types import ModuleType
 
 
 @contextmanager
-def on_use(*packages: str) -> Iterator[None]:
+def lazy_import(*packages: str) -> Iterator[None]:
     """Defer the execution of packages that are imported in the block until their first use.
 
     The first use is the look-up of a name in the package. :class:`importlib.util.LazyLoader` would
