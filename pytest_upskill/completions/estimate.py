@@ -47,7 +47,7 @@ class Estimate:
     @property
     def to_send(self) -> int:
         """Completions that must be requested."""
-        return sum(share.requests for share in self.models)
+        return sum(each.requests for each in self.models)
 
     @property
     def recorded(self) -> int:
