@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -71,6 +72,48 @@ def test_a_published_command_is_the_equivalent_pytest_command(line: str) -> None
 
     assert [each for each in pytest_arguments(options) if each != LOG] == shlex.split(RUNS[line])
     assert parse_models(options.models, default_base_url=options.base_url) or not options.models
+
+
+GENERATIONS: dict[str, dict[str, Any]] = {
+    'generate "write nvidia kernels" --from ./trace.md': {"sources": [Path("trace.md")]},
+    'generate "write kernels" --from agent-trace.md': {"sources": [Path("agent-trace.md")]},
+    'generate "document the pattern" --from ./trace.json': {"sources": [Path("trace.json")]},
+    'generate "build optimized CUDA kernels for PyTorch using HuggingFace kernel-builder"': {},
+    'generate "add more error handling" --from ./skills/kernel-builder-cuda-kernels/': {
+        "sources": [Path("skills/kernel-builder-cuda-kernels")]
+    },
+    f'generate "parse YAML" --model opus --eval-model "{GLM}" --eval-base-url {LOCAL}': {
+        "model": "opus",
+        "eval_model": [GLM],
+        "eval_base_url": LOCAL,
+    },
+    'generate "write git commits" -m sonnet --eval-model haiku': {
+        "model": "sonnet",
+        "eval_model": ["haiku"],
+    },
+    'generate "write git commits" --m kimi -o ./skills/commits': {
+        "model": "kimi",
+        "output": Path("skills/commits"),
+    },
+    'generate "parse YAML" --no-eval': {"no_eval": True},
+    'generate "parse YAML" -e "a: 1 -> {a: 1}" -e "b: -> {b: null}"': {
+        "example": ["a: 1 -> {a: 1}", "b: -> {b: null}"]
+    },
+}
+"""Command lines that write a skill, and the options that they set."""
+
+
+@pytest.mark.parametrize("line", GENERATIONS)
+def test_a_published_generation_is_understood(line: str) -> None:
+    name, *arguments = shlex.split(line)
+
+    options = vars(parse(name, load(name), arguments))
+
+    default = vars(parse(name, load(name), [arguments[0]]))
+    assert {key for key in options if options[key] != default[key]} <= GENERATIONS[line].keys()
+    assert {key: options[key] for key in GENERATIONS[line]} == GENERATIONS[line]
+    chosen = [options["model"], *(options["eval_model"] or ())]
+    assert parse_models(chosen, default_base_url=options["eval_base_url"])
 
 
 @pytest.mark.parametrize(
