@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.report.history.points import read_history
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line
 
@@ -94,6 +95,10 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert decision["decision"] == "accepted"
     assert [each["id"] for each in cases if each.get("train")] == decision["train"]
     assert decision["figures"]["s"]["lift"] > 0.8
+    (series,) = read_history(depot.folder / ".upskill" / "runs").series
+    assert (series.title, series.model) == ("bay-codes", "s")
+    assert series.last.cell.path == "skills/bay-codes/skill_meta.json"
+    assert series.last.cell.lift == pytest.approx(decision["figures"]["s"]["lift"])
 
     requests = len(depot.loopback.requests)
     assert depot.run("generate", TASK, "--from", source, "--yes") == 4

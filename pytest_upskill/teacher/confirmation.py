@@ -10,6 +10,7 @@ from itertools import chain
 from typing import Any
 
 from pytest_upskill.model import Model
+from pytest_upskill.result import TrialResult
 from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts, lift, lift_interval, runs_needed
 from pytest_upskill.teacher.acceptance import Acceptance, decide
@@ -52,6 +53,8 @@ class Confirmation:
     acceptance: Acceptance
     counts: Mapping[str, Sequence[CaseCounts]]
     """Counts per case by the label of the student; *with* is the new version."""
+    results: tuple[TrialResult, ...]
+    """Results of both versions, case by case."""
 
     @property
     def figures(self) -> dict[str, Any]:
@@ -110,7 +113,7 @@ def confirm(engine: Engine, ledger: Ledger, contest: Contest) -> Confirmation:
     )
     if decided != same:
         ledger.write(holdout, decided)
-    return Confirmation(look=look, acceptance=acceptance, counts=counts)
+    return Confirmation(look=look, acceptance=acceptance, counts=counts, results=tuple(results))
 
 
 def trials_of_look(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial], list[Trial]]:

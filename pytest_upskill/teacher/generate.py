@@ -17,6 +17,7 @@ from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.draft import Draft, draft_prompt, read_draft
 from pytest_upskill.teacher.edits import Refused
 from pytest_upskill.teacher.engine import Engine, TeacherError
+from pytest_upskill.teacher.generation_log import log_generation
 from pytest_upskill.teacher.generation_plan import (
     DRAFTS,
     Order,
@@ -184,6 +185,7 @@ class _Generation:
             say(f"{reason}: not saved, the draft stays in {self._drafts.folder}")
             return replace(decision, decision="not shown", reason=reason)
         self._save(folder, found.best.text, kept)
+        log_generation(self._engine, confirmed, folder, skill.name, order.state)
         reason = f"helps on cases that did not shape it: {figures}"
         return replace(decision, decision="accepted", reason=reason, applied=True)
 
