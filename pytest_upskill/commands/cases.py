@@ -12,6 +12,7 @@ from pytest_upskill.commands.teacher_command import (
     exit_code,
     folder_of_skill,
     limits_of,
+    pytest_arguments,
     sources_of,
     students_of,
 )
@@ -79,6 +80,7 @@ def _run(options: argparse.Namespace) -> int:
         teacher=options.model,
         students=students_of(options),
         base_url=options.eval_base_url,
+        arguments=pytest_arguments(options),
     )
 
 

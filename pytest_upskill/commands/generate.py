@@ -11,6 +11,7 @@ from pytest_upskill.commands.teacher_command import (
     consent_of,
     exit_code,
     limits_of,
+    pytest_arguments,
     sources_of,
     students_of,
 )
@@ -87,6 +88,7 @@ def _run(options: argparse.Namespace) -> int:
         teacher=options.model,
         students=students_of(options),
         base_url=options.eval_base_url,
+        arguments=pytest_arguments(options),
     )
 
 

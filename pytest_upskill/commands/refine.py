@@ -12,6 +12,7 @@ from pytest_upskill.commands.teacher_command import (
     exit_code,
     folder_of_skill,
     limits_of,
+    pytest_arguments,
     students_of,
 )
 from pytest_upskill.model import Model
@@ -64,6 +65,7 @@ def _run(options: argparse.Namespace) -> int:
         teacher=options.model,
         students=students_of(options),
         base_url=options.eval_base_url,
+        arguments=pytest_arguments(options),
     )
 
 

@@ -45,6 +45,13 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
     parser.add_argument(
         "--eval-base-url", metavar="URL", help="server of a student whose name tells no provider"
     )
+    parser.add_argument(
+        "--param",
+        action="append",
+        default=[],
+        metavar="KEY=VALUE",
+        help="a parameter of the students' requests, as --upskill-param; repeatable",
+    )
     if sources:
         parser.add_argument(
             "-f",
@@ -78,6 +85,12 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
 def students_of(options: argparse.Namespace) -> list[str]:
     """Return the names of the students."""
     return options.eval_model or [_STUDENT]
+
+
+def pytest_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the options of pytest that those of a command stand for."""
+    dry = ["--upskill-dry-run"] if options.dry_run else []
+    return [*(f"--upskill-param={each}" for each in options.param), *dry]
 
 
 def limits_of(options: argparse.Namespace) -> Limits:

@@ -80,7 +80,7 @@ class _Work:
         found = hosts(config, dict.fromkeys((teacher, *settings.models)))
         own = [model for model, host in found.items() if not host.given]
         problems = [line for model in own for line in model_problems(model)]
-        if problems and settings.cache_mode != "replay":
+        if problems and settings.cache_mode != "replay" and not settings.dry_run:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
         try:
             return self._work(workplace, settings.models, teacher, settings.project / ".upskill")

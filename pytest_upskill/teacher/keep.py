@@ -175,7 +175,7 @@ def _refuted_by_teacher(engine: Engine, demand: Demand, cases: Sequence[Case]) -
     return {
         result.case: f"the teacher itself passes {result.passes} of {FRESH_ANSWERS} times only"
         for result in results
-        if result.passes < FRESH_ANSWERS
+        if result.passes < len(result.runs)
     }
 
 
@@ -191,7 +191,7 @@ def _known_to_students(engine: Engine, demand: Demand, cases: Sequence[Case]) ->
         max_tokens=engine.workplace.max_tokens,
     )
     results = engine.results(trials, "screening without the skill")
-    open_ = {result.case for result in results if result.passes < SCREENING_RUNS}
+    open_ = {result.case for result in results if result.passes < len(result.runs)}
     reason = f"every student passes {SCREENING_RUNS} of {SCREENING_RUNS} times without the skill"
     return {case.id: reason for case in cases if case.id not in open_}
 

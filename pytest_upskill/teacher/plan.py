@@ -52,6 +52,10 @@ def check_models(engine: Engine, teacher: Model, students: Sequence[Model], limi
     """
     prices = engine.workplace.resources.prices
     for model in dict.fromkeys((teacher, *students)):
+        if model.provider == "offline":
+            raise TeacherError(
+                "offline is no language model, so it neither teaches nor learns: choose another"
+            )
         if model.agent:
             raise TeacherError(
                 f"{model.label} is an agent, and versions are compared by single answers: "
