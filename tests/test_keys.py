@@ -132,6 +132,9 @@ def test_a_placeholder_for_a_key_may_be_a_word_of_an_answer(
         ("anthropic:claude-x", "ANTHROPIC_AUTH_TOKEN", "api.anthropic.com"),
         ("openai:gpt-x", "OPENAI_API_KEY", "api.openai.com"),
         ("gpt-x@https://api.openai.com/v1", "OPENAI_API_KEY", "api.openai.com"),
+        ("groq:openai/x", "GROQ_API_KEY", "api.groq.com"),
+        ("hf:openai/x:groq", "HF_TOKEN", "router.huggingface.co"),
+        ("x@https://router.huggingface.co/v1", "HF_TOKEN", "router.huggingface.co"),
         ("claude-x@https://api.anthropic.com/v1", "ANTHROPIC_API_KEY", "api.anthropic.com"),
     ],
 )

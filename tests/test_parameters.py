@@ -305,6 +305,17 @@ def test_a_judge_has_parameters_of_its_own() -> None:
     assert own_judge.parameters.entries == ("effort=low",)
 
 
+def test_an_agent_that_chooses_its_parameters_itself_takes_none() -> None:
+    own, other = parse_model("loop:x@http://h/v1"), parse_model("claude-code:haiku")
+
+    (model,), _ = with_parameters((own,), None, ["temperature=0.5"])
+    with pytest.raises(pytest.UsageError, match="claude-code chooses its parameters itself"):
+        with_parameters((other,), None, ["temperature=0.5"])
+
+    assert model.parameters.entries == ("temperature=0.5",)
+    assert with_parameters((other,), None, ["max_tokens=9"])[0][0].parameters.max_tokens == 9
+
+
 def test_a_known_refusal_is_one_line_before_anything_is_sent(
     run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -4,6 +4,7 @@ import asyncio
 import gzip
 import json
 import socket
+import threading
 import traceback
 from email.utils import formatdate
 from time import time
@@ -49,7 +50,7 @@ def test_a_base_url_without_its_v1_is_suspected(loopback: Loopback) -> None:
     loopback.replies.append(Reply(status=404, text="no such path"))
     model = parse_model(f"m=some-model@{loopback.url}")
 
-    with pytest.raises(ProviderError, match=r"or the base URL lacks its /v1$"):
+    with pytest.raises(ProviderError, match=r"or the base URL lacks /v1$"):
         ask(request_to(model))
 
 
@@ -84,11 +85,11 @@ def test_a_bad_request_is_this_requests_own_fault(loopback: Loopback, provider: 
         ("max_tokens: 200000 > 128000, which is the maximum allowed number of", "set --upskill-"),
         (
             "request (9017 tokens) exceeds the available context size (1024 tokens)",
-            "lower --upskill-max-tokens, shorten skill or case, or serve the model with more ",
+            "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a ",
         ),
         (
             "This model's maximum context length is 8192 tokens, you requested max_tokens=9000",
-            "lower --upskill-max-tokens, shorten skill or case",
+            "lower --upskill-max-tokens, shorten the skill or the case",
         ),
     ],
 )
@@ -210,7 +211,9 @@ def test_an_exhausted_quota_is_not_worth_waiting_for(loopback: Loopback, provide
 def test_silence_is_a_fault_after_the_timeout(loopback: Loopback, provider: str) -> None:
     error = fault(loopback, provider, Reply(delay=30), timeout=0.2)
 
-    assert str(error).endswith(" within 0.2 s (--upskill-timeout)")
+    assert str(error).endswith(
+        " within 0.2 s: raise --upskill-timeout, or lower --upskill-max-tokens"
+    )
     assert (error.status, error.retryable) == (None, True)
 
 
@@ -350,3 +353,28 @@ def test_cancelling_a_request_is_no_fault(loopback: Loopback, provider: str) -> 
 
     with pytest.raises(asyncio.CancelledError):
         ask(request_to(model_at(loopback, provider)), cancel_after=0.2)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("scheme", "doubt"),
+    [
+        ("http", "it does not speak HTTP; write https:// if it has TLS"),
+        ("https", "check its certificate, or write http:// if it has no TLS"),
+    ],
+)
+def test_a_server_that_speaks_another_protocol_is_told_from_one_that_is_not_running(
+    provider: str, scheme: str, doubt: str
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def greet() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(1 << 16)
+                connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")  # TLS: unexpected message
+
+        threading.Thread(target=greet, daemon=True).start()
+        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/v1"
+        with pytest.raises(ProviderError, match=doubt):
+            ask(request_to(parse_model(f"m={provider}:x@{url}")))

@@ -313,12 +313,13 @@ def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
     )
 
 
-def test_runs_that_would_tell_are_said_of_models_whose_runs_differ() -> None:
+@pytest.mark.parametrize("resolved", ["offline:offline", "openai:x@h temperature=0 top_p=1"])
+def test_runs_that_would_tell_are_said_of_models_whose_runs_differ(resolved: str) -> None:
     measured = counted([(1, 0), (1, 1)], of=1)
     gate = Gate(cell=measured, outcome="passed", text="")
-    copies = replace(gate, cell=replace(measured, resolved="offline:offline"))
+    copies = replace(gate, cell=replace(measured, resolved=resolved))
 
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
     assert said == ["too few runs: --upskill-runs 8 would probably be enough"]
-    assert of_copies == ["too few runs: offline answers every run alike, so more cases are needed"]
+    assert of_copies == ["too few runs: haiku answers every run alike, so more cases are needed"]

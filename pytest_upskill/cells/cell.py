@@ -165,7 +165,7 @@ class Cell(TrialGroup):
     @property
     def repetitive(self) -> bool:
         """Whether the model gives the same answer in every run, so that more runs add nothing."""
-        return self.resolved.startswith("offline:")
+        return self.resolved.startswith("offline:") or "temperature=0" in self.resolved.split()
 
     @cached_property
     def runs_needed(self) -> int | None:

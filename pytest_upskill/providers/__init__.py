@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
 from pytest_upskill.completion import Client, ProviderError
@@ -9,8 +10,6 @@ from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import without_userinfo
-
-_SDKS = frozenset({"anthropic", "openai"})
 
 
 def missing_sdk(model: Model) -> str | None:
@@ -40,10 +39,10 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         from pytest_upskill.providers.offline import OfflineClient
 
         return OfflineClient()
-    if endpoint.wire not in _SDKS:
+    if endpoint.wire not in _CLIENTS:
         raise LookupError(endpoint.wire)
     try:
-        return _sdk_client(endpoint, timeout)
+        return _CLIENTS[endpoint.wire](endpoint, timeout)
     except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
         words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
         said = f"{type(error).__name__}: {words}"
@@ -55,11 +54,20 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         ) from None
 
 
-def _sdk_client(endpoint: Endpoint, timeout: float) -> Client:
-    if endpoint.wire == "anthropic":
-        from pytest_upskill.providers.anthropic import AnthropicClient
+def _anthropic(endpoint: Endpoint, timeout: float) -> Client:
+    from pytest_upskill.providers.anthropic import AnthropicClient
 
-        return AnthropicClient(endpoint, timeout=timeout)
+    return AnthropicClient(endpoint, timeout=timeout)
+
+
+def _openai(endpoint: Endpoint, timeout: float) -> Client:
     from pytest_upskill.providers.openai import OpenAIClient
 
     return OpenAIClient(endpoint, timeout=timeout)
+
+
+_CLIENTS: Mapping[str, Callable[[Endpoint, float], Client]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+}
+"""What makes the client of each wire format; each imports an SDK, so only when it is called."""

@@ -213,10 +213,18 @@ class Call:
             return self._too_long()
         why = str(cause) or type(cause).__name__
         return self._error(
-            f"no connection to {self.endpoint.host} ({why}): is it running and reachable?",
+            f"no connection to {self.endpoint.host} ({why}): {self._doubt(cause, why)}",
             retryable=True,
             billable=not isinstance(cause, NOT_SENT),
         )
+
+    def _doubt(self, cause: BaseException, why: str) -> str:
+        """Return what to check where a connection fails."""
+        if self.endpoint.url.startswith("https:") and "SSL" in why:
+            return "check its certificate, or write http:// if it has no TLS"
+        if isinstance(cause, httpx2.RemoteProtocolError) and "disconnected" not in why:
+            return "it does not speak HTTP; write https:// if it has TLS"
+        return "is it running and reachable?"
 
     def _too_long(self) -> ProviderError:
         return self._error(

@@ -122,12 +122,13 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
     if vendor is None or variable is not None:
         return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, takers)
     variable = next((name for name in vendor.keys if _is_set(environ, name)), vendor.keys[0])
+    own = vendor.sdk and model.base_url is None
     return Endpoint(
         wire=wire,
         url=_own_url(vendor, environ) if model.base_url is None else model.base_url,
-        own=vendor.sdk and model.base_url is None,
+        own=own,
         key_variable=variable,
-        key=_usable(variable, environ) or None,
+        key=_usable(variable, environ) or (None if own else NO_KEY),
     )
 
 

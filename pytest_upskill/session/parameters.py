@@ -8,7 +8,7 @@ from difflib import get_close_matches
 
 import pytest
 
-from pytest_upskill.model import Model, Parameters
+from pytest_upskill.model import AGENTS, Model, Parameters
 from pytest_upskill.model.parameters import ParameterError, read_parameters
 
 _JUDGE = "judge"
@@ -42,13 +42,20 @@ def with_parameters(
                 f"--upskill-param: {model.label} is no language model and takes no parameters"
             )
     everyone = given.get("", Parameters())
-    own = tuple(
+    for model in models:
+        own = given.get(model.label, Parameters()).with_defaults(everyone)
+        if model.agent and AGENTS[model.agent] and replace(own, max_tokens=None):
+            raise pytest.UsageError(
+                f"--upskill-param: {model.agent} chooses its parameters itself: remove them for "
+                f"{model.label}, or write loop: for an agent that sends them"
+            )
+    told = tuple(
         model
         if model.provider == "offline"
         else replace(model, parameters=given.get(model.label, Parameters()).with_defaults(everyone))
         for model in models
     )
-    return own, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
+    return told, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
 
 
 def _refuse_unknown(given: Mapping[str, Parameters], labels: list[str]) -> None:

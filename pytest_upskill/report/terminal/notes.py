@@ -32,8 +32,9 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
             "judge: nobody has checked it: pytest-upskill judge draw draws answers from a report "
             "of --upskill-json for you to label"
         )
-    if any(_copies(gate) for gate in gates):
-        yield "too few runs: offline answers every run alike, so more cases are needed"
+    alike = dict.fromkeys(gate.cell.model for gate in gates if _copies(gate))
+    if alike:
+        yield f"too few runs: {', '.join(alike)} answers every run alike, so more cases are needed"
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
