@@ -250,7 +250,11 @@ CASE = {
     "id": "total",
     "input": "Write the total of data/in.txt.",
     "workspace": {"data/in.txt": "100\n250\n"},
-    "expected": {"file_contains": {"total.txt": "TOTAL 350"}},
+    "expected": {
+        "file_contains": {"total.txt": "TOTAL 350"},
+        "triggered": True,
+        "ran_script": "scripts/total.py",
+    },
 }
 FOLLOWING = following(
     [LOAD, COMPUTE, "It is 350."],
@@ -281,7 +285,9 @@ def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
     result = run(*args)
 
     result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["sums on loop-small: offered / loaded in 1 / 1 of 1 runs"])
+    said = " ".join(result.stdout.str().split())
+    assert "sums on loop-small: offered / loaded in 1 / 1 of 1 runs" in said
+    assert "triggered in 1 of 1 runs, ran_script scripts/total.py in 1 of 1 runs" in said
     (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
     assert entry["figures"]["lift"]["estimate"] == 1.0
     assert entry["figures"]["agent"] == AGENT
@@ -302,11 +308,26 @@ AGENT = {
     "turns": 3.0,
     "requests": 3.0,
     "calls": 2.0,
+    "process": {"triggered": 1, "ran_script scripts/total.py": 1},
 }
 
 
 def recorded_runs() -> list[Path]:
     return sorted(Path.cwd().glob(".upskill/cache/agent-runs/*/*.json"))
+
+
+@pytest.mark.usefixtures("sums")
+def test_the_page_shows_what_the_agent_did_and_left(run_once: Run, loopback: Loopback) -> None:
+    loopback.answer = FOLLOWING
+
+    run_once(
+        f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-html=o.html"
+    )
+
+    page = Path("o.html").read_text("utf-8")
+    assert "done, which does not count: <bdi>triggered: the agent took the skill" in page
+    assert "<pre>skill {&#34;name&#34;: &#34;sums&#34;}\nbash {" in page
+    assert "<p><bdi>total.txt</bdi></p>\n<pre>TOTAL 350" in page
 
 
 @pytest.mark.usefixtures("sums")

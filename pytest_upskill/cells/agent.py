@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
@@ -26,19 +27,28 @@ class AgentFigures:
     """Mean number of requests of a run, with retries."""
     calls: float
     """Mean number of tool calls in a run."""
+    process: Mapping[str, int]
+    """Runs in which a statement on what the agent does holds, by the statement."""
 
     @property
     def remarks(self) -> Iterator[str]:
         """What belongs next to the lift, one line each."""
         offered, loaded = ("?" if each is None else each for each in (self.offered, self.loaded))
         yield f"offered / loaded in {offered} / {loaded} of {self.runs} runs"
+        if self.process:
+            held = (f"{what} in {runs} of {self.runs} runs" for what, runs in self.process.items())
+            yield f"{', '.join(held)} (not part of the pass rate)"
         if not self.calls:
             yield "no run called a tool: make sure that the model and its server can call tools"
 
 
 def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
     """Return the figures of an agent's runs, None if there are none."""
+    runs = tuple(runs)
     made = [run.completion.agent_run for run in runs if run.completion.agent_run is not None]
+    held: Counter[str] = Counter()
+    for run in runs:
+        held.update({check.message.partition(": ")[0]: int(check.passed) for check in run.process})
     if not made:
         return None
     return AgentFigures(
@@ -49,6 +59,7 @@ def agent_figures(runs: Iterable[RunResult]) -> AgentFigures | None:
         turns=fmean(run.turns for run in made),
         requests=fmean(run.requests for run in made),
         calls=fmean(len(run.calls) for run in made),
+        process=dict(held),
     )
 
 

@@ -11,7 +11,7 @@ from pytest_upskill.completion import Request
 from pytest_upskill.completions.trigger_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
-from pytest_upskill.spending.prices import Prices, most_input_tokens
+from pytest_upskill.spending.prices import Prices, most_input_tokens, most_output_tokens
 from pytest_upskill.trial import Trial, request
 from pytest_upskill.triggers.conversation import longest_requests, probe
 
@@ -159,6 +159,6 @@ def _of_model(model: Model, asks: Sequence[_Ask], prices: Prices) -> ModelEstima
         model=model,
         requests=sum(ask.times * ask.answers for ask in asks),
         most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in each),
-        most_output_tokens=sum(times * asked.max_tokens for asked, times in each),
+        most_output_tokens=sum(times * most_output_tokens(asked) for asked, times in each),
         most_usd=sum(known) if len(known) == len(usd) else None,
     )

@@ -72,7 +72,7 @@ class Prices:
         That is the price of a single attempt, or of the limits of an agent's run.
         """
         if request.task is not None:
-            written = min(MAX_RUN_TOKENS, MAX_RUN_REQUESTS * request.max_tokens)
+            written = most_output_tokens(request)
             return self.of_tokens(request.model, MAX_RUN_TOKENS - written, written)
         # Rounded up, so that requests of similar length share a cached price.
         sent = -(-most_input_tokens(request) // _STEP) * _STEP
@@ -167,3 +167,11 @@ def most_input_tokens(request: Request) -> int:
     results = sum(len(turn.results) for turn in request.turns)
     messages = 1 + len(request.tools) + len(request.turns) + results
     return size + _TEMPLATE_TOKENS * messages
+
+
+def most_output_tokens(request: Request) -> int:
+    """Return an upper bound on the tokens of an answer, or of all replies in a run of an agent."""
+    if request.task is None:
+        return request.max_tokens
+    replies = min(MAX_RUN_REQUESTS, request.task.max_turns)
+    return min(MAX_RUN_TOKENS, replies * request.max_tokens)
