@@ -10,6 +10,8 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
+from tests.reporting import report_command
+from tests.repository import commit_all, git
 
 CALL = {"id": "t1", "type": "function"}
 
@@ -62,3 +64,339 @@ def test_a_query_passes_if_the_right_choice_is_made(run: Run, loopback: Loopback
         ["*::bill?m-trigger?*", "*::sing?m-trigger?*", "*::trigger-gate?m? PASSED*"]
     )
     result.assert_outcomes(passed=3)
+
+
+@pytest.fixture
+def model(loopback: Loopback) -> str:
+    return f"m=openai:small@{loopback.openai_url}"
+
+
+def figures() -> Any:
+    return json.loads(Path("r.json").read_text("utf-8"))
+
+
+def queries(should: int, should_not: int) -> list[dict[str, Any]]:
+    return [
+        {"id": f"q{number}", "input": f"Query {number}.", "should_trigger": number < should}
+        for number in range(should + should_not)
+    ]
+
+
+def test_figures_are_those_of_a_hand_computation_live_and_replayed(
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(4, 5))
+    # By hand: 3 of 4 taken, 1 of 5 taken falsely, so 3 of 4 triggers were wanted.
+    choices: dict[str, Reply | str] = {f"Query {number}.": took("billing") for number in (0, 1, 2)}
+    choices |= {"Query 3.": took("nonsense"), "Query 4.": took("billing")}
+    loopback.answer = choosing(choices)
+    args = ("--upskill-models", model, "--upskill-json", "r.json", "skills")
+
+    live = run(*args)
+
+    live.assert_outcomes(passed=8, failed=2)
+    (entry,) = figures()["triggers"]
+    first = entry["figures"]
+    assert first["recall"]["estimate"] == 0.75
+    assert [first["recall"]["low"], first["recall"]["high"]] == pytest.approx(
+        [0.3006, 0.9544], abs=1e-4
+    )
+    assert first["false_triggers"]["estimate"] == 0.2
+    assert [first["precision"], first["queries"]] == [0.75, 9]
+    assert {"wanted": "billing", "taken": "nonsense", "runs": 1} in first["confusions"]
+    live.stdout.fnmatch_lines(
+        ["billing on m * 75% ?30, 95? * 20% ?4, 62? * 75% * 9*",
+         "*asked for billing, took nonsense (1 run)*"]
+    )  # fmt: skip
+    loopback.requests.clear()
+
+    replayed = run(*args, "--upskill-cache", "replay")
+
+    replayed.assert_outcomes(passed=8, failed=2)
+    assert not loopback.requests
+    assert figures()["triggers"][0]["figures"] == first
+
+
+def test_lift_rows_are_the_same_bytes_with_and_without_queries(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    answered = {"id": "a", "input": "Budget?", "expected": {"contains": "37"}}
+    loopback.answer = choosing({"Budget?": Reply(text="37")})
+
+    def rows() -> tuple[str, list[str]]:
+        args = ("--upskill-models", model, "--upskill-json", "r.json", "--upskill-md", "r.md")
+        result = run_once(*args, "skills")
+        lines = [line for line in result.outlines if line.startswith(("  m ", "model  "))]
+        for entry in (report := figures())["entries"]:
+            for trial in entry["cell"]["trials"]:
+                for each in trial["runs"]:
+                    # Measured anew in each session, and 0 once it is replayed.
+                    del each["completion"]["latency_s"], each["completion"]["replayed"]
+            del entry["figures"]["with_skill"]["latency_s"]
+            del entry["figures"]["without_skill"]["latency_s"]
+        return json.dumps(report["entries"]), lines
+
+    write_skill(answered)
+    before = rows()
+    write_skill(answered, *queries(2, 2))
+
+    assert rows() == before
+    assert before[1]
+
+
+@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+def test_both_formats_send_back_what_the_model_said(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
+) -> None:
+    write_skill({"id": "bill", "input": "Bill Ada.", "should_trigger": True})
+    url = loopback.openai_url if provider == "openai" else loopback.url
+
+    def reply(name: str, argument: str, value: str) -> Reply:
+        if provider == "openai":
+            return calling(name, {argument: value})
+        block = {"type": "tool_use", "id": "t1", "name": name, "input": {argument: value}}
+        thought = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+        return Reply(content=[thought, block], stop="tool_use")
+
+    loopback.replies += [
+        reply("skill", "name", "greeting"),
+        reply("list_files", "path", "."),
+        reply("skill", "name", "billing"),
+    ]
+
+    result = run_once("--upskill-models", f"m={provider}:small@{url}", "skills")
+
+    result.assert_outcomes(passed=2)
+    assert len(loopback.requests) == 3
+    *_, asked, results = loopback.requests[2].body["messages"]
+    if provider == "anthropic":
+        assert asked["content"][0]["signature"] == "c2ln"
+    assert "The folder is empty." in json.dumps(results)
+
+
+def test_a_server_that_drops_tools_is_missing_data_with_the_cure(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(2, 1))
+    loopback.answer = lambda _: "I would load the skill greeting."
+
+    result = run_once("--upskill-models", model, "skills")
+
+    result.assert_outcomes(errors=1, skipped=1)
+    assert result.ret == 75
+    # It is told once more before the reason counts.
+    assert len(loopback.requests) == 2
+    result.stdout.fnmatch_lines(["*m called no tool when told to, so its server may drop tools: *"])
+    result.stdout.fnmatch_lines(["*2 more errors with the same cause*"])
+
+
+def test_a_server_that_refuses_tools_is_missing_data(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(1, 0))
+    loopback.answer = lambda _: Reply(text="tools are not supported", status=400)
+
+    result = run_once("--upskill-models", model, "skills")
+
+    assert result.ret == 75
+    result.stdout.fnmatch_lines(["*m was asked to call a tool: *tools are not supported*"])
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (("--upskill-min-recall", "0.8"), "*: recall is under 80% (recall 75% *"),
+        (("--upskill-max-false-triggers", "0.1"), "*: false triggers are over 10% (*"),
+        (("--upskill-min-recall", "0.7", "--upskill-max-false-triggers", "0.2"), None),
+    ],
+)
+def test_the_gate_fails_beyond_its_limits(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    limits: tuple[tuple[str, ...], str | None],
+) -> None:
+    options, problem = limits
+    write_skill(*queries(4, 5), defaults={"min_pass_rate": 0})
+    loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1, 2, 4)})
+
+    result = run_once("--upskill-models", model, *options, "--junit-xml", "j.xml", "skills")
+
+    result.assert_outcomes(passed=9 + (problem is None), failed=int(problem is not None))
+    if problem:
+        result.stdout.fnmatch_lines([problem])
+    junit = Path("j.xml").read_text("utf-8")
+    assert '<property name="upskill.trigger.recall" value="0.7500"/>' in junit.replace(" />", "/>")
+    assert 'name="upskill.trigger.taken" value="none"' in junit
+
+
+def test_the_case_file_s_limit_precedes_the_option_s(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(4, 0), defaults={"min_pass_rate": 0}, gate={"min_recall": 0.5})
+    loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1)})
+
+    result = run_once("--upskill-models", model, "--upskill-min-recall", "0.9", "skills")
+
+    result.assert_outcomes(passed=5)
+
+
+def test_a_description_made_worse_is_caught_against_the_baseline(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    folder = write_skill(*queries(6, 0), defaults={"min_pass_rate": 0})
+
+    def by_description(received: Received) -> Reply | str:
+        system = received.system
+        query = received.body["messages"][1]["content"]
+        if "<name>greeting</name>" in system:
+            return took("greeting")
+        good = "Use when a test asks." in system
+        return took("billing") if good or query == "Query 0." else "No."
+
+    loopback.answer = by_description
+    args = ("--upskill-models", model, "--upskill-runs", "2", "skills")
+    written = run_once(*args, "--upskill-baseline-update")
+    same = run_once(*args, "--upskill-compare", "baseline")
+    text = (folder / "SKILL.md").read_text("utf-8").replace("Use when a test asks.", "Misc.")
+    (folder / "SKILL.md").write_text(text, "utf-8")
+
+    worse = run_once(*args, "--upskill-compare", "baseline", "--upskill-md", "r.md")
+
+    written.stdout.fnmatch_lines(["trigger baseline of billing on m: * written, commit it"])
+    same.stdout.fnmatch_lines(["*description unchanged since the baseline: not compared"])
+    assert same.ret == 0
+    worse.assert_outcomes(passed=6, failed=1)
+    worse.stdout.fnmatch_lines(
+        ["*the choice became worse than the baseline: q1, *2/12 runs right, baseline 12/12, p*"]
+    )
+    assert "became worse than the baseline" in Path("r.md").read_text("utf-8")
+
+
+def test_offline_chooses_by_words_in_common_and_fails_nothing(
+    run: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(
+        {"id": "words", "input": "Facts about billing, please.", "should_trigger": True},
+        {"id": "none", "input": "Sing a shanty.", "should_trigger": True},
+    )
+
+    result = run("--upskill-models", "offline", "-v", "skills")
+
+    result.assert_outcomes(passed=2, skipped=1)
+    result.stdout.fnmatch_lines(["*50% ?*", "*offline chooses by words in common*"])
+
+
+def test_a_hidden_skill_is_skipped_with_the_reason(run_once: Run, write_skill: WriteSkill) -> None:
+    folder = write_skill(*queries(1, 0))
+    text = (folder / "SKILL.md").read_text("utf-8")
+    text = text.replace("\n---\n\n#", "\ndisable-model-invocation: true\n---\n\n#")
+    (folder / "SKILL.md").write_text(text, "utf-8")
+
+    result = run_once("--upskill-models", "offline", "-rs", "skills")
+
+    result.stdout.fnmatch_lines(["*no agent sees billing: disable-model-invocation is set*"])
+
+
+def test_only_a_changed_description_s_queries_are_requested_with_a_catalogue_file(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    one, two = (write_skill(*queries(2, 0), name=name) for name in ("billing", "parcels"))
+    loopback.answer = choosing({})
+    args = ("--upskill-models", model, "--upskill-runs", "3", "skills")
+    run_once("--upskill-catalogue-update", "skills")
+    run_once(*args)
+    loopback.requests.clear()
+
+    (two / "SKILL.md").write_text((two / "SKILL.md").read_text("utf-8") + "More.\n", "utf-8")
+    run_once(*args)
+    assert not loopback.requests
+
+    text = (one / "SKILL.md").read_text("utf-8").replace("Facts about", "All about")
+    (one / "SKILL.md").write_text(text, "utf-8")
+    planned = run_once(*args, "--upskill-dry-run")
+    run_once(*args)
+
+    assert len(loopback.requests) == 6
+    planned.stdout.fnmatch_lines(["upskill: 4 trials, 12 answers: 6 recorded, 6 to request*"])
+
+
+def test_recordings_of_every_request_survive_a_prune(
+    run_once: Run, skills: Path, loopback: Loopback, model: str
+) -> None:
+    replies: list[Reply | str] = [calling("bash", {"command": "ls"}), took("billing"), "No."]
+    looked = iter(replies)
+
+    def answer(received: Received) -> Reply | str:
+        probed = "<name>greeting</name>" in received.system
+        return took("greeting") if probed else next(looked)
+
+    loopback.answer = answer
+    run_once("--upskill-models", model, "-p", "no:randomly", str(skills))
+
+    result = run_once("--upskill-models", model, "--upskill-cache-prune", str(skills))
+
+    result.stdout.fnmatch_lines(["upskill: 0 recordings in *"])
+
+
+def test_merged_shards_have_the_figures_of_one_run(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    write_skill(*queries(4, 5), defaults={"min_pass_rate": 0})
+    loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1, 2, 4)})
+    args = ("--upskill-models", model, "--upskill-min-recall", "0.8", "skills")
+    run_once(*args, "--upskill-json", "r.json")
+    whole = figures()["triggers"][0]
+    for share in ("1/2", "2/2"):
+        run_once(*args, "--upskill-shard", share, "--upskill-json", f"{share[0]}.json")
+
+    merged = report_command(["1.json", "2.json", "--json", "r.json", "--html", "r.html"])
+
+    assert merged == 1
+    entry = figures()["triggers"][0]
+    assert (entry["figures"], entry["gate"]) == (whole["figures"], whole["gate"])
+    assert "Asked for (rows) and taken (columns)" in Path("r.html").read_text("utf-8")
+
+
+@pytest.mark.needs("git")
+def test_a_description_made_worse_on_a_branch_is_red_and_a_body_made_worse_is_not(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    folder = write_skill(*queries(6, 2), defaults={"min_pass_rate": 0})
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+
+    def by_description(received: Received) -> Reply | str:
+        if "<name>greeting</name>" in received.system:
+            return took("greeting")
+        good = "Use when a test asks." in received.system
+        wanted = received.body["messages"][1]["content"] in {f"Query {n}." for n in range(6)}
+        return took("billing") if good and wanted else "No."
+
+    loopback.answer = by_description
+    args = ("--upskill-models", model, "--upskill-compare", "main", "skills")
+    text = (folder / "SKILL.md").read_text("utf-8")
+    (folder / "SKILL.md").write_text(f"{text}More.\n", "utf-8")
+    body = run_once(*args)
+    (folder / "SKILL.md").write_text(text.replace("Use when a test asks.", "Misc."), "utf-8")
+
+    worse = run_once(*args)
+
+    body.assert_outcomes(passed=9)
+    body.stdout.fnmatch_lines(["*description unchanged since main: not compared"])
+    worse.assert_outcomes(passed=16, failed=1)
+    worse.stdout.fnmatch_lines(
+        ["*the choice became worse than main: q0, *2/8 runs right, main 8/8, p*"]
+    )
+    assert sum("<name>greeting</name>" in each.system for each in loopback.requests) == 1

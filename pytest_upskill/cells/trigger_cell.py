@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import NamedTuple
 
 from pytest_upskill import stats
 from pytest_upskill.cells.trial_group import TrialGroup
@@ -16,7 +15,8 @@ NO_SKILL = "(no skill)"
 """What is taken where no skill is."""
 
 
-class Rate(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Rate:
     """A mean over queries, with its interval for n = number of queries."""
 
     estimate: float
@@ -25,7 +25,8 @@ class Rate(NamedTuple):
     queries: int
 
 
-class Confusion(NamedTuple):
+@dataclass(frozen=True, slots=True, order=True)
+class Confusion:
     """How often one skill was wanted and another, or none, was taken."""
 
     wanted: str

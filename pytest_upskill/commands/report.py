@@ -30,7 +30,12 @@ from pytest_upskill.report.merge.exit_code import (
 from pytest_upskill.report.merge.merge import merge
 from pytest_upskill.report.terminal.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
-from pytest_upskill.repository.project import STATE
+from pytest_upskill.report.terminal.trigger_table import (
+    TRIGGER_LEGEND,
+    trigger_notes,
+    trigger_table,
+)
+from pytest_upskill.repository.project import STATE, TRIGGER_BASELINES
 from pytest_upskill.sanitize.safe_text import safe_line
 
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
@@ -49,6 +54,15 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--min-lift", type=_from(-1.0), metavar="LIFT", help="as --upskill-min-lift"
+    )
+    parser.add_argument(
+        "--min-recall", type=_from(0.0), metavar="RATE", help="as --upskill-min-recall"
+    )
+    parser.add_argument(
+        "--max-false-triggers",
+        type=_from(0.0),
+        metavar="RATE",
+        help="as --upskill-max-false-triggers",
     )
     parser.add_argument(
         "--min-pass-rate", type=_from(0.0), metavar="RATE", help="as --upskill-min-pass-rate"
@@ -116,7 +130,7 @@ def _merged(options: argparse.Namespace) -> Report:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
     thresholds = _thresholds(options, reports)
-    return merge(reports, thresholds, _baselines(options.baselines, reports, thresholds))
+    return merge(reports, thresholds, *_baselines(options.baselines, reports, thresholds))
 
 
 def _read(file: Path) -> Report:
@@ -141,6 +155,10 @@ def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> T
     return Thresholds(
         min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
         min_lift=rate(options.min_lift, "min_lift", "--min-lift"),
+        min_recall=rate(options.min_recall, "min_recall", "--min-recall"),
+        max_false_triggers=rate(
+            options.max_false_triggers, "max_false_triggers", "--max-false-triggers"
+        ),
         fail_on=fail_on,
     )
 
@@ -160,8 +178,10 @@ def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
 
 def _baselines(
     folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
-) -> Baselines | None:
-    """Return the baselines to compare the cells with, None if no folder is given.
+) -> tuple[Baselines | None, Baselines | None]:
+    """Return the baselines of cells and of trigger cells, None if no folder is given.
+
+    Those of trigger cells are in the folder next to the given one.
 
     Raises:
         ReportError: The sessions were compared with baselines but no folder is given, or the folder
@@ -174,15 +194,17 @@ def _baselines(
                 "the runs were compared with baselines: add --baselines .upskill/baselines, or "
                 "name in --fail-on what else should fail"
             )
-        return None
-    if not folder.is_dir():
+        return None, None
+    folders = folder, folder.parent / TRIGGER_BASELINES
+    if not any(each.is_dir() for each in folders):
         raise ReportError(
             f"--baselines: {folder} is not a folder: name the folder of the baseline files"
         )
-    models = {cell.model for report in reports.values() for cell in report.cells}
+    models = {gate.cell.model for report in reports.values() for gate in report.decisions}
     here = folder.resolve()
     project = here.parents[1] if here.parent.name == STATE else None
-    return read_baselines(folder, models, project)
+    lifts, triggers = (read_baselines(each, models, project) for each in folders)
+    return lifts, triggers
 
 
 def _lines(report: Report) -> Iterator[str]:
@@ -192,13 +214,19 @@ def _lines(report: Report) -> Iterator[str]:
         yield from (line for line, _ in table(report.gates, _width(), cases=False))
         yield LEGEND
         yield from notes(report.gates, verbose=False)
+    if report.trigger_gates:
+        yield from (
+            line for line, _ in trigger_table(report.trigger_gates, _width(), queries=False)
+        )
+        yield TRIGGER_LEGEND
+        yield from trigger_notes(report.trigger_gates)
     yield from _warnings(report)
     for nodeid, trial in failed_trials(report):
         why = "".join(f"; {error}" for error in trial.errors[:1])
         yield f"FAILED {nodeid} - {trial.passes} of {len(trial.runs)} runs passed{why}"
     for nodeid, trial in unmeasured_trials(report):
         yield f"ERROR {nodeid} - {trial.errors[0]}"
-    for gate in report.gates:
+    for gate in report.decisions:
         if gate.outcome == "failed":
             yield f"FAILED {gate.nodeid} - {gate.report}"
 

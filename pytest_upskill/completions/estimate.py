@@ -94,7 +94,8 @@ def forecast(
     probed = {t.model: probe(t.model, t.max_tokens) for t in trials if t.chooses}
     for model, asked in probed.items():
         if asks[model] and model.provider != "offline" and not recorded(asked):
-            asks[model].append(_Ask((asked,), 1, answers=0))
+            # It is told once more to call a tool if it does not at first.
+            asks[model].append(_Ask((asked,), 2, answers=0))
     return Estimate(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),

@@ -8,6 +8,9 @@ from pathlib import Path
 STATE = ".upskill"
 """Name of the folder of recordings and baselines."""
 
+TRIGGER_BASELINES = "trigger-baselines"
+"""Name of the folder in it with the baseline files of triggers."""
+
 RUNS = "runs"
 """Name of the folder of the history in it."""
 

@@ -17,7 +17,7 @@ from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
 from pytest_upskill.repository.git import GitError, merge_base
-from pytest_upskill.repository.project import RUNS, STATE, project_folder
+from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
 from pytest_upskill.sanitize.redaction import without_credentials
 from pytest_upskill.session.options import (
@@ -125,7 +125,7 @@ class Settings:
     @property
     def trigger_baselines(self) -> Path:
         """Folder of the baseline files of triggers."""
-        return self.project / STATE / "trigger-baselines"
+        return self.project / STATE / TRIGGER_BASELINES
 
     def in_project(self, path: str) -> str:
         """Return a node id's path relative to the project's folder, whatever the rootdir is."""

@@ -9,6 +9,9 @@ from datetime import datetime
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.repository.revision import Revision
 from pytest_upskill.result import RunResult, SkippedCase, Unmeasured
 
@@ -49,6 +52,8 @@ class Report:
     sessions: tuple[Session, ...]
     gates: tuple[Gate, ...]
     """A decision for each cell, in the order of case files and chosen models."""
+    trigger_gates: tuple[TriggerGate, ...] = ()
+    """The same for each trigger cell."""
 
     @property
     def cells(self) -> list[Cell]:
@@ -56,9 +61,20 @@ class Report:
         return [gate.cell for gate in self.gates]
 
     @property
+    def decisions(self) -> list[Gate | TriggerGate]:
+        """The gates of both kinds."""
+        return [*self.gates, *self.trigger_gates]
+
+    @property
+    def trigger_cells(self) -> list[TriggerCell]:
+        """Trigger cells of the gates."""
+        return [gate.cell for gate in self.trigger_gates]
+
+    @property
     def unmeasured(self) -> list[Unmeasured]:
         """Skills on models that no session measured."""
-        measured = {(cell.path, cell.skill, cell.model) for cell in self.cells}
+        cells: list[TrialGroup] = [*self.cells, *self.trigger_cells]
+        measured = {(cell.path, cell.skill, cell.model) for cell in cells}
         cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
         for each in (each for session in self.sessions for each in session.unmeasured):
             cases[each.path, each.skill, each.model].update(each.cases)
@@ -69,7 +85,7 @@ class Report:
         )
 
 
-def runs_of(cells: Iterable[Cell]) -> Iterator[RunResult]:
+def runs_of(cells: Iterable[TrialGroup]) -> Iterator[RunResult]:
     """Return an iterator over all valid runs of the cells."""
     return (run for cell in cells for trial in cell.trials for run in trial.runs)
 

@@ -48,7 +48,7 @@ def _summary(report: Report, room: int) -> str:
 def _outputs(report: Report, _room: int) -> str:
     """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
     lift = mean_lift(report.cells)
-    failed = [gate.cell.name for gate in report.gates if gate.outcome == "failed"]
+    failed = [gate.cell.name for gate in report.decisions if gate.outcome == "failed"]
     return (
         f"verdict={overall_verdict(report.gates)}\n"
         f"lift={'' if lift is None else format(lift, '.4f')}\n"

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_upskill.cells.gate import ShownVerdict
+from pytest_upskill.cells.trigger_gate import mistakes, rate_text
 from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.files import charts
 from pytest_upskill.report.files.cases import ARM_NAMES, arm_figures, case_lines
@@ -26,6 +27,7 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
+from pytest_upskill.report.files.triggers import confusion_matrices
 from pytest_upskill.report.merge.exit_code import outcome
 from pytest_upskill.report.terminal.notes import notes_of
 from pytest_upskill.sanitize.safe_text import safe
@@ -100,7 +102,11 @@ def environment() -> Environment:
         "case_lines": case_lines,
         "charts": charts,
         "costs": costs,
+        "confusion_matrices": confusion_matrices,
         "counted": Counter,
+        "mistakes": mistakes,
+        "percent": percent,
+        "rate_text": rate_text,
         "headline": headline,
         "icons": _ICONS,
         "matrix": matrix,

@@ -16,6 +16,7 @@ from pytest_upskill.cells.comparison import Comparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.cells.judged import Judged
 from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.files.triggers import TriggerEntry, trigger_entry, trigger_gate_of
 from pytest_upskill.stats import Agreement, Correction, TokenRatio
 
 FORMAT: Final = 1
@@ -99,6 +100,8 @@ class Document:
     format: Literal[1]
     sessions: Annotated[tuple[Session, ...], Field(min_length=1)]
     entries: tuple[Entry, ...]
+    triggers: tuple[TriggerEntry, ...] = ()
+    """How often each skill is chosen; empty without such queries."""
 
 
 _DOCUMENT = TypeAdapter(Document)
@@ -107,7 +110,10 @@ _DOCUMENT = TypeAdapter(Document)
 def write_json(report: Report) -> str:
     """Return a report as JSON."""
     document = Document(
-        format=FORMAT, sessions=report.sessions, entries=tuple(map(_entry, report.gates))
+        format=FORMAT,
+        sessions=report.sessions,
+        entries=tuple(map(_entry, report.gates)),
+        triggers=tuple(map(trigger_entry, report.trigger_gates)),
     )
     return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
 
@@ -132,7 +138,11 @@ def read_json(text: str | bytes) -> Report:
         )
         for entry in document.entries
     )
-    return Report(sessions=document.sessions, gates=tuple(gates))
+    return Report(
+        sessions=document.sessions,
+        gates=tuple(gates),
+        trigger_gates=tuple(map(trigger_gate_of, document.triggers)),
+    )
 
 
 def generate_schema() -> str:

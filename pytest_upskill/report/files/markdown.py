@@ -11,7 +11,9 @@ from itertools import accumulate
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.wording import points
+from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
+from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text
+from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.report.files.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.phrases import (
@@ -22,6 +24,7 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
+from pytest_upskill.report.files.triggers import confusion_matrices
 from pytest_upskill.report.merge.exit_code import outcome
 from pytest_upskill.report.terminal.notes import agent_statements, notes
 from pytest_upskill.result import RunResult, TrialResult
@@ -53,7 +56,8 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
         report: The report.
         limit: Maximum UTF-8 bytes; parts that do not fit are left out, and the page counts them.
     """
-    return _fit([*_overview(report), *_details(report.gates)], _footer(report), limit)
+    sections = [*_overview(report), *_triggers(report), *_details(report.gates)]
+    return _fit(sections, _footer(report), limit)
 
 
 def code(text: str, *, table: bool = False) -> str:
@@ -83,7 +87,7 @@ def _overview(report: Report) -> Iterator[_Section]:
     yield _matrix(report)
     red = tuple(
         f"- {code(line)}\n"
-        for gate in report.gates
+        for gate in report.decisions
         if gate.outcome == "failed"
         for line in (gate.text, *gate.details)
     )
@@ -105,6 +109,43 @@ def _overview(report: Report) -> Iterator[_Section]:
     if worse:
         head = "#### Cases that got worse with the skill\n\n"
         yield _Section(head=head + _table("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
+
+
+def _triggers(report: Report) -> Iterator[_Section]:
+    """Yield how often each skill is chosen, and what was taken instead."""
+    rows = tuple(
+        f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
+        f"| {_rate(gate.cell.recall)} | {_rate(gate.cell.false_triggers)} "
+        f"| {_precision(gate.cell)} | {gate.cell.queries} | {_decided(gate)} |\n"
+        for gate in report.trigger_gates
+    )
+    if rows:
+        columns = ("skill", "model", "recall", "false triggers", "precision", "queries", "gate")
+        yield _Section(
+            head="#### Is the skill chosen?\n\n" + _table(*columns), rows=rows, tail="\n"
+        )
+    for each in confusion_matrices(report.trigger_gates):
+        yield _Section(
+            head=_folded(f"asked for (rows), taken (columns), in runs of {each.model}")
+            + _table("", *(code(name, table=True) for name in each.taken)),
+            rows=tuple(
+                f"| {code(wanted, table=True)} | {' | '.join(map(str, counts))} |\n"
+                for wanted, counts in each.rows
+            ),
+            tail="\n</details>\n\n",
+        )
+
+
+def _rate(rate: Rate | None) -> str:
+    return "n/a" if rate is None else rate_text(rate)
+
+
+def _precision(cell: TriggerCell) -> str:
+    return "n/a" if cell.precision is None else f"{percent(cell.precision)}%"
+
+
+def _decided(gate: TriggerGate) -> str:
+    return "**failed**" if gate.outcome == "failed" else gate.outcome
 
 
 def _heading(report: Report) -> str:

@@ -8,6 +8,7 @@ from statistics import fmean
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
+from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.cells.wording import corrected, money, percent, points, times
 from pytest_upskill.report.files.document import Report, dollars, runs_of
 from pytest_upskill.report.merge.exit_code import (
@@ -42,7 +43,10 @@ _NAMED = 3
 
 def headline(report: Report) -> str:
     """Return the result in one line: ``1 of 6 gates failed (hurts 1, helps 5), 1 trial failed``."""
-    parts = [_gates(report.gates) if report.gates else "No trial ran"]
+    parts = [_gates(report.gates)] if report.gates else []
+    if report.trigger_gates:
+        parts.append(_trigger_gates(report.trigger_gates))
+    parts = parts or ["No trial ran"]
     for trials, what in (
         (failed_trials(report), "failed"),
         (unmeasured_trials(report), "not measured"),
@@ -58,6 +62,16 @@ def headline(report: Report) -> str:
     if then := compares_nothing(report.gates):
         parts.append(f"nothing compared with {then}")
     return ", ".join(parts)
+
+
+def _trigger_gates(gates: Sequence[TriggerGate]) -> str:
+    """Return how the trigger gates ended: ``1 of 2 trigger gates failed``."""
+    failed = sum(gate.outcome == "failed" for gate in gates)
+    what = "1 trigger gate" if len(gates) == 1 else f"{len(gates)} trigger gates"
+    if failed:
+        return f"{failed} of {what} failed"
+    undecided = sum(gate.outcome == "skipped" for gate in gates)
+    return f"{what}, {undecided} without a decision" if undecided else f"{what} passed"
 
 
 def _gates(gates: Sequence[Gate]) -> str:
@@ -114,7 +128,7 @@ def matrix_parts(cell: Cell) -> list[str]:
 
 def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
-    runs = list(runs_of(report.cells))
+    runs = list(runs_of([*report.cells, *report.trigger_cells]))
     asked = [run for run in runs if not run.completion.replayed]
     replayed = [run for run in runs if run.completion.replayed]
     tokens = [run.completion.tokens for run in runs]

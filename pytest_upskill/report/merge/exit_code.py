@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pytest_upskill.cells.gate import compares_nothing
+from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.report.files.document import Report, Session
 from pytest_upskill.result import TrialResult
 
@@ -17,11 +18,14 @@ _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 def outcome(report: Report) -> Outcome:
     """Return whether anything failed, else whether anything is undecided."""
     gates = {gate.outcome for gate in report.gates}
+    gates |= {gate.outcome for gate in report.trigger_gates if not gate.cell.by_words}
     if failed_trials(report) or "failed" in gates:
         return "failed"
     if unmeasured_trials(report) or missing_shards(report) or cut_short(report):
         return "undecided"
-    open_ = gates != {"passed"} or compares_nothing(report.gates)
+    # Where offline alone chose among skills, there is nothing to decide.
+    chosen = bool(report.trigger_gates) and not gates
+    open_ = (gates != {"passed"} and not chosen) or compares_nothing(report.gates)
     return "undecided" if open_ else "passed"
 
 
@@ -30,7 +34,7 @@ def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
     return [
         (nodeid, trial)
         for nodeid, trial in _trials(report)
-        if (trial.arm == "with_skill" and trial.settled and not trial.passed)
+        if (trial.decides and trial.settled and not trial.passed)
         or (trial.errors and _replayed(report))
     ]
 
@@ -65,7 +69,8 @@ def cut_short(report: Report) -> list[Session]:
 
 
 def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
-    for cell in report.cells:
+    cells: list[TrialGroup] = [*report.cells, *report.trigger_cells]
+    for cell in cells:
         for trial in cell.trials:
             yield f"{cell.path}::{trial.case}[{trial.model}-{trial.arm}]", trial
 

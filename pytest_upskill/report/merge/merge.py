@@ -5,20 +5,28 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
+from typing import TypeVar
 
 from pytest_upskill.cells.baseline_folder import Baselines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide_all
 from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.cells.thresholds import Thresholds
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_gate import decide_triggers
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import ReportError
 from pytest_upskill.result import AnswerLabel, CellLabels, TrialResult
 from pytest_upskill.trial import ARMS
 
+G = TypeVar("G", bound=TrialGroup)
+
 
 def merge(
-    reports: Mapping[str, Report], thresholds: Thresholds, baselines: Baselines | None
+    reports: Mapping[str, Report],
+    thresholds: Thresholds,
+    baselines: Baselines | None,
+    trigger_baselines: Baselines | None = None,
 ) -> Report:
     """Merge reports, and decide the gate of every cell again.
 
@@ -26,24 +34,38 @@ def merge(
         reports: Reports by the name of their file.
         thresholds: Thresholds of the gates.
         baselines: Baselines to compare with; None for no comparison.
+        trigger_baselines: The same for trigger cells.
 
     Raises:
         ReportError: The reports contradict each other or contain the same trial.
     """
-    parts: dict[tuple[str, str], list[tuple[str, Cell]]] = {}
-    for file, report in reports.items():
-        for cell in report.cells:
-            parts.setdefault((cell.path, cell.model), []).append((file, cell))
-    models = list(dict.fromkeys(model for _, model in parts))
-    places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
-    cells = with_places(_whole(parts[place]) for place in places)
+    cells = _joined_cells((file, cell) for file, report in reports.items() for cell in report.cells)
+    labels: dict[tuple[str, str], list[CellLabels]] = {}
+    for cell in (cell for report in reports.values() for cell in report.cells):
+        if cell.labels is not None:
+            labels.setdefault((cell.path, cell.model), []).append(cell.labels)
+    cells = [replace(c, labels=_joined(labels.get((c.path, c.model), ()))) for c in cells]
+    trigger_cells = _joined_cells(
+        (file, cell) for file, report in reports.items() for cell in report.trigger_cells
+    )
     return Report(
         sessions=tuple(chain.from_iterable(report.sessions for report in reports.values())),
         gates=tuple(decide_all(cells, thresholds, baselines)),
+        trigger_gates=tuple(decide_triggers(trigger_cells, thresholds, trigger_baselines)),
     )
 
 
-def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
+def _joined_cells(found: Iterable[tuple[str, G]]) -> list[G]:
+    """Return the cells of all files, each joined from its parts, in the order of a session."""
+    parts: dict[tuple[str, str], list[tuple[str, G]]] = {}
+    for file, cell in found:
+        parts.setdefault((cell.path, cell.model), []).append((file, cell))
+    models = list(dict.fromkeys(model for _, model in parts))
+    places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
+    return with_places(_whole(parts[place]) for place in places)
+
+
+def _whole(parts: Sequence[tuple[str, G]]) -> G:
     """Return one cell joined from its parts.
 
     Raises:
@@ -66,7 +88,6 @@ def _whole(parts: Sequence[tuple[str, Cell]]) -> Cell:
         first,
         trials=tuple(_ordered(chain.from_iterable(cell.trials for cell in cells))),
         skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
-        labels=_joined([cell.labels for cell in cells if cell.labels is not None]),
     )
 
 
@@ -84,13 +105,13 @@ def _joined(parts: Sequence[CellLabels]) -> CellLabels | None:
     )
 
 
-def _difference(one: Cell, other: Cell) -> str | None:
+def _difference(one: TrialGroup, other: TrialGroup) -> str | None:
     """Return why two cells cannot be parts of the same cell, None if they can."""
     if one.resolved != other.resolved:
         return f"different models ({one.resolved}, {other.resolved})"
     if one.planned != other.planned:
         return f"{one.planned} and {other.planned} trials"
-    if one.judge != other.judge:
+    if isinstance(one, Cell) and isinstance(other, Cell) and one.judge != other.judge:
         return f"different judges ({one.judge or 'none'}, {other.judge or 'none'})"
     if (one.gate, one.ref) != (other.gate, other.ref):
         return "different gates"

@@ -49,8 +49,15 @@ def trigger_table(
     return [(line, gate) for columns, gate in rows for line in lines_of_row(columns, widths)]
 
 
-def trigger_notes(gates: Sequence[TriggerGate], thresholds: Thresholds) -> Iterator[str]:
-    """Yield the notes about all trigger cells."""
+def trigger_notes(
+    gates: Sequence[TriggerGate], thresholds: Thresholds | None = None
+) -> Iterator[str]:
+    """Yield the notes about all trigger cells.
+
+    Args:
+        gates: Decision about each trigger cell.
+        thresholds: Limits by which to tell how many queries would do; None to leave that out.
+    """
     for gate in gates:
         cell = gate.cell
         if gate.outcome == "skipped" and not cell.by_words:
@@ -61,7 +68,7 @@ def trigger_notes(gates: Sequence[TriggerGate], thresholds: Thresholds) -> Itera
             yield f"{cell.name}: {mistakes(cell)}"
         if gate.comparison is not None:
             yield from (f"{cell.name}: {remark}" for remark in gate.comparison.remarks)
-        if not cell.by_words:
+        if thresholds is not None and not cell.by_words:
             yield from (f"{cell.name}: {note}" for note in queries_that_would_do(cell, thresholds))
     if any(gate.cell.by_words for gate in gates):
         yield f"triggers: {BY_WORDS}: its choices fail nothing"

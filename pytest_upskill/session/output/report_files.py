@@ -85,6 +85,7 @@ class Files:
     def _report(self, *, complete: bool) -> Report:
         return report_of(
             self._ledger.gates,
+            self._ledger.trigger_gates,
             self._settings,
             self._config.stash[RESOURCES].compilers,
             str(self._config.rootpath),

@@ -10,9 +10,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.completion import ToolCall
 from pytest_upskill.report.files.document import ANSWER_LIMIT, Report, Session, runs_of
@@ -23,9 +24,12 @@ from pytest_upskill.session.settings import Settings
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers
 
+G = TypeVar("G", Gate, TriggerGate)
+
 
 def report_of(
     gates: Iterable[Gate],
+    trigger_gates: Iterable[TriggerGate],
     settings: Settings,
     compilers: Callable[[], Compilers],
     root: str,
@@ -38,6 +42,7 @@ def report_of(
 
     Args:
         gates: Decision about each cell.
+        trigger_gates: Decision about each trigger cell.
         settings: Options of the session.
         compilers: Function that returns the compilers; called only if code was built.
         root: Absolute path of the rootdir, removed from all texts.
@@ -46,6 +51,7 @@ def report_of(
         complete: Whether the session was not stopped early and all files could be read.
     """
     gates = tuple(presentable(gate, root) for gate in gates)
+    trigger_gates = tuple(presentable(gate, root) for gate in trigger_gates)
     built = any(
         check.name in {Compile.name, Run.name}
         for run in runs_of(gate.cell for gate in gates)
@@ -63,6 +69,8 @@ def report_of(
             "runs": settings.runs,
             "min_pass_rate": settings.thresholds.min_pass_rate,
             "min_lift": settings.thresholds.min_lift,
+            "min_recall": settings.thresholds.min_recall,
+            "max_false_triggers": settings.thresholds.max_false_triggers,
             "fail_on": sorted(settings.thresholds.fail_on),
             "max_tokens": settings.max_tokens,
             "params": [
@@ -79,17 +87,17 @@ def report_of(
         complete=complete,
         unmeasured=tuple(unmeasured),
         recordings=tuple(recordings),
-        revision=revision(settings.project, _folders(gates, Path(root))),
+        revision=revision(settings.project, _folders((*gates, *trigger_gates), Path(root))),
     )
-    return Report(sessions=(session,), gates=gates)
+    return Report(sessions=(session,), gates=gates, trigger_gates=trigger_gates)
 
 
-def _folders(gates: Iterable[Gate], root: Path) -> set[Path]:
+def _folders(gates: Iterable[Gate | TriggerGate], root: Path) -> set[Path]:
     """Return the folders of the case files."""
     return {(root / gate.cell.path).parent for gate in gates}
 
 
-def presentable(gate: Gate, root: str) -> Gate:
+def presentable(gate: G, root: str) -> G:
     """Return a gate with long answers cut and paths relative to the rootdir.
 
     Args:

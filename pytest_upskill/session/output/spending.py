@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import pytest
 
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.wording import money
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.estimate import Estimate, ModelEstimate
@@ -71,7 +72,8 @@ class Spending:
             write(terminalreporter, f"cache: {problem}", yellow=True)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
-        runs = [run for cell in self._ledger.cells for trial in cell.trials for run in trial.runs]
+        cells: list[TrialGroup] = [*self._ledger.cells, *self._ledger.trigger_cells]
+        runs = [run for cell in cells for trial in cell.trials for run in trial.runs]
         bill = self._config.stash[RESOURCES].bill
         if spent := _spent(bill.answers, [run.completion for run in runs]):
             write(terminalreporter, spent)
