@@ -43,6 +43,10 @@ def test_help_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
         ([], "usage: pytest-upskill COMMAND *"),
         (["reprot"], "ERROR: no such command 'reprot': did you mean 'report'?"),
         (["xyz"], "ERROR: no such command 'xyz': write one of *report*"),
+        (
+            ["eval", "skills", "-k", "x"],
+            "ERROR: unrecognized arguments: -k x: see * --help; options of pytest come after --",
+        ),
         (["report", "--schem"], "ERROR: unrecognized arguments: --schem: see * report --help"),
     ],
 )

@@ -37,6 +37,11 @@ class Command:
 class Parser(argparse.ArgumentParser):
     """A parser that raises errors instead of exiting: argparse exits with 2, pytest with 4."""
 
+    passes_on = False
+    """Whether what follows ``--`` is for pytest."""
+
     def error(self, message: str) -> NoReturn:
         """Raise CommandError with the message and where to find help."""
-        raise CommandError(f"{message}: see {self.prog} --help")
+        unknown = message.startswith("unrecognized arguments") and self.passes_on
+        behind = "; options of pytest come after --" if unknown else ""
+        raise CommandError(f"{message}: see {self.prog} --help{behind}")

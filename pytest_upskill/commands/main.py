@@ -75,6 +75,7 @@ def parser_of(name: str, command: Command) -> Parser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+    parser.passes_on = command.passes_on
     command.add_arguments(parser)
     return parser
 
