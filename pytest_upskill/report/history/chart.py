@@ -12,7 +12,7 @@ from pytest_upskill.report.history.points import Point, Series
 from pytest_upskill.report.history.terminal import lift
 
 WIDTH, HEIGHT = 720, 356
-LEFT, RIGHT = 54, 704
+LEFT, RIGHT = 54, 684
 RATES = (24, 144)
 """Top and bottom of the pass rates."""
 LIFTS = (180, 316)

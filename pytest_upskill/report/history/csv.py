@@ -7,7 +7,7 @@ import io
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_upskill.report.history.points import History, Point, Series
+from pytest_upskill.report.history.points import History, Point
 from pytest_upskill.sanitize.safe_text import safe_line
 
 _FORMULA = ("=", "+", "-", "@")
@@ -16,11 +16,10 @@ _FORMULA = ("=", "+", "-", "@")
 
 def write_csv(history: History) -> str:
     """Return the history as CSV with a head; rates and lifts are fractions, costs dollars."""
-    rows = [
-        _row(series, index, point)
-        for series in history.series
-        for index, point in enumerate(series.points)
-    ]
+    rows = []
+    for series in history.series:
+        breaks = series.breaks
+        rows += [_row(point, breaks.get(index, "")) for index, point in enumerate(series.points)]
     stream = io.StringIO()
     writer = csv.DictWriter(stream, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -28,7 +27,8 @@ def write_csv(history: History) -> str:
     return stream.getvalue()
 
 
-def _row(series: Series, index: int, point: Point) -> Mapping[str, Any]:
+def _row(point: Point, why: str) -> Mapping[str, Any]:
+    """Return the row of a point; ``why`` it cannot be compared with the one before it."""
     cell, revision = point.cell, point.revision
     one, other = cell.with_skill, cell.without_skill
     row = {
@@ -54,7 +54,7 @@ def _row(series: Series, index: int, point: Point) -> Mapping[str, Any]:
         "tokens_without": other and other.tokens,
         "cost_usd_with": one and one.cost_usd,
         "cost_usd_without": other and other.cost_usd,
-        "break": series.breaks.get(index, ""),
+        "break": why,
         "file": point.file,
     }
     return {name: _harmless(value) for name, value in row.items()}
