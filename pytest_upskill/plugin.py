@@ -65,9 +65,11 @@ def pytest_configure(config: pytest.Config) -> None:
 
         start(config)
     elif config.getoption("upskill_lint"):
+        from pytest_upskill.session.hints import Hints
         from pytest_upskill.session.lint_items import SkillsWithoutCases
 
         config.pluginmanager.register(SkillsWithoutCases(config), "upskill-skills-without-cases")
+        config.pluginmanager.register(Hints(config), "upskill-hints")
     else:
         _refuse_without_models(config)
         return

@@ -137,7 +137,7 @@ def test_every_problem_of_a_skill_is_one_line_with_its_place(
     ("content", "problem"),
     [
         (b'{"cases": [', ":1:12: *"),
-        (b'{"cases": []}', ":1:*: cases: must not be empty*"),
+        (b'{"cases": []}', ":1:*: cases: contains no cases: add one*"),
         (b'{"cases": "\xff"}', ":1:12: byte 11 (0xff) is not UTF-8: save the file as UTF-8"),
         (b" " * (5 << 20), ": is larger than 1 MiB: split it"),
     ],
@@ -255,6 +255,22 @@ def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_r
         "pass it as an argument to run them"
     )
     assert result.outlines.count(told) == 1
+
+
+@pytest.mark.parametrize("option", ["--upskill-models=offline", "--upskill-lint"])
+def test_hidden_skills_are_named_beside_others_but_not_links_to_them(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, option: str
+) -> None:
+    for home in (".claude", ".agents"):
+        (pytester.path / home / "skills").mkdir(parents=True)
+    (pytester.path / ".agents/skills/billing").symlink_to(write_skill(name="billing"))
+    write_skill(name="hidden").rename(pytester.path / ".claude/skills/hidden")
+
+    result = run_once(option)
+
+    result.stdout.fnmatch_lines(
+        ["upskill: pytest does not look for tests in .claude/skills, which has skills: *"]
+    )
 
 
 def test_a_skill_without_cases_is_no_matter_where_others_have_some(

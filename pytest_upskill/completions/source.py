@@ -157,12 +157,11 @@ class CompletionSource:
 
     def _unrecorded(self, wanted: CompletionRequest) -> str:
         """Return what a replay lacks and how to record it."""
-        subject, asked, url = wanted.subject, wanted.request, wanted.host.url
-        changed = ", ".join(
-            _CHANGED.get(what, what) for what in self._cache.changes(subject, asked, url)
-        )
+        # Without the subject, which is the test's: so pytest reports one cause once.
+        found = self._cache.changes(wanted.subject, wanted.request, wanted.host.url)
+        changed = ", ".join(_CHANGED.get(what, what) for what in found)
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
-        return f"{subject}: {problem} in {self._cache.folder}: record it: {self._recording}"
+        return f"{problem} in {self._cache.folder}: record it: {self._recording}"
 
     async def _client(self, host: Host) -> Client:
         task = self._clients.get(host)

@@ -1,4 +1,4 @@
-"""Hints about skills that did not run, printed if no test was collected."""
+"""Hints about skills that did not run: without cases, or where pytest does not look."""
 
 from __future__ import annotations
 
@@ -15,6 +15,8 @@ from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.settings import places_of
 from pytest_upskill.session.worker_output import send_to_controller, sent_by
 
+_NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
+
 _KEY = "upskill_caseless"
 
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
@@ -22,7 +24,7 @@ _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
 
 
 class Hints:
-    """Plugin that records the skill folders seen in collection, and names those without cases."""
+    """Plugin that records the skill folders seen in collection, and names the others."""
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
@@ -52,23 +54,28 @@ class Hints:
     def pytest_terminal_summary(
         self, terminalreporter: pytest.TerminalReporter, exitstatus: int
     ) -> None:
-        """Print which skills have no cases if no test was collected."""
-        if exitstatus != pytest.ExitCode.NO_TESTS_COLLECTED or self._deselected:
+        """Print which skills have no cases if no test was collected, and which were missed."""
+        if self._deselected or exitstatus in _NOTHING_RAN or self._config.get_verbosity() < -1:
             return
+        if exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            self._without_cases(terminalreporter)
+        if homes := self._not_entered():
+            have, them = ("has", "it") if len(homes) == 1 else ("have", "them")
+            text = f"pytest does not look for tests in {', '.join(homes)}, which {have} skills"
+            text += f": pass {them} as an argument to run them"
+            write(terminalreporter, f"upskill: {text}", yellow=True)
+
+    def _without_cases(self, terminalreporter: pytest.TerminalReporter) -> None:
         known = KnownCases(places_of(self._config))
         names = sorted(folder.name for folder in map(Path, self._met) if not known.has(folder))
         if names:
             have = "has" if len(names) == 1 else "have"
             text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"
             write(terminalreporter, f"upskill: {text}", yellow=True)
-        if not self._met and (homes := self._not_entered()):
-            have, them = ("has", "it") if len(homes) == 1 else ("have", "them")
-            text = f"pytest does not look for tests in {', '.join(homes)}, which {have} skills"
-            text += f": pass {them} as an argument to run them"
-            write(terminalreporter, f"upskill: {text}", yellow=True)
 
     def _not_entered(self) -> list[str]:
-        """Find the hidden folders of skills below those that pytest was given."""
+        """Find the hidden folders with further skills below those that pytest was given."""
+        met = {Path(folder).resolve() for folder in self._met}
         start = self._config.invocation_params.dir
         given = {start / argument.partition("::")[0] for argument in self._config.args}
         found = {
@@ -76,5 +83,7 @@ class Hints:
             for folder in given
             for place in _HIDDEN
             for skill in folder.glob(place)
+            # A link to a skill that is run elsewhere is not missed.
+            if skill.parent.resolve() not in met
         }
         return sorted(safe_line(os.path.relpath(folder, start)) for folder in found)

@@ -62,7 +62,7 @@ def start(config: pytest.Config) -> None:
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     _redact_output(config)
-    plugins.register(Hints(config), "upskill-caseless")
+    plugins.register(Hints(config), "upskill-hints")
     if settings.changed_since is not None:
         from pytest_upskill.session.changed_since import ChangedSince
 

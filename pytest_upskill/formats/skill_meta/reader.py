@@ -26,6 +26,9 @@ from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
 from pytest_upskill.skill import Case, GateRule, Trigger
 
+_LISTS: tuple[JsonPath, ...] = ((), ("cases",), ("tests",))
+"""Where the list of cases is."""
+
 _VALIDATOR = "validator: upskill's code looks at files, and a single answer leaves none"
 _TYPES = {
     "bool_type": "true or false",
@@ -276,6 +279,8 @@ def _problem(document: Document, loc: JsonPath, details: ErrorDetails) -> Proble
             return document.problem(path, f"unknown key{_meant(path)}", key=True)
         case "value_error":
             what = str(context["error"])
+        case "too_short" if path in _LISTS:
+            what = "contains no cases: add one, with 'input' and 'expected'"
         case "string_too_short" | "too_short":
             what = "must not be empty"
         case "string_too_long":

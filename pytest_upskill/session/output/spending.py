@@ -61,13 +61,17 @@ class Spending:
     # Last: below the table of cells.
     @pytest.hookimpl(trylast=True)
     def pytest_terminal_summary(
-        self, terminalreporter: pytest.TerminalReporter, config: pytest.Config
+        self, terminalreporter: pytest.TerminalReporter, exitstatus: int, config: pytest.Config
     ) -> None:
         """Print the cost of the answers, and problems with recordings."""
         if config.get_verbosity() >= 0:
             self._figures(terminalreporter)
-        # Also with -q: an answer that is not recorded will cost money again.
         cache = config.stash[RESOURCES].cache
+        recorded = config.stash[RESOURCES].bill.answers and cache.mode in {"auto", "refresh"}
+        if exitstatus == pytest.ExitCode.INTERRUPTED and recorded:
+            text = "the answers so far are recorded: --upskill-cache auto requests only the rest"
+            write(terminalreporter, f"upskill: {text}", yellow=True)
+        # Also with -q: an answer that is not recorded will cost money again.
         for problem in (*cache.problems, *cache.replaced):
             write(terminalreporter, f"cache: {problem}", yellow=True)
 

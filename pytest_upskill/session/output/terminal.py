@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,9 @@ from pytest_upskill.session.output.trigger_section import write_triggers
 from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
+
+_NAMED = 3
+"""Skills that a line names."""
 
 
 class Terminal:
@@ -116,12 +120,11 @@ class Terminal:
 
     def _not_compared(self, *, quiet: bool) -> Iterator[str]:
         """Yield lines about missing comparisons if all are missing or -q hides the notes."""
-        gaps = [
-            f"{gate.cell.name}: {gap}"
-            for gate in self._ledger.gates
-            if gate.comparison
-            for gap in gate.comparison.gaps
-        ]
+        cells = defaultdict[str, list[str]](list)
+        for gate in self._ledger.gates:
+            for gap in gate.comparison.gaps if gate.comparison else ():
+                cells[gap].append(gate.cell.name)
+        gaps = [f"{_listed(names)}: {gap}" for gap, names in cells.items()]
         if then := self._ledger.compares_nothing:
             code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
             more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
@@ -159,3 +162,9 @@ def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
         else:
             cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
         yield f"upskill: {name} does not apply, as {cure}"
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
