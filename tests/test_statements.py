@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.checks import Judge
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.statements import needs_agent
-from pytest_upskill.skill import Trigger
+from pytest_upskill.formats.statements import candidates, needs_agent
+from pytest_upskill.skill import Case, Trigger
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 
@@ -87,6 +88,25 @@ def test_what_an_answer_says_is_left_alone(statement: str) -> None:
     assert not needs_agent(statement)
 
 
+@pytest.mark.parametrize(
+    ("statement", "vacuous"),
+    [
+        ("The answer is helpful and clear.", True),
+        ("The response addresses the user's request", True),
+        ("Provides a helpful response.", True),
+        ("TODO", True),
+        ("The answer is correct: it names 37 attempts.", False),
+        ("The answer is clear about the limit of 37.", False),
+        ("Answers the question in one sentence.", False),
+        (KIND, False),
+    ],
+)
+def test_statements_without_a_criterion_are_candidates(statement: str, vacuous: bool) -> None:
+    case = Case(id="a", input="?", checks=(Judge(statement=statement),))
+
+    assert [each.mark for each in candidates(case)] == ["vacuous"] * vacuous
+
+
 def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
     run: Run, write_skill: WriteSkill, judged: tuple[str, ...]
 ) -> None:
@@ -110,7 +130,12 @@ def test_lint_lists_them_with_the_key_that_excludes_them(run_once: Run, write: A
 
     result.assert_outcomes(passed=1, warnings=1)
     told = [line.strip() for line in result.outlines if line.strip().startswith("line 1, a: ")]
-    assert told == [f'line 1, a: "statements": {{"3": "agent"}} for \'{STAGED}\'']
+    assert told == [
+        (
+            f'line 1, a: "statements": {{"3": "agent"}} for \'{STAGED}\': '
+            "'files are staged' is an agent's work, which no answer shows"
+        )
+    ]
     result.stdout.fnmatch_lines([f"*skills/billing/{file.name}:1: *where that is so, this key *"])
 
 

@@ -193,7 +193,7 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
         OSError: It cannot be written.
     """
     path = folder / LABELS_FILE
-    text = json.dumps(file.model_dump(exclude_defaults=True), indent=1, ensure_ascii=False)
+    text = json.dumps(file.model_dump(), indent=1, ensure_ascii=False)
     write_whole(path, f"{text}\n".encode(), mode=0o644)
     return path
 

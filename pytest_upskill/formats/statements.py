@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from pytest_upskill.checks import AnyCheck, Judge
@@ -103,17 +103,79 @@ _TRIGGERS = tuple(
 """Statements that are only about whether a skill is chosen."""
 
 
+_SUBJECT = r"(?:the |this |its )?(?:final |whole )?(?:answer|reply|response|output|result|text)"
+_PRAISE = (
+    r"(?:accurate|appropriate|clear|coherent|complete|comprehensive|concise|correct|good|helpful|"
+    r"high[- ]quality|precise|professional|readable|reasonable|relevant|understandable|useful|"
+    r"valid|well[- ](?:formatted|organi[sz]ed|structured|written))"
+)
+_ADVERB = r"(?:(?:clearly|directly|fully|generally|overall|properly|very) )?"
+_VACUOUS = re.compile(
+    "|".join(
+        (
+            # Praise without a criterion
+            (
+                rf"(?:{_SUBJECT} |it )?(?:is|are|should be|must be) {_ADVERB}{_PRAISE}"
+                rf"(?:(?:,| and|, and) {_ADVERB}{_PRAISE})*\.?"
+            ),
+            (
+                rf"(?:{_SUBJECT} |it )?{_ADVERB}(?:addresses|answers|responds to|follows) the "
+                r"(?:(?:user'?s? |original )?"
+                r"(?:question|request|prompt|query|task|instructions?))\.?"
+            ),
+            (
+                r"(?:provides|gives|contains|there is) an? (?:helpful |useful |relevant |correct )?"
+                r"(?:answer|reply|response|output)\.?"
+            ),
+            # Placeholders
+            r"\W*(?:todo|tbd|fixme|n/?a|none|statement|expectation|assertion)?\W*\d*\W*",
+        )
+    ),
+    re.IGNORECASE,
+)
+"""Statements that name no criterion, which every answer can satisfy, or none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A statement that its author may want to exclude."""
+
+    number: int
+    """From 1 in the file."""
+    statement: str
+    mark: Mark
+    reason: str
+
+
 def needs_agent(statement: str) -> bool:
     """Return whether a statement seems to be about what an agent did."""
+    return bool(_work(statement))
+
+
+def _work(statement: str) -> str:
+    """Return the words of a statement that seem to be about an agent's work, empty if none."""
     found = _AGENT.search(statement)
-    return found is not None and not _SAYS.search(statement, 0, found.start())
+    return "" if found is None or _SAYS.search(statement, 0, found.start()) else found[0].strip()
+
+
+def candidates(case: Case) -> list[Candidate]:
+    """Return the statements of a case that no judge should decide, as far as words can tell."""
+    judged = [check.statement for check in case.checks if isinstance(check, Judge)]
+    found = []
+    for number, statement in zip(case.statement_numbers, judged, strict=True):
+        if words := _work(statement):
+            reason, mark = f"{words!r} is an agent's work, which no answer shows", MARKS[0]
+        elif _VACUOUS.fullmatch(statement.strip()):
+            reason, mark = "it names no criterion: every answer could satisfy it", MARKS[1]
+        else:
+            continue
+        found.append(Candidate(number=number, statement=statement, mark=mark, reason=reason))
+    return found
 
 
 def suspects(case: Case) -> list[tuple[int, str]]:
     """Return the statements of a case that seem to need an agent, with their numbers."""
-    judged = [check.statement for check in case.checks if isinstance(check, Judge)]
-    numbered = zip(case.statement_numbers, judged, strict=True)
-    return [(number, statement) for number, statement in numbered if needs_agent(statement)]
+    return [(each.number, each.statement) for each in candidates(case) if each.mark == "agent"]
 
 
 def marked(case: Case, marks: Mapping[int, Mark]) -> Case:

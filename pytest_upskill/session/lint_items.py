@@ -17,7 +17,7 @@ from pytest_upskill.formats.lint import findings, too_long
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.statements import MARK_KEY, suspects
+from pytest_upskill.formats.statements import MARK_KEY, candidates
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.catalogue_update import catalogue_file, catalogues_of
 from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
@@ -86,7 +86,7 @@ class LintItem(pytest.Item):
         for skill in skills:
             for line, case, what in self._unmeasured(skill):
                 self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
-            if said := _about_agents(skill):
+            if said := _about_statements(skill):
                 warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
             lines += skill.warnings
             lines += self._about_text(skill.folder)
@@ -144,16 +144,17 @@ class LintItem(pytest.Item):
         return self.path, 0, f"lint {shown(self.path, self.config)}"
 
 
-def _about_agents(skill: Skill) -> str:
-    """Return one warning about all statements that seem to need an agent, empty if none does."""
+def _about_statements(skill: Skill) -> str:
+    """Return one warning about the statements that no judge should decide, empty if none is."""
     lines = [
-        f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{number}": "agent"}} for {cut(what, 90)!r}'
+        f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{each.number}": "{each.mark}"}} for '
+        f"{cut(each.statement, 90)!r}: {each.reason}"
         for case in skill.cases
         if case.skip is None
-        for number, what in suspects(case)
+        for each in candidates(case)
     ]
     head = (
-        "statements that look as if only an agent's work could satisfy them; where that is so, "
-        "this key in the case excludes them from every arm:"
+        "statements that look as if a judge could not decide them; where that is so, this key in "
+        "the case excludes them from every arm:"
     )
     return "\n  ".join([head, *lines]) if lines else ""

@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from pytest_upskill.cells.gate import ShownVerdict
+from pytest_upskill.cells.kinship import judge_warning
 from pytest_upskill.cells.trigger_gate import mistakes, rate_text
 from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.files import charts
@@ -109,6 +110,7 @@ def environment() -> Environment:
         "rate_text": rate_text,
         "headline": headline,
         "icons": _ICONS,
+        "judge_warning": judge_warning,
         "matrix": matrix,
         "matrix_parts": matrix_parts,
         "notes_of": notes_of,

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.kinship import judge_warning
 from pytest_upskill.cells.wording import money, points, runs
 from pytest_upskill.report.files.cases import case_lines
 from pytest_upskill.report.terminal.judge_notes import judge_notes
@@ -27,6 +28,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     if needed:
         span = " to ".join(dict.fromkeys(map(str, (needed[0], needed[-1]))))
         yield f"too few runs: --upskill-runs {span} would probably be enough"
+    if warning := judge_warning(gate.cell for gate in gates):
+        yield warning
     if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
         yield (
             "judge: nobody has checked it: pytest-upskill judge draw draws answers from a report "

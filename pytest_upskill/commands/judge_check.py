@@ -1,0 +1,185 @@
+"""``pytest-upskill judge check``: compare a judge with the labels of a person."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from pytest_upskill import LABELS_FILE
+from pytest_upskill.cells.wording import found
+from pytest_upskill.commands.command import PASSED, CommandError
+from pytest_upskill.formats.judge_labels import LabelsFile, load_labels
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
+from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.trial import (
+    case_digest,
+    installed_digest,
+    judge_name,
+    skill_digest,
+    user_message,
+)
+
+if TYPE_CHECKING:
+    from pytest_upskill.formats.judge_labels import LabelledAnswer
+    from pytest_upskill.model import Model
+    from pytest_upskill.skill import Case, Skill
+    from pytest_upskill.teacher.engine import Workplace
+
+FAILED = 1
+"""Exit code if labels do not apply, or are too few."""
+
+
+def check(options: argparse.Namespace) -> int:
+    """Compare the judge with every labels file; return the exit code."""
+    paths = list(_label_files(options.paths))
+    if not paths:
+        # Not an error: a workflow may check a judge before anybody has labelled an answer.
+        say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
+        return PASSED
+    # Imported here: it imports pytest.
+    from pytest_upskill.session.workplace import in_session
+
+    def work(workplace: Workplace, _: object, judge: Model, __: object) -> int:
+        asked = judge if options.judge else None
+        fine = [_check_one(path, workplace, asked) for path in paths]
+        return PASSED if all(fine) else FAILED
+
+    return in_session(
+        work,
+        place=paths[0].parent,
+        teacher=options.judge or "offline",
+        students=["offline"],
+        base_url=None,
+        arguments=[f"--upskill-cache={options.cache}"] if options.cache else [],
+    )
+
+
+def _label_files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            yield from sorted(path.rglob(LABELS_FILE))
+        elif path.name == LABELS_FILE and path.is_file():
+            yield path
+        else:
+            raise CommandError(f"{path}: neither a folder nor a {LABELS_FILE}")
+
+
+def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
+    """Print how the judge agrees with a labels file, and return whether its labels are valid."""
+    file = read(path)
+    assert file is not None
+    now, cases = _current(path, file, workplace)
+    judge = file.judge if workplace.judge is None else judge_name(workplace.judge)
+    say(
+        f"{path}: {len(file.answers)} answers, {file.labelled} labelled, drawn {file.drawn} "
+        f"for {file.judge}"
+    )
+    changes = [*drift(file, now, judge=judge, models=file.models)]
+    valid = applicable(file, now, judge=judge, models=file.models)
+    if asked is None:
+        decided = decisions(file, valid)
+    else:
+        valid = applicable(file, now, judge=file.judge, models=file.models)
+        decided = _ask(valid, cases, asked, workplace)
+        say(f"  compared with {judge_name(asked)}")
+    short = [*lacking(file, valid)]
+    lines = [*changes, *short] if asked is None else []
+    for line in lines:
+        say(f"  {line}")
+    for arm in agreements(file, valid, decided):
+        say(f"  {arm.model} {arm.arm} the skill: {found(arm.agreement)} ({arm.labels} labels)")
+    for each in disagreements(valid, decided):
+        say(f"  {each}")
+    return not short if asked is None else len(decided) == len(valid)
+
+
+def _current(
+    path: Path, file: LabelsFile, workplace: Workplace
+) -> tuple[dict[str, CurrentCase], dict[str, Case]]:
+    """Return the cases as they are now, by id."""
+    from pytest_upskill.formats.load import SkillError, load_skills
+    from pytest_upskill.grading.grade import statements_of
+
+    try:
+        skills = load_skills(path.parent / file.case_file, extensions=workplace.extensions)
+    except SkillError as error:
+        raise CommandError(str(error)) from None
+    now, cases = {}, {}
+    for skill in skills:
+        digests = _skill_digests(skill)
+        for case in skill.cases:
+            if case.skip is None:
+                cases[case.id] = case
+                now[case.id] = CurrentCase(
+                    digest=case_digest(case),
+                    statements=[each.statement for each in statements_of(case)],
+                    skills=digests,
+                )
+    return now, cases
+
+
+def _skill_digests(skill: Skill) -> frozenset[str]:
+    """Return the digests of a skill as models and as agents get it."""
+    from pytest_upskill.formats.skill_md.installed import InstallError, with_files
+
+    try:
+        return frozenset({skill_digest(skill), installed_digest(with_files(skill))})
+    except InstallError:
+        return frozenset({skill_digest(skill)})
+
+
+def _ask(
+    answers: Sequence[LabelledAnswer],
+    cases: Mapping[str, Case],
+    judge: Model,
+    workplace: Workplace,
+) -> dict[int, Sequence[bool]]:
+    """Return what a judge decides of each statement, by the answer's id; print what is missing."""
+    from pytest_upskill.completions.rejudge import JudgedAnswer, judge_answers
+
+    asks = [
+        JudgedAnswer(
+            subject=f"judgement of {answer.case}, answer {answer.id}",
+            question=user_message(cases[answer.case]),
+            text=answer.whole,
+            statements=[label.statement for label in answer.labels],
+            reference=cases[answer.case].reference,
+        )
+        for answer in answers
+    ]
+    said = judge_answers(
+        asks,
+        judge,
+        host=workplace.hosts([judge])[judge],
+        resources=workplace.resources,
+        concurrency=workplace.concurrency,
+    )
+    decided: dict[int, Sequence[bool]] = {}
+    for answer, each in zip(answers, said, strict=True):
+        if isinstance(each, str):
+            say(f"  answer {answer.id}: {each}")
+        else:
+            decided[answer.id] = each
+    return decided
+
+
+def read(path: Path) -> LabelsFile | None:
+    """Read a labels file, None if there is none.
+
+    Raises:
+        CommandError: It cannot be read or has problems.
+    """
+    try:
+        return load_labels(path.parent)
+    except BadFile as error:
+        raise CommandError("\n".join(each.at(str(path)) for each in error.problems)) from None
+
+
+def say(line: str) -> None:
+    """Print a line."""
+    sys.stdout.write(f"{safe_line(line)}\n")

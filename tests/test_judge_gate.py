@@ -1,0 +1,200 @@
+"""What a judge decides is trusted, and fails a gate, only as far as somebody has checked it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import decide
+from pytest_upskill.cells.kinship import judge_warning, vendor_of
+from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
+from pytest_upskill.cells.wording import cell_sentence
+from pytest_upskill.checks import CheckResult
+from pytest_upskill.completion import Completion
+from pytest_upskill.report.terminal.notes import notes_of
+from pytest_upskill.result import AnswerLabel, CellLabels, RunResult, TrialResult
+from pytest_upskill.skill import GateRule
+from pytest_upskill.trial import Arm
+
+
+def run(judge: bool, code: bool = True) -> RunResult:
+    completion = Completion(text="some answer", input_tokens=1, output_tokens=1)
+    checks = (("contains", code), ("judge", judge))
+    return RunResult(
+        completion=completion,
+        checks=tuple(CheckResult(name=n, passed=p, message=n) for n, p in checks),
+    )
+
+
+def trial(arm: Arm, passes: int, runs: int, *, code: bool = True) -> TrialResult:
+    return TrialResult(
+        skill="csv",
+        case="a",
+        model="m",
+        resolved="openai:model",
+        arm=arm,
+        min_pass_rate=0.0,
+        prompt_digest="p",
+        skill_digest="s" * (arm == "with_skill"),
+        runs=tuple(run(number < passes, code) for number in range(runs)),
+        planned=runs,
+    )
+
+
+def cell(with_: int, without: int, *, runs: int = 50, **more: Any) -> Cell:
+    trials = trial("with_skill", with_, runs), trial("without_skill", without, runs)
+    values: dict[str, Any] = {"judge": "anthropic:judge", "gate": GateRule(), "trials": trials}
+    return Cell(
+        path="skills/csv/skill_meta.json",
+        skill="csv",
+        model="m",
+        resolved="openai:model",
+        planned=2,
+        **(values | more),
+    )
+
+
+def labels(*wrong: tuple[bool, bool], each: int = 10) -> CellLabels:
+    """Ten labels of each stratum, which agree with the judge except in some strata."""
+    strata = [(with_skill, judged) for with_skill in (True, False) for judged in (True, False)]
+    return CellLabels(
+        labels=tuple(
+            AnswerLabel(
+                id=number,
+                case="a",
+                with_skill=with_skill,
+                judged=judged,
+                passed=judged is not ((with_skill, judged) in wrong and number % 10 < 5),
+                present=True,
+            )
+            for number, (with_skill, judged) in enumerate(s for s in strata for _ in range(each))
+        )
+    )
+
+
+def thresholds(*fail_on: FailOn, min_lift: float | None = None) -> Thresholds:
+    return Thresholds(min_pass_rate=None, min_lift=min_lift, fail_on=frozenset(fail_on))
+
+
+@pytest.mark.parametrize(
+    ("with_", "without", "fail_on", "outcome"),
+    [
+        (10, 40, ("hurts",), "passed"),
+        (10, 40, ("hurts", "uncalibrated"), "failed"),
+        (40, 10, ("hurts",), "passed"),
+        (40, 10, ("uncalibrated",), "failed"),
+    ],
+)
+def test_an_uncalibrated_judge_fails_a_gate_only_if_that_is_asked_for(
+    with_: int, without: int, fail_on: tuple[FailOn, ...], outcome: str
+) -> None:
+    assert decide(cell(with_, without), thresholds(*fail_on)).outcome == outcome
+
+
+def test_a_calibrated_judge_that_says_hurts_fails_the_gate() -> None:
+    gate = decide(cell(10, 40, labels=labels()), thresholds("hurts"))
+
+    assert (gate.outcome, gate.verdict) == ("failed", "hurts")
+
+
+def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
+    alike = cell(400, 400, runs=400)
+
+    assert alike.verdict == "too few runs"
+    assert alike.runs_needed is None
+    assert cell(400, 400, runs=400, labels=labels(each=80)).verdict == "no effect"
+    assert list(notes_of(decide(alike, thresholds()), verbose=False)) == [
+        (
+            "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
+            "shrink every lift"
+        )
+    ]
+
+
+def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> None:
+    helps, hurts = cell(40, 10), cell(10, 40)
+
+    assert helps.judged is not None
+    assert helps.interval is not None
+    assert helps.judged.tipping_point == helps.interval.low
+    assert "helps by an uncalibrated judge: passed 20% without" in cell_sentence(helps)
+    assert cell_sentence(helps).endswith(
+        "stands unless it favours the skill by more than 42 points"
+    )
+    assert "unless it disfavours the skill by more than 42 points" in cell_sentence(hurts)
+
+
+def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() -> None:
+    lenient = labels((True, True))
+    judged, corrected = cell(40, 20), cell(40, 20, labels=lenient)
+    wanted = thresholds(min_lift=0.3)
+
+    assert decide(judged, wanted).outcome == "passed"
+    assert decide(judged, wanted).warning.startswith("min_lift is compared with the lift that an ")
+    assert decide(corrected, wanted).outcome == "failed"
+    assert decide(corrected, wanted).warning == ""
+
+
+def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -> None:
+    few = cell(40, 10, labels=labels(each=9))
+
+    assert few.uncalibrated
+    assert few.judged is not None
+    assert few.judged.reasons == [
+        (
+            "more labels are needed: 1 of answers with the skill that the judge passed, "
+            "1 of answers with the skill that it did not pass, 1 of answers without the skill "
+            "that it passed, 1 of answers without the skill that it did not pass"
+        )
+    ]
+
+
+def test_where_code_decides_every_run_no_judge_needs_to_be_checked() -> None:
+    trials = (
+        trial("with_skill", 50, 50, code=False),
+        trial("without_skill", 0, 50, code=False),
+    )
+
+    assert cell(0, 0, trials=trials).judged is None
+    assert cell(40, 10, judge="").judged is None
+
+
+@pytest.mark.parametrize(
+    ("judge", "resolved", "said"),
+    [
+        ("openai:model", "openai:model", "m judges its own answers"),
+        ("openai:model temperature=0", "openai:model@host:1", "m judges its own answers"),
+        ("anthropic:claude-opus", "openrouter:anthropic/claude-haiku", "it is from Anthropic, as"),
+        ("openai:gpt-9", "anthropic:claude-haiku", ""),
+        ("openai:mystery", "openai:enigma", ""),
+    ],
+)
+def test_a_judge_of_its_own_kin_gets_one_warning(judge: str, resolved: str, said: str) -> None:
+    cells = [cell(40, 10, judge=judge), cell(30, 10, judge=judge)]
+    cells = [Cell(**(vars(each) | {"resolved": resolved})) for each in cells]
+
+    warning = judge_warning(cells)
+
+    assert said in warning
+    assert warning.count("warning") == bool(said)
+
+
+@pytest.mark.parametrize(
+    ("model", "vendor"),
+    [
+        ("groq:llama-3.3-70b", "Meta"),
+        ("hf:Qwen/Qwen3-8B", "Alibaba"),
+        ("openai:o4-mini", "OpenAI"),
+        ("mistral:ministral-8b", "Mistral"),
+        ("gemini:gemini-3-pro", "Google"),
+        ("openai:my-model", ""),
+    ],
+)
+def test_the_vendor_is_told_by_the_name_not_by_the_host(model: str, vendor: str) -> None:
+    assert vendor_of(model) == vendor
+
+
+def test_uncalibrated_is_a_word_of_fail_on() -> None:
+    assert "uncalibrated" in FAIL_ON
