@@ -29,10 +29,13 @@ def test_two_slots_that_take_a_third_of_the_timeout_waste_nothing() -> None:
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
 def test_answers_of_very_different_lengths_are_all_received(slots: int) -> None:
-    lengths = random.Random(slots)
-    seconds = [min(110, lengths.expovariate(1 / 30)) for _ in range(60)]
+    answered = []
+    for seed in range(20):
+        lengths = random.Random(7 * seed + slots)
+        seconds = [min(110, lengths.expovariate(1 / 30)) for _ in range(60)]
+        answered.append(run(SlowServer(slots, seconds.__getitem__), 60).answered)
 
-    assert run(SlowServer(slots, lambda run: seconds[run]), 60).answered == 60
+    assert answered == [60] * 20
 
 
 def test_a_server_with_many_slots_gets_all_requests_that_are_allowed() -> None:
@@ -49,7 +52,7 @@ def test_answers_that_no_timeout_would_meet_do_not_hold_the_others_up() -> None:
     session = run(server, 60)
 
     assert session.answered == 59
-    assert session.seconds < 300 + 3 * 120
+    assert session.seconds < 300 + 5 * 120
 
 
 def test_a_server_that_never_replies_is_given_up_on_after_three_timeouts() -> None:

@@ -36,6 +36,11 @@ class RetryPolicy:
     """Maximum attempts, one after the other, at a host that has never replied to any request."""
     queued_timeouts: int = 5
     """Timeouts of a completion in the host's own queue that do not count towards ``deadline``."""
+    long_timeouts: int = 2
+    """The same for timeouts that were probably not spent in a queue, while others were in flight.
+
+    The host may have begun late, or served several requests at once and each of them more slowly.
+    """
     attempts_at_broken: int = 5
     """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
 
@@ -155,7 +160,8 @@ class RetryingClient:
                 self._silences += 1
                 self._silent_since = self._clock()
             queued = self._slots.timed_out(sent)
-            if queued and course.queued < self._patience.queued_timeouts:
+            forgiven = self._patience.queued_timeouts if queued else self._patience.long_timeouts
+            if sent.others and course.queued < forgiven:
                 course.queued += 1
                 course.in_line += self._clock() - sent.at
         elif error.status in _TOO_MANY:
