@@ -101,9 +101,14 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert series.last.cell.lift == pytest.approx(decision["figures"]["s"]["lift"])
 
     requests = len(depot.loopback.requests)
+    assert depot.run("generate", TASK, "--from", source, "--yes") == 0
+    assert len(depot.loopback.requests) == requests
+    assert depot.decision() == decision | {"asked": 0}
+
+    (folder / "SKILL.md").write_text("Mine.", "utf-8")
     assert depot.run("generate", TASK, "--from", source, "--yes") == 4
     assert "skills/bay-codes: exists already" in capsys.readouterr().err
-    assert len(depot.loopback.requests) == requests
+    assert (folder / "SKILL.md").read_text("utf-8") == "Mine."
 
 
 def test_the_authors_of_skill_and_cases_see_nothing_of_each_other(

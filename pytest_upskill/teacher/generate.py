@@ -20,6 +20,7 @@ from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.generation_log import log_generation
 from pytest_upskill.teacher.generation_plan import (
     DRAFTS,
+    SAVED,
     Order,
     asking,
     bare_skill,
@@ -44,8 +45,6 @@ def generate(engine: Engine, order: Order) -> Decision:
     Raises:
         TeacherError: The command cannot run as it was given.
     """
-    if order.output:
-        order.folder(order.name)
     drafts = Drafts(
         order.state / "drafts",
         order.name or "generated",
@@ -55,6 +54,8 @@ def generate(engine: Engine, order: Order) -> Decision:
         *sorted(student.resolved for student in order.students),
         *(source.text for source in order.sources),
     )
+    if order.output:
+        order.folder(order.name, drafts.folder)
     start = Decision(
         command="generate",
         decision="stopped",
@@ -91,7 +92,7 @@ class _Generation:
         try:
             draft = self._draft()
             decision = replace(decision, skill=draft.name)
-            folder = order.folder(draft.name)
+            folder = order.folder(draft.name, self._drafts.folder)
         except (Refused, TeacherError) as error:
             say(str(error))
             return replace(decision, decision="refused", reason=str(error))
@@ -190,17 +191,24 @@ class _Generation:
         return replace(decision, decision="accepted", reason=reason, applied=True)
 
     def _save(self, folder: Path, text: str, kept: Kept | None) -> None:
-        """Write the skill's folder, which must not exist."""
+        """Write the skill's folder, unless it is there from an earlier run of the command."""
         try:
-            folder.mkdir(parents=True)
-            write_whole(folder / "SKILL.md", text.encode(), mode=0o666)
-            if kept is not None:
-                train = {case.id for case in split(kept.cases)[0]}
-                marks = [
-                    {**entry, "train": True} if entry["id"] in train else entry
-                    for entry in kept.entries
-                ]
-                write_whole(folder / CASE_FILE, with_cases(None, marks), mode=0o666)
+            if not (folder / "SKILL.md").exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                self._drafts.write(SAVED, text)
+                if kept is not None:
+                    write_whole(folder / CASE_FILE, _case_file(kept), mode=0o666)
+                # Last: where it is, the rest is.
+                write_whole(folder / "SKILL.md", text.encode(), mode=0o666)
         except OSError as error:
             raise TeacherError(f"{folder}: cannot be written: {error.strerror}") from None
         self._engine.say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
+
+
+def _case_file(kept: Kept) -> bytes:
+    """Return the case file of a new skill, with its train cases marked."""
+    train = {case.id for case in split(kept.cases)[0]}
+    entries = [
+        {**entry, "train": True} if entry["id"] in train else entry for entry in kept.entries
+    ]
+    return with_cases(None, entries)

@@ -27,6 +27,9 @@ from pytest_upskill.trial import Trial
 DRAFTS = 2
 """Attempts at a draft that is not refused."""
 
+SAVED = "saved-SKILL.md"
+"""The file in the folder of drafts that is a copy of what was saved."""
+
 _PROMPT_BYTES = 24_000
 """More than a question to the teacher has besides the skill."""
 
@@ -57,14 +60,18 @@ class Order:
         """The name that the skill must have; "" for any."""
         return self.output.absolute().name if self.output else ""
 
-    def folder(self, name: str) -> Path:
+    def folder(self, name: str, drafts: Path) -> Path:
         """Return the folder of a skill with a name.
 
+        Args:
+            name: The name.
+            drafts: The folder of this command's drafts.
+
         Raises:
-            TeacherError: It exists.
+            TeacherError: It exists, and is not what this command has saved there.
         """
         folder = self.output or Path("skills", name)
-        if folder.exists():
+        if folder.exists() and not _same(folder / "SKILL.md", drafts / SAVED):
             raise TeacherError(f"{folder}: exists already: name another folder with --output")
         return folder
 
@@ -138,3 +145,11 @@ def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Par
         trials=(*(padded(trial, longest) for trial in new), *old),
         times=cases,
     )
+
+
+def _same(file: Path, other: Path) -> bool:
+    """Return whether two files exist and are equal."""
+    try:
+        return file.read_bytes() == other.read_bytes()
+    except OSError:
+        return False

@@ -94,6 +94,8 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
         if so_far.enough(demand):
             break
         proposals = _ask(engine, demand, so_far, number)
+        if not proposals:
+            break
         sound = list(_sound(engine, demand, proposals, so_far))
         if not demand.held_out:
             sound = sound[: demand.count - len(so_far.kept)]

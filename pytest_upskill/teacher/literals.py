@@ -10,6 +10,8 @@ from pytest_upskill.checks import CheckError, Contains, ContainsAny, Regex, Valu
 from pytest_upskill.skill import Case
 
 _SHORTEST = 3
+_NAMED = 3
+"""Cases that are named at a line."""
 
 
 def marked_diff(old: str, new: str, cases: Sequence[Case], *, name: str) -> Iterator[str]:
@@ -20,8 +22,12 @@ def marked_diff(old: str, new: str, cases: Sequence[Case], *, name: str) -> Iter
     for line in lines:
         added = line[1:] if line.startswith("+") and not line.startswith("+++") else ""
         sought = sorted({case.id for case in cases if added and _says(added, case, old)})
-        mark = f"    <- a check of {', '.join(sought)} looks for this" if sought else ""
-        yield line + mark
+        yield line + (f"    <- a check of {_listed(sought)} looks for this" if sought else "")
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+    return ", ".join(names[:_NAMED]) + more
 
 
 def _says(line: str, case: Case, old: str) -> bool:
