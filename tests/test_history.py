@@ -14,8 +14,11 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.commands.main import main
-from pytest_upskill.completion import Completion
+from pytest_upskill.completion import AgentRun, Completion, ToolUse
 from pytest_upskill.report.files.json import read_json, write_json
 from pytest_upskill.report.history.log import log_run, without_answers
 from pytest_upskill.report.history.points import Series, read_history
@@ -75,6 +78,41 @@ def test_a_run_is_kept_without_answers_and_with_its_figures() -> None:
     figures = json.loads(text)["entries"][0]["figures"]
     assert figures == json.loads(write_json(whole))["entries"][0]["figures"]
     assert figures["lift"]["estimate"] == pytest.approx(0.6)
+
+
+def test_neither_are_an_agents_files_and_calls_kept_nor_what_a_trigger_test_said() -> None:
+    whole = report(counted([(1, 0)], of=1))
+    (gate,) = whole.gates
+    done = AgentRun(
+        version="1",
+        changed=(WorkspaceFile(name="secret.txt", text="SECRET-FILE"),),
+        calls=(ToolUse(name="bash", input="echo SECRET-CALL"),),
+        turns=3,
+    )
+
+    def by_agent(trial: TrialResult) -> TrialResult:
+        runs = (replace(r, completion=replace(r.completion, agent_run=done)) for r in trial.runs)
+        return replace(trial, runs=tuple(runs))
+
+    cell = changed(gate.cell, by_agent)
+    chosen = TriggerCell(
+        path=cell.path,
+        skill=cell.skill,
+        model=cell.model,
+        resolved=cell.resolved,
+        gate=cell.gate,
+        planned=1,
+        trials=(replace(cell.trials[0], arm="trigger"),),
+    )
+    asked = TriggerGate(cell=chosen, outcome="passed", text="")
+
+    text = write_json(
+        without_answers(replace(whole, gates=(replace(gate, cell=cell),), trigger_gates=(asked,)))
+    )
+
+    assert '"turns": 3' in text
+    assert "SECRET" not in text
+    assert "It is 37." not in text
 
 
 def test_an_empty_answer_of_the_history_is_still_a_miss() -> None:

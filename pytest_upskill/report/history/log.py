@@ -5,13 +5,17 @@ from __future__ import annotations
 import hashlib
 from dataclasses import replace
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import write_json
 from pytest_upskill.result import RunResult, TrialResult
+
+Group = TypeVar("Group", bound=TrialGroup)
 
 _NOT_KEPT = "(the history keeps no answers)"
 
@@ -42,13 +46,13 @@ def without_answers(report: Report) -> Report:
 
     Figures and results stay the same.
     """
-    gates = (
-        replace(
-            gate, cell=replace(gate.cell, trials=tuple(_trial(each) for each in gate.cell.trials))
-        )
-        for gate in report.gates
-    )
-    return replace(report, gates=tuple(gates))
+    gates = (replace(gate, cell=_cell(gate.cell)) for gate in report.gates)
+    triggers = (replace(gate, cell=_cell(gate.cell)) for gate in report.trigger_gates)
+    return replace(report, gates=tuple(gates), trigger_gates=tuple(triggers))
+
+
+def _cell(cell: Group) -> Group:
+    return replace(cell, trials=tuple(map(_trial, cell.trials)))
 
 
 def _trial(trial: TrialResult) -> TrialResult:
@@ -62,11 +66,13 @@ def _run(run: RunResult) -> RunResult:
         completion=_completion(run.completion),
         judgement=None if judgement is None else _completion(judgement),
         checks=tuple(map(_check, run.checks)),
+        process=tuple(map(_check, run.process)),
         cut=0,
     )
 
 
 def _completion(completion: Completion) -> Completion:
+    agent_run = completion.agent_run
     # An empty answer stays empty: it is a miss.
     return replace(
         completion,
@@ -75,6 +81,7 @@ def _completion(completion: Completion) -> Completion:
         tool_calls=(),
         assistant_blocks=(),
         request_id=None,
+        agent_run=agent_run and replace(agent_run, changed=(), deleted=(), read=(), calls=()),
     )
 
 

@@ -57,7 +57,7 @@ class Files:
         report = self._report(complete=not (stopped or self._unread))
         for name, file in self._settings.reports.items():
             self._write(session, file, partial(write, report, name, file))
-        if (folder := self._settings.runs_dir) and report.gates:
+        if (folder := self._settings.runs_dir) and (report.gates or report.trigger_gates):
             self._write(session, folder, partial(log_run, report, folder))
         self._problems += write_for_github(report, os.environ)
 
