@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import shutil
@@ -11,7 +12,16 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.self_test import message_events
+from pytest_upskill.agents.claude_code import ClaudeCode
+from pytest_upskill.agents.cli import Installed
+from pytest_upskill.agents.client import CliClient
+from pytest_upskill.agents.self_test import Script, message_events
+from pytest_upskill.agents.upstream import Upstream
+from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
+from pytest_upskill.model import parse_model
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.prices import OwnPrice, Prices
+from pytest_upskill.spending.run_budget import RunBudget
 from tests.loopback import Loopback, Received, Reply
 
 Step = str | tuple[str, Mapping[str, Any]]
@@ -71,3 +81,54 @@ def claude(loopback: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 KEY = "the-real-key-0123456789"
+
+
+class Recorded(Script):
+    """A script that keeps the requests that reach it."""
+
+    def __init__(self, steps: Sequence[Step]) -> None:
+        calls = [step for step in steps if not isinstance(step, str)]
+        texts = [step for step in steps if isinstance(step, str)]
+        made = [{"name": name, "input": dict(given)} for name, given in calls]
+        super().__init__("messages", made, texts[-1] if texts else "Done.")
+        self.bodies: list[Mapping[str, Any]] = []
+
+    def reply(self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+        self.bodies.append(body)
+        return super().reply(asked, body, headers)
+
+    @property
+    def told(self) -> str:
+        """All that tools returned."""
+        return json.dumps(self.bodies[-1]["messages"])
+
+
+def client(upstream: Upstream, *, limit: float | None = None, run_s: float = 300.0) -> CliClient:
+    """Make a client of the program in this folder, which costs $.05 for each request."""
+    program = Path(__file__).with_name("fake_claude.py")
+    prices = Prices({"m": OwnPrice(input=0.0, output=50_000.0, cached=0.0)})
+    return CliClient(
+        ClaudeCode(),
+        Installed(program=program, folder=program, version="9.9.9"),
+        upstream,
+        budget=RunBudget(Budget(limit), prices),
+        slots=asyncio.Semaphore(4),
+        run_s=run_s,
+    )
+
+
+def asked(**task: Any) -> Request:
+    model = parse_model("m=claude-code:haiku")
+    return Request(
+        model=model, frame="", skill="", user="Go.", max_tokens=1, run=0, task=AgentTask(**task)
+    )
+
+
+def completed(*steps: Step, run_s: float = 300.0, **task: Any) -> Completion:
+    """Run the program with a model that does these steps."""
+    return asyncio.run(client(Recorded(steps), run_s=run_s).complete(asked(**task)))
+
+
+def run_of(completion: Completion) -> AgentRun:
+    assert completion.agent_run is not None
+    return completion.agent_run

@@ -208,6 +208,8 @@ class _Program:
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.STDOUT,
                 start_new_session=True,
+                # Of bubblewrap itself, whose environment the agent can read in /proc/1.
+                env={"PATH": os.defpath},
                 pass_fds=(written,),
             )
         finally:

@@ -1,0 +1,189 @@
+"""One run of a program in the sandbox: what it sees, what is read of it, and what ends it."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.spending.budget import BudgetError
+from tests.programs import Recorded, asked, bash, client, completed, run_of, skill
+
+pytestmark = pytest.mark.needs("bwrap")
+
+SKILL = (
+    WorkspaceFile(
+        name="SKILL.md",
+        text="---\nname: billing\ndescription: How we bill.\n---\n\nWe send invoices on Mondays.\n",
+    ),
+    WorkspaceFile(name="references/days.md", text="Monday is the day of the invoices.\n"),
+)
+
+
+def test_nothing_of_the_host_is_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-the-real-key-0123456789")
+    (tmp_path / "secret").write_text("a secret of the host", "utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as host:
+        port = host.getsockname()[1]
+        look = f"env; id; ls -A / /home /tmp; cat {tmp_path}/secret /etc/passwd /proc/*/environ"
+        dial = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
+        upstream = Recorded(
+            [
+                bash(look),
+                *(bash(f"python3 -c '{dial}' {at}") for at in (f"127.0.0.1 {port}", "1.1.1.1 53")),
+            ]
+        )
+
+        asyncio.run(client(upstream).complete(asked()))
+
+    assert "ANTHROPIC_BASE_URL=http://127.0.0.1:8787" in upstream.told
+    assert "uid=1000" in upstream.told
+    for hidden in ("the-real-key", "a secret of the host", "root:", str(Path.home().name) + ":x"):
+        assert hidden not in upstream.told
+    assert "Connection refused" in upstream.told
+    assert "Network is unreachable" in upstream.told
+
+
+def test_what_the_exchanges_tell_of_a_run() -> None:
+    read = bash("cat ~/.claude/skills/billing/references/days.md; echo 1 > out.txt; rm in.txt")
+    start = (WorkspaceFile(name="in.txt", text="x"), WorkspaceFile(name="kept.txt", text="y"))
+
+    completion = completed(
+        skill(), read, "Sent.", skill_name="billing", skill=SKILL, workspace=start
+    )
+
+    run = run_of(completion)
+    assert (run.offered, run.called, run.loaded, run.broken) == (True, True, True, "")
+    assert run.read == ("references/days.md",)
+    assert [call.name for call in run.calls] == ["Skill", "Bash"]
+    assert [(file.name, file.text) for file in run.changed] == [("out.txt", "1\n")]
+    assert run.deleted == ("in.txt",)
+    assert (run.turns, run.requests, run.version) == (3, 3, "9.9.9")
+    assert (completion.text, completion.input_tokens, completion.output_tokens) == ("Sent.", 3, 3)
+    assert completion.cost_usd == pytest.approx(0.15)
+
+
+def test_links_pipes_and_odd_names_bring_nothing_into_a_record(tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("a secret of the host", "utf-8")
+    command = (
+        f"ln -s {tmp_path}/secret link; ln -s {tmp_path} folder; mkfifo pipe; echo 1 > good.txt; "
+        "ln good.txt hard.txt; echo 2 > $'a\\nb'; ln -s /etc/passwd passwd"
+    )
+
+    run = run_of(completed(bash(command)))
+
+    assert {file.name: file.text for file in run.changed} == {"good.txt": "1\n", "hard.txt": "1\n"}
+
+
+def test_a_workspace_that_is_too_large_for_a_record_is_a_miss_that_says_so() -> None:
+    run = run_of(completed(bash("mkdir d; cd d; seq 3000 | xargs touch")))
+
+    assert (run.limit, run.changed) == ("it left more than 2,000 files in the workspace", ())
+
+
+@pytest.mark.parametrize(
+    ("command", "run_s", "limit"),
+    [("true", 300.0, "it needs more than 3 turns"), ("sleep 60", 1.0, "it took more than 1 s")],
+)
+def test_a_run_that_reaches_a_limit_ends_there(command: str, run_s: float, limit: str) -> None:
+    started = time.monotonic()
+
+    completion = completed(*[bash(command)] * 9, run_s=run_s, max_turns=3)
+
+    assert run_of(completion).limit == limit
+    assert time.monotonic() - started < 20
+
+
+def test_a_skill_that_was_called_but_not_loaded_leaves_nothing_measured() -> None:
+    run = run_of(
+        completed(
+            bash("rm -r ~/.claude/skills"), skill(), "Done.", skill_name="billing", skill=SKILL
+        )
+    )
+
+    assert run.broken == "the model called the skill, but its instructions never reached it"
+
+
+def test_a_limit_of_cost_is_never_passed() -> None:
+    upstream = Recorded([bash("true")] * 9)
+    agent = client(upstream, limit=0.3)
+
+    with pytest.raises(BudgetError, match=r"\$0\.3"):
+        asyncio.run(agent.complete(asked()))
+
+    assert len(upstream.bodies) == 6  # of $.05 each
+
+
+def test_two_runs_at_once_do_not_meet() -> None:
+    def steps(name: str) -> Recorded:
+        return Recorded([bash(f"echo > {name}; sleep 1; ls /workspace ~ /tmp; ps -e || true")])
+
+    async def both() -> list[Recorded]:
+        upstreams = [steps("first.txt"), steps("second.txt")]
+        await asyncio.gather(*(client(each).complete(asked()) for each in upstreams))
+        return upstreams
+
+    first, second = asyncio.run(both())
+
+    assert ("first.txt" in first.told, "second.txt" in first.told) == (True, False)
+    assert ("first.txt" in second.told, "second.txt" in second.told) == (False, True)
+
+
+class Failing(Recorded):
+    """An upstream whose host does not answer."""
+
+    def reply(self, asked: Request, body: Any, headers: Any) -> Any:
+        del asked, body, headers
+        raise ProviderError("no reply from the host", retryable=True)
+
+
+def test_a_host_that_does_not_answer_is_missing_data_and_no_miss() -> None:
+    with pytest.raises(ProviderError, match="no reply from the host"):
+        asyncio.run(client(Failing([])).complete(asked()))
+
+
+ENDLESS = """
+import asyncio
+from tests.programs import bash, completed
+completed(bash("setsid sleep {seconds} & sleep {seconds}"))
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_nothing_outlives_a_killed_session(number: signal.Signals) -> None:
+    seconds = 700_000 + os.getpid()
+    session = subprocess.Popen([sys.executable, "-c", ENDLESS.format(seconds=seconds)])
+    _wait_for(str(seconds), present=True)
+
+    session.send_signal(number)
+    session.wait()
+
+    _wait_for(str(seconds), present=False)
+
+
+def _wait_for(word: str, *, present: bool) -> None:
+    deadline = time.monotonic() + 20
+    while _runs(word) is not present:
+        assert time.monotonic() < deadline
+        time.sleep(0.1)
+
+
+def _runs(word: str) -> bool:
+    for process in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            words = process.read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if words[0].endswith(b"sleep") and word.encode() in words:
+            return True
+    return False
