@@ -54,3 +54,60 @@ def test_an_agent_is_measured_like_any_model_and_replayed_without_program_and_ke
     assert (result.ret, again.ret) == (0, 0)
     assert len(loopback.requests) == asked
     assert "0->100%" in again.stdout.str()
+
+
+def test_a_missing_program_is_one_line_before_anything_is_sent(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_skill(CASE)
+    monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}" * (name == "bwrap"))
+
+    result = run_once("skills", f"--upskill-models=claude-code:haiku@{loopback.url}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert loopback.requests == []
+    said = (
+        "claude-code needs the program 'claude' on PATH: npm install -g @anthropic-ai/claude-code"
+    )
+    result.stderr.fnmatch_lines([f"*{said}*"])
+
+
+@pytest.mark.parametrize("level", ["off", "limits", "landlock"])
+def test_a_program_is_refused_in_any_weaker_sandbox(
+    level: str, run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+) -> None:
+    write_skill(CASE)
+
+    result = run_once("skills", f"--upskill-models={claude}", f"--upskill-sandbox={level}")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    assert loopback.requests == []
+    assert len([line for line in result.stderr.lines if level in line]) == 1
+
+
+def test_a_run_of_agents_has_a_limit_of_cost(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+) -> None:
+    write_skill(CASE)
+    follow(loopback, with_skill_only)
+    prices = "upskill_prices=a = 0/3000000"
+
+    result = run_once("skills", f"--upskill-models=a={claude}", "-o", prices, "-rs")
+
+    # Each request may write 8,192 tokens of $3, more than $5: none is sent but the self-test's.
+    assert loopback.requests == []
+    assert "--upskill-max-cost: $5" in result.stdout.str()
+
+
+def test_what_the_agent_did_is_shown_beside_the_checks(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+) -> None:
+    write_skill({**CASE, "expected": {"file_exists": "no.txt", "triggered": True}})
+    follow(loopback, with_skill_only)
+
+    result = run_once("skills", f"--upskill-models=a={claude}", "--upskill-param=effort=low")
+
+    result.stdout.fnmatch_lines(["*file_exists no.txt*", "*run 1: yes: triggered*"])
+    assert all(
+        received.body["output_config"] == {"effort": "low"} for received in loopback.requests
+    )

@@ -135,6 +135,16 @@ class TrialItem(pytest.Item):
         missed = dict.fromkeys(run.completion.text for run in runs if not run.passed)
         return [(ANSWER, quoted_lines(text)) for text in missed]
 
+    def process_lines(self) -> list[tuple[str, str]]:
+        """Return what an agent was expected to do and did, as a section of a report."""
+        runs = self.result.runs if self.result else ()
+        lines = [
+            f"run {number}: {'yes' if check.passed else 'no'}: {check.message}"
+            for number, run in enumerate(runs, 1)
+            for check in run.process
+        ]
+        return [("what the agent did (never counts)", "\n".join(lines))] if lines else []
+
 
 class TrialReports:
     """Plugin that attaches trial results to test reports, also between processes."""
@@ -150,7 +160,7 @@ class TrialReports:
             report.upskill = item.record()  # type: ignore[attr-defined]
             if report.when == "call":
                 # Not through the item: there, sections of earlier attempts would accumulate.
-                report.sections += item.missed_answers()
+                report.sections += [*item.missed_answers(), *item.process_lines()]
         elif report.skipped and isinstance(item, TrialItem):
             report.upskill_skipped = item.names()  # type: ignore[attr-defined]
         return report

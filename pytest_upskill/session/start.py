@@ -49,6 +49,10 @@ if TYPE_CHECKING:
     from pytest_upskill.sandbox.run import Sandbox
 
 
+AGENTS_LIMIT = 5.0
+"""Dollars that a run with agents may cost if ``--upskill-max-cost`` sets no other limit."""
+
+
 def start(config: pytest.Config) -> None:
     """Read the settings and register the plugins that this process needs.
 
@@ -114,13 +118,17 @@ def make_resources(
         settings: Values of all options.
         languages: What plugins add to the built-in languages.
     """
+    prices = Prices(settings.prices)
+    limit = settings.max_cost
+    if limit is None and _costly(settings, prices):
+        limit = AGENTS_LIMIT
     return Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         agent_sandbox=cache(partial(_agent_sandbox, settings.sandbox)),
-        prices=Prices(settings.prices),
-        budget=Budget(settings.max_cost),
+        prices=prices,
+        budget=Budget(limit),
         activity=InFlight(),
         bill=Bill(),
         redactor=Redactor(secrets(settings.asked, os.environ)),
@@ -134,6 +142,12 @@ def _redact_output(config: pytest.Config) -> None:
     logs = ExitStack()
     logs.enter_context(redacted_logs(redactor))
     config.add_cleanup(logs.close)
+
+
+def _costly(settings: Settings, prices: Prices) -> bool:
+    """Return whether agents are to be paid for, at prices that are all known."""
+    agents = any(model.agent for model in settings.models)
+    return agents and all(map(prices.known, settings.asked))
 
 
 def _agent_sandbox(level: Level) -> Sandbox:
