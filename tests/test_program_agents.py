@@ -105,9 +105,6 @@ def test_what_the_agent_did_is_shown_beside_the_checks(
     write_skill({**CASE, "expected": {"file_exists": "no.txt", "triggered": True}})
     follow(loopback, with_skill_only)
 
-    result = run_once("skills", f"--upskill-models=a={claude}", "--upskill-param=effort=low")
+    result = run_once("skills", f"--upskill-models=a={claude}")
 
     result.stdout.fnmatch_lines(["*file_exists no.txt*", "*run 1: yes: triggered*"])
-    assert all(
-        received.body["output_config"] == {"effort": "low"} for received in loopback.requests
-    )

@@ -25,8 +25,8 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.run_budget import Settle
 from pytest_upskill.wire.chat import read_chat
-from pytest_upskill.wire.messages import message_parameters, read_message
-from pytest_upskill.wire.responses import read_response, response_parameters
+from pytest_upskill.wire.messages import read_message
+from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
 _MOST_BYTES = 1 << 25
@@ -39,10 +39,6 @@ _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
     "responses": read_response,
     "chat": read_chat,
-}
-_PARAMETERS: Mapping[AgentFormat, Callable[[Request], Mapping[str, Any]]] = {
-    "messages": message_parameters,
-    "responses": response_parameters,
 }
 _PATHS: Mapping[AgentFormat, str] = {
     "messages": "/messages",
@@ -158,7 +154,6 @@ class Proxy:
         name, most = self._request.model.name, self._request.max_tokens
         try:
             passed = allowed(self._wire, asked, model=name, max_tokens=most)
-            passed.body.update(_PARAMETERS[self._wire](self._request))
             self.tally.dropped |= dict.fromkeys(passed.dropped)
             settle = await self._reserve(len(json.dumps(passed.body)))
         except RefusedBody as error:

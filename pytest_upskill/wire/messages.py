@@ -46,7 +46,7 @@ def messages_body(request: Request) -> dict[str, Any]:
         system.append({"type": "text", "text": clean(request.skill), **_CACHED})
     if system:
         body["system"] = system
-    body |= message_parameters(request)
+    body |= _parameters(request)
     if request.tools:
         body["tools"] = [
             {"name": tool.name, "description": tool.description, "input_schema": tool.schema}
@@ -79,7 +79,7 @@ def read_message(body: Mapping[str, Any]) -> Completion:
     )
 
 
-def message_parameters(request: Request) -> dict[str, Any]:
+def _parameters(request: Request) -> dict[str, Any]:
     """Return the fields of the parameters.
 
     Anthropic's own API refuses temperature and top_p; other servers with this format take them.

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pytest_upskill.completion import Completion, Request, StopReason, ToolCall, clean
+from pytest_upskill.completion import Completion, StopReason, ToolCall, clean
 from pytest_upskill.wire.content import tool_call
 from pytest_upskill.wire.fields import count, part
 
@@ -29,17 +29,6 @@ def read_response(body: Mapping[str, Any]) -> Completion:
         cache_read_tokens=count(part(usage, "input_tokens_details"), "cached_tokens") or 0,
         stop_reason=_stop(body),
     )
-
-
-def response_parameters(request: Request) -> dict[str, Any]:
-    """Return the fields of the parameters; the API takes neither a seed nor texts to stop at."""
-    given = request.model.parameters
-    fields = {
-        "temperature": given.temperature,
-        "top_p": given.top_p,
-        "reasoning": {"effort": given.effort} if given.effort else None,
-    }
-    return {name: value for name, value in fields.items() if value is not None} | given.fields
 
 
 def _stop(body: Mapping[str, Any]) -> StopReason:
