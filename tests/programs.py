@@ -22,6 +22,7 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import OwnPrice, Prices
 from pytest_upskill.spending.run_budget import RunBudget
+from pytest_upskill.wire.stream import AgentFormat
 from tests.loopback import Loopback, Received, Reply
 
 Step = str | tuple[str, Mapping[str, Any]]
@@ -86,11 +87,11 @@ KEY = "the-real-key-0123456789"
 class Recorded(Script):
     """A script that keeps the requests that reach it."""
 
-    def __init__(self, steps: Sequence[Step]) -> None:
+    def __init__(self, steps: Sequence[Step], wire: AgentFormat = "messages") -> None:
         calls = [step for step in steps if not isinstance(step, str)]
         texts = [step for step in steps if isinstance(step, str)]
         made = [{"name": name, "input": dict(given)} for name, given in calls]
-        super().__init__("messages", made, texts[-1] if texts else "Done.")
+        super().__init__(wire, made, texts[-1] if texts else "Done.")
         self.bodies: list[Mapping[str, Any]] = []
 
     def reply(self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:

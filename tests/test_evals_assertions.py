@@ -99,10 +99,10 @@ def test_each_of_several_texts_must_hold() -> None:
 @pytest.mark.parametrize(
     ("assertion", "reason"),
     [
-        ({"type": "file_exists", "path": "out.csv", "description": "Writes it"},
-         "assertions: file_exists: a single answer leaves no files"),
-        ({"type": "contains", "value": "hi", "file": "out.csv"},
-         "assertions: contains in 'out.csv': a single answer leaves no files"),
+        ({"type": "file_changed", "path": "out.csv", "description": "Writes it"},
+         "assertions: file_changed: a single answer leaves no files"),
+        ({"type": "contains", "value": "hi", "file": "/etc/passwd"},
+         "assertions: '/etc/passwd' is no path in the workspace"),
         ({"type": "tool-called", "tool": "Read"},
          "assertions: tool_called: a single answer calls no tools"),
         ({"type": "command", "run": "make"}, "assertions: command: a single answer runs nothing"),
@@ -118,8 +118,6 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: not_json_schema: no such type of assertion is known"),
         ({"type": "contains", "haystack": "hi"},
          "assertions: contains: no known key says what to look for"),
-        ({"text": "Writes it", "check": {"file_exists": "out.csv"}},
-         "assertions: file_exists: a single answer leaves no files"),
         ({"id": "greets-by-name", "words": ["hi"]},
          "assertions: has no known key: add 'text'"),
         ({"name": "short", "check": "word_count <= 200"},

@@ -365,7 +365,7 @@ def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run_once: Run, folde
     result.assert_outcomes(passed=3, skipped=4)
     result.stdout.fnmatch_lines(
         [
-            "SKIPPED*evals.json: expected_script: a single answer runs no scripts",
+            "SKIPPED*evals.json: 'ran_script' needs an agent, and offline answers single *",
             "SKIPPED*evals.json: only has statements for a judge; add --upskill-judge MODEL",
         ]
     )

@@ -10,9 +10,8 @@ from tests.evals import read, read_one
 @pytest.mark.parametrize(
     ("entry", "reason"),
     [
-        ({"expected_script": "scripts/a.py"}, "expected_script: a single answer runs no scripts"),
-        ({"expected_references": ["a.md"]}, "expected_references: a single answer opens no files"),
-        ({"expected_files": ["a.csv"]}, "expected_files: a single answer leaves no files"),
+        ({"expected_script": {"name": "a"}}, "expected_script: a single answer runs no scripts"),
+        ({"expected_files": ["/a.csv"]}, "expected_files: a single answer leaves no files"),
         ({"deterministic_assertions": [{"cmd": ["a"]}]},
          "deterministic_assertions: a single answer leaves nothing for commands to look at"),
         ({"tool_assertions": [{"type": "tool-called"}]},
@@ -20,7 +19,7 @@ from tests.evals import read, read_one
         ({"cmd": "python a.py"}, "cmd: a single answer runs no scripts"),
         ({"expected_tool": "search"}, "expected_tool: a single answer calls no tools"),
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
-        ({"workspace": "evals/repo"}, "workspace: a single answer has no workspace"),
+        ({"workspace": {"image": "x", "ports": []}}, "workspace: a single answer has no workspace"),
         ({"expected_activation": "It loads the skill and asks for the file"},
          ("expected_activation: 'It loads the skill and asks for the file' is no name of a skill: "
           "write true, false or a name")),

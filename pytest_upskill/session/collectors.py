@@ -200,7 +200,7 @@ def _no_agent(trial: Trial) -> str | None:
         return None
     return (
         f"'{needed}' needs an agent, and {trial.model.label} answers single requests: "
-        f"choose one, such as loop:{trial.model.label}"
+        "choose one, such as loop:haiku"
     )
 
 

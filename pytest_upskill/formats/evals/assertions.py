@@ -10,17 +10,20 @@ from pytest_upskill.checks import (
     Check,
     Contains,
     ContainsAny,
+    FileExists,
+    InFile,
     JsonSchema,
     NotContains,
     NotRegex,
     Regex,
     compile_pattern,
 )
+from pytest_upskill.checks.files import safe_name
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
 from pytest_upskill.formats.source.problems import shown
 
-Checks = Sequence[Check | Judge]
+Checks = Sequence[Check | Judge | FileExists | InFile]
 
 
 class Unsupported(Exception):  # noqa: N818  a reason to skip a case, not an error of the code
@@ -74,6 +77,10 @@ def _nested(check: Mapping[str, Any]) -> Checks:
 def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
     if kind in _MAKERS:
         return _typed(assertion, kind)
+    if kind in _FILE_EXISTS and not assertion.get("negate"):
+        return _file_exists(assertion)
+    if kind == "file_contains" and (assertion.get("file") or assertion.get("path")):
+        return _typed(assertion, "regex" if "pattern" in assertion else "contains")
     for words, why in _FEATURES:
         if not words.isdisjoint(kind.split("_")):
             raise Unsupported(f"{kind}: {why}")
@@ -127,7 +134,8 @@ def _plain(kind: str) -> str:
 
 def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
     if file := assertion.get("file") or assertion.get("path"):
-        raise Unsupported(f"{kind} in {file!r}: {_NO_FILES}")
+        rest = {key: part for key, part in assertion.items() if key not in {"file", "path"}}
+        return _in_file(file, _typed(rest, kind))
     keys = (*_VALUE_KEYS, kind, kind.removeprefix("not_"))
     if assertion.get("negate"):
         kind = _plain(f"not_{kind}")
@@ -143,6 +151,26 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
         raise Unsupported(f"{kind}: no known key says what to look for")
     value = next((assertion[key] for key in given if assertion[key]), None)
     return _MAKERS[kind](value, str(assertion.get("flags") or ""))
+
+
+def _in_file(file: object, checks: Checks) -> Checks:
+    """Make checks of an answer checks of a file that an agent leaves."""
+    if not isinstance(file, str) or not safe_name(file.removeprefix("./")):
+        raise Unsupported(f"{file!r} is no path in the workspace")
+    name = file.removeprefix("./")
+    return [
+        check if isinstance(check, (Judge, FileExists, InFile)) else InFile(file=name, check=check)
+        for check in checks
+    ]
+
+
+def _file_exists(assertion: Mapping[str, Any]) -> Checks:
+    """Make the check that an agent leaves a file."""
+    named = (assertion.get(key) for key in ("path", "file", "value", "pattern"))
+    name = next((each for each in named if isinstance(each, str)), "").removeprefix("./")
+    if not safe_name(name):
+        raise Unsupported(f"file_exists: {name!r} is no path in the workspace")
+    return [FileExists(file=name)]
 
 
 def _texts(value: object) -> list[str]:
@@ -234,6 +262,7 @@ _SYNONYMS: Mapping[str, str] = {
     )
     for synonym in synonyms.split()
 }
+_FILE_EXISTS = frozenset({"file_exists", "file_produced", "file_created", "artifact_exists"})
 _VALUE_KEYS = (
     "value",
     "values",

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, TypeGuard
 
+from pytest_upskill.checks import AnyCheck
+from pytest_upskill.formats.evals.agent_parts import agent_parts
 from pytest_upskill.formats.evals.assertions import Checks, Unsupported, checks_of, statements
 from pytest_upskill.formats.evals.owner import NAMING, Owner
 from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS, trigger_of, unclear
@@ -116,6 +118,10 @@ def read_case(
         input=question,
         checks=tuple(checks),
         files=files,
+        process=reader.agent.process,
+        workspace=reader.agent.workspace,
+        workspace_folder=reader.agent.folder,
+        max_turns=reader.agent.max_turns,
         tags=tuple(filter(_is_text, tags)) if isinstance(tags, list) else (),
         skip=next(iter(reader.reasons), None),
         trigger=reader.trigger if question else None,
@@ -151,7 +157,8 @@ class _Reader:
     ) -> None:
         self.value = value
         self.problems: list[Problem] = []
-        self.reasons = [*unclear(value), *features(value)]
+        self.agent = agent_parts(value, owner)
+        self.reasons = [*unclear(value), *features(value, self.agent.keys)]
         self.trigger: Trigger | None = None
         self._owner = owner
         self._document = document
@@ -174,9 +181,9 @@ class _Reader:
             self.reasons.append(_NOTHING_ASKED)
         return ""
 
-    def checks(self) -> Checks:
+    def checks(self) -> Sequence[AnyCheck]:
         """Return the checks of the answer."""
-        checks = [
+        checks: list[AnyCheck] = [
             check
             for key, value in self.value.items()
             if key in _ASSERTIONS and not (key in _DESCRIPTIONS and isinstance(value, str))
@@ -189,6 +196,7 @@ class _Reader:
         for key, prefix in _STATED.items():
             texts = [text for _, text in _assertions(self.value.get(key)) if isinstance(text, str)]
             checks += statements(texts, prefix=prefix)
+        checks += self.agent.checks
         checks += _references(self.value, alone=not checks)
         if not any(unclear(self.value)):
             self.trigger = trigger_of(self.value, self._owner, alone=not checks)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 TRIGGER_CASE = "trigger case: the skill is always in context, so nothing chooses it"
@@ -34,6 +34,12 @@ FEATURES: Mapping[str, str] = {
 """Keys with a value that needs an agent, and why."""
 
 
-def features(value: Mapping[str, Any]) -> Iterator[str]:
-    """Yield a reason for each feature of a case that needs an agent."""
-    yield from (FEATURES[key] for key, part in value.items() if part and key in FEATURES)
+def features(value: Mapping[str, Any], read: Collection[str]) -> Iterator[str]:
+    """Yield a reason for each feature of a case that is not supported.
+
+    Args:
+        value: The case.
+        read: Keys that are read for agents.
+    """
+    left = (key for key, part in value.items() if part and key not in read)
+    yield from (FEATURES[key] for key in left if key in FEATURES)

@@ -62,6 +62,6 @@ def names_of_cases(skill: Skill) -> set[str]:
         named += case.files
     return {
         path.relative_to(folder).as_posix()
-        for path in (beside / name for name in named)
+        for path in (above / name for name in named for above in (beside, folder))
         if path.is_relative_to(folder) and path != folder
     }
