@@ -86,6 +86,12 @@ class AgentTask:
     max_turns: int = MAX_TURNS
     """Maximum number of turns, that is, of replies of the model."""
 
+    @property
+    def skill_folder(self) -> str:
+        """Name of the folder to install the skill in: a skill's name may be any text."""
+        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.skill_name)
+        return safe.strip(".") or "skill"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolUse:

@@ -173,6 +173,24 @@ def test_an_agent_that_looks_elsewhere_has_not_loaded_the_skill(sandbox: Sandbox
     assert (run.offered, run.called, run.loaded, run.read) == (True, False, False, ())
 
 
+@pytest.mark.parametrize("name", ["../../../../../escaped", "/escaped", "a b", ".."])
+def test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same(name: str) -> None:
+    client = ScriptedClient(
+        call("skill", name=name), call("bash", command="ls -d ~/.agents/skills/*/SKILL.md"), "Done."
+    )
+    text = SKILL.replace("name: sums", f"name: {name}")
+    task = replace(WITH, skill_name=name, skill=(WorkspaceFile(name="SKILL.md", text=text),))
+
+    run = work(client, Sandbox("auto"), task).agent_run
+
+    loaded, listed = results(client)
+    folder = loaded.rpartition("Folder of this skill: ")[2]
+    assert listed.startswith(f"{folder}/SKILL.md\n")
+    assert f"<location>{folder}/SKILL.md</location>" in client.requests[0].skill
+    assert run is not None
+    assert run.loaded
+
+
 def test_without_the_skill_nothing_is_offered_and_its_tool_finds_nothing(sandbox: Sandbox) -> None:
     client = ScriptedClient(LOAD, "Done.")
 
@@ -215,7 +233,7 @@ def test_a_run_whose_last_turn_answers_reaches_no_limit() -> None:
     [
         ("seq 2100 | xargs touch", "it left more than 2,000 files in the workspace"),
         ("seq 200000 > big", "it left more than 1 MiB in the workspace"),
-        ("mkdir -p $(seq 15000)", ""),
+        ("mkdir -p $(seq 300)", ""),
     ],
 )
 def test_a_workspace_that_no_record_can_hold_is_a_miss(command: str, limit: str) -> None:

@@ -48,7 +48,7 @@ def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
     assert request.task is not None
     for folder in ("home", "work", "tmp", "run", "etc"):
         (root / folder).mkdir(exist_ok=True)
-    skill = f"{cli.skills}/{folder_name(request.task.skill_name)}"
+    skill = f"{cli.skills}/{request.task.skill_folder}"
     files = {
         **{f"etc/{name}": text.encode() for name, text in _ETC.items()},
         **{f"home/{name}": text.encode() for name, text in launch.home.items()},
@@ -63,11 +63,6 @@ def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
         if content.startswith(b"#!"):
             path.chmod(0o755)
     return root / "run" / "proxy"
-
-
-def folder_name(skill: str) -> str:
-    """Return the name of the folder in which a skill is installed."""
-    return "".join(c if c.isalnum() or c in "-_." else "-" for c in skill).strip(".") or "skill"
 
 
 def command(root: Path, installed: Installed, launch: Launch, info: int) -> list[str]:

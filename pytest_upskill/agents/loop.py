@@ -127,7 +127,7 @@ def catalogue(task: AgentTask) -> str:
     fields = {
         "name": task.skill_name,
         "description": skill.description,
-        "location": f"{SKILLS}/{task.skill_name}/{SKILL_FILE}",
+        "location": f"{SKILLS}/{task.skill_folder}/{SKILL_FILE}",
     }
     listed = "\n".join(
         f"    <{name}>{html.escape(text, quote=False)}</{name}>" for name, text in fields.items()

@@ -103,7 +103,7 @@ class Toolbox:
         for file in task.workspace:
             home.write_bytes(f"{_WORKSPACE}/{file.name}", file.content)
         for file in task.skill:
-            name = f"{_HOME}/.agents/skills/{task.skill_name}/{file.name}"
+            name = f"{_HOME}/.agents/skills/{task.skill_folder}/{file.name}"
             home.write_bytes(name, file.content)
             if file.content.startswith(b"#!"):
                 (home.root / name).chmod(0o755)
@@ -143,7 +143,7 @@ class Toolbox:
         body = next((file for file in self._task.skill if file.name == "SKILL.md"), None)
         if name != self._task.skill_name or body is None:
             return Done(text=f"There is no skill {name!r}.", failed=True)
-        return Done(text=f"{body.text}\n\nFolder of this skill: {SKILLS}/{name}")
+        return Done(text=f"{body.text}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}")
 
     def _run(self, name: str, said: Mapping[str, Any], limits: Limits) -> Outcome:
         words: tuple[str, ...]
