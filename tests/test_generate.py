@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.commands.main import main
 from pytest_upskill.report.history.points import read_history
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line
 
 TASK = "answer questions about the bays of the Quarn depot"
+GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
 FACTS = "".join(f"The code of bay {bay} is {code(bay)}, since the move.\n" for bay in BAYS)
 
 
@@ -171,13 +173,37 @@ def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) ->
     assert depot.decision()["reason"] == "--no-eval: nothing was measured"
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        "parse YAML",
+        "parse YAML --no-eval",
+        "parse YAML -e INPUT -o ./skills/yaml",
+        "write nvidia kernels --from ./codes.md",
+        "write kernels --from codes.md --from ./skills/codes/",
+        "add more error handling and edge cases --from ./skills/codes/",
+        f"parse YAML --model opus --eval-model {GLM} --eval-base-url http://localhost:8080/v1",
+        "parse YAML --m sonnet --eval-model haiku",
+    ],
+)
+@pytest.mark.usefixtures("source")
+def test_a_published_command_line_has_a_plan(
+    depot: Depot, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    task, dashes, options = line.partition(" -")
+    arguments = f"{dashes}{options} --max-answers=2000 --dry-run".split()
+
+    assert main(["generate", task, *arguments]) == 0
+
+    assert "at most" in capsys.readouterr().err
+    assert depot.loopback.requests == []
+
+
 def test_a_student_that_is_the_teacher_is_warned_about(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     teach(depot, draft(BAYS))
     url = depot.loopback.openai_url
-    from pytest_upskill.commands.main import main
-
     models = [f"--model=t=openai:teacher@{url}", f"--eval-model=t=openai:teacher@{url}"]
     assert main(["generate", TASK, *models, "--max-answers=9", "--dry-run"]) == 0
 
