@@ -232,7 +232,7 @@ def test_another_judge_is_compared_with_the_same_labels(
         ({"statements": {"case-0/9": "agent"}}, "there is no statement 9: the case has 1"),
         ({"statements": {"nobody/1": "agent"}}, "there is no case 'nobody'"),
         ({"statements": {"case-0/1": "silly"}}, "must be 'agent' or 'vacuous', got \"silly\""),
-        ({"key": {}}, "'key' has no entry 1: draw again"),
+        ({"key": {}}, "'key' has no entry 1: restore it from git"),
     ],
 )
 def test_a_mistake_in_the_labels_file_is_shown_with_its_place(

@@ -108,7 +108,7 @@ def _current(
     try:
         skills = load_skills(path.parent / file.case_file, extensions=workplace.extensions)
     except SkillError as error:
-        raise CommandError(str(error)) from None
+        raise _refusal(path.parent / file.case_file, str(error).splitlines()) from None
     now, cases = {}, {}
     for skill in skills:
         digests = _skill_digests(skill)
@@ -177,7 +177,15 @@ def read(path: Path) -> LabelsFile | None:
     try:
         return load_labels(path.parent)
     except BadFile as error:
-        raise CommandError("\n".join(each.at(str(path)) for each in error.problems)) from None
+        raise _refusal(path, [each.at(str(path)) for each in error.problems]) from None
+
+
+def _refusal(path: Path, problems: Sequence[str]) -> CommandError:
+    """Return the error for a file with problems, after printing all but a single one."""
+    if len(problems) == 1:
+        return CommandError(problems[0])
+    sys.stderr.writelines(f"{safe_line(line)}\n" for line in problems)
+    return CommandError(f"{path}: cannot be used: {len(problems)} problems, listed above")
 
 
 def say(line: str) -> None:

@@ -217,16 +217,16 @@ def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
     for index, answer in enumerate(file.answers):
         path: JsonPath = ("answers", index)
         if first.setdefault(answer.id, index) != index:
-            what = f"is also the id of answers[{first[answer.id]}]: draw again"
+            what = f"is also the id of answers[{first[answer.id]}]: restore it from git"
             yield document.problem((*path, "id"), what)
         key = file.key.get(str(answer.id))
         if key is None:
-            yield document.problem(path, f"'key' has no entry {answer.id}: draw again")
+            yield document.problem(path, f"'key' has no entry {answer.id}: restore it from git")
         elif len(key.holds) != len(answer.labels):
-            what = f"the judge decided {len(key.holds)} statements of it: draw again"
+            what = f"the judge decided {len(key.holds)} statements of it: restore it from git"
             yield document.problem((*path, "labels"), what)
         if answer.case not in file.cases:
-            what = f"'cases' has no digest of {answer.case!r}: draw again"
+            what = f"'cases' has no digest of {answer.case!r}: restore it from git"
             yield document.problem((*path, "case"), what)
 
 
@@ -239,7 +239,7 @@ def _problem(document: Document, details: ErrorDetails) -> Problem:
     kind, last = details["type"], str(details["loc"][-1] if details["loc"] else "")
     match kind:
         case "missing":
-            return document.problem(path, "missing: draw again", missing=last)
+            return document.problem(path, "missing: restore it from git", missing=last)
         case "extra_forbidden":
             return document.problem(path, "unknown key: remove it", key=True)
         case "literal_error":

@@ -17,6 +17,7 @@ from pytest_upskill.report.merge.exit_code import (
     missing_shards,
     unmeasured_trials,
 )
+from pytest_upskill.report.terminal.table import verdict_of
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",
@@ -82,7 +83,7 @@ def _gates(gates: Sequence[Gate]) -> str:
         (gate,) = gates
         if gate.verdict == "regression":
             return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
-        return f"{gate.cell.name}: {gate.verdict}, {_outcome(gate)}"
+        return f"{gate.cell.name}: {verdict_of(gate)}, {_outcome(gate)}"
     verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
     outcome = f"{failed} of {len(gates)} gates failed" if failed else _passed(len(gates), undecided)
     worse = [f"{each.cell.name} {_change(each)}" for each in gates if each.verdict == "regression"]
