@@ -1,6 +1,6 @@
 """Every command line of upskill's published texts, with pytest-upskill in place of upskill.
 
-They are those of its README, its announcement and the documentation of the Hub's skills.
+They are those of its README and of its announcement.
 """
 
 from __future__ import annotations
@@ -29,6 +29,9 @@ RUNS = {
     "eval ./skills/my-skill/": "./skills/my-skill/",
     "eval ./skills/my-skill/ -v": "-v ./skills/my-skill/",
     "eval ./skills/my-skill/ -m haiku": "--upskill-models haiku ./skills/my-skill/",
+    "eval ./skills/kernel-builder-cuda-kernels/ --model haiku --model kimi --runs 5": (
+        "--upskill-models haiku,kimi --upskill-runs 5 ./skills/kernel-builder-cuda-kernels/"
+    ),
     "eval ./skills/my-skill/ --model haiku --model sonnet": (
         "--upskill-models haiku,sonnet ./skills/my-skill/"
     ),
@@ -77,6 +80,7 @@ def test_a_published_command_is_the_equivalent_pytest_command(line: str) -> None
 GENERATIONS: dict[str, dict[str, Any]] = {
     'generate "write nvidia kernels" --from ./trace.md': {"sources": [Path("trace.md")]},
     'generate "write kernels" --from agent-trace.md': {"sources": [Path("agent-trace.md")]},
+    'generate "build optimized CUDA kernels for PyTorch"': {},
     'generate "document the pattern" --from ./trace.json': {"sources": [Path("trace.json")]},
     'generate "build optimized CUDA kernels for PyTorch using HuggingFace kernel-builder"': {},
     'generate "add more error handling" --from ./skills/kernel-builder-cuda-kernels/': {
