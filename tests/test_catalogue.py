@@ -144,7 +144,7 @@ def test_the_update_writes_all_skills_and_lint_reports_a_stale_one(
 
     file = pytester.path / ".upskill" / "catalogue.json"
     assert written.ret == 0
-    written.stdout.fnmatch_lines(["upskill: catalogue of 1 skills: * written, commit it"])
+    written.stdout.fnmatch_lines(["upskill: catalogue of 1 skill: * written, commit it"])
     assert [each["name"] for each in json.loads(file.read_text("utf-8"))["skills"]] == ["billing"]
     assert run_once("--upskill-lint", "skills").ret == 0
 

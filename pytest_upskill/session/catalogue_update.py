@@ -81,7 +81,9 @@ def update_catalogue(config: pytest.Config) -> int:
         _say(f"upskill: not listed: {reason}")
     done = "written, commit it" if written else "is up to date"
     shown = os.path.relpath(file, config.invocation_params.dir)
-    _say(f"upskill: catalogue of {len(catalogue.skills)} skills: {shown} {done}")
+    count = len(catalogue.skills)
+    skills = "1 skill" if count == 1 else f"{count} skills"
+    _say(f"upskill: catalogue of {skills}: {shown} {done}")
     return 0
 
 

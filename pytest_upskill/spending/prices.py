@@ -8,7 +8,14 @@ from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
 
-from pytest_upskill.completion import MAX_RUN_REQUESTS, MAX_RUN_TOKENS, Completion, Request
+from pytest_upskill.completion import (
+    MAX_RUN_REQUESTS,
+    MAX_RUN_TOKENS,
+    Completion,
+    Request,
+    Tool,
+    Turn,
+)
 from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 
@@ -160,13 +167,21 @@ def most_input_tokens(request: Request) -> int:
     """
     if request.task is not None:
         return MAX_RUN_TOKENS
-    sent = [request.system + request.user]
-    sent += [json.dumps(asdict(tool), ensure_ascii=False) for tool in request.tools]
-    sent += [json.dumps(asdict(turn), ensure_ascii=False) for turn in request.turns]
-    size = sum(len(text.encode("utf-8", "replace")) for text in sent)
+    size = _bytes(request.frame) + _bytes(request.skill) + _bytes(request.user)
+    size += sum(map(_json_bytes, (*request.tools, *request.turns)))
     results = sum(len(turn.results) for turn in request.turns)
     messages = 1 + len(request.tools) + len(request.turns) + results
     return size + _TEMPLATE_TOKENS * messages
+
+
+@lru_cache(maxsize=256)  # A catalogue is long, and the same in all requests of a run.
+def _bytes(text: str) -> int:
+    return len(text.encode("utf-8", "replace"))
+
+
+@lru_cache(maxsize=64)  # The same few tools, again and again.
+def _json_bytes(part: Tool | Turn) -> int:
+    return len(json.dumps(asdict(part), ensure_ascii=False).encode("utf-8", "replace"))
 
 
 def most_output_tokens(request: Request) -> int:

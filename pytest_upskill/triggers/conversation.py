@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
@@ -131,11 +132,16 @@ def longest_requests(request: Request) -> list[Request]:
     Args:
         request: Its first request.
     """
-    # A token of a bound is a byte: a reply has at most this many tokens, whatever its bytes.
-    blocks = ({"type": "text", "text": " " * request.max_tokens},)
-    result = ToolResult(call_id=" " * 100, text=" " * 200)
-    turn = Turn(assistant_blocks=blocks, results=(result,))
+    turn = _longest_turn(request.max_tokens)
     return [replace(request, turns=(turn,) * turns) for turns in range(MOST_REQUESTS)]
+
+
+@lru_cache(maxsize=16)  # The same for all requests of a model.
+def _longest_turn(max_tokens: int) -> Turn:
+    # A token of a bound is a byte: a reply has at most this many tokens, whatever its bytes.
+    blocks = ({"type": "text", "text": " " * max_tokens},)
+    result = ToolResult(call_id=" " * 100, text=" " * 200)
+    return Turn(assistant_blocks=blocks, results=(result,))
 
 
 def choice_of(completions: Sequence[Completion], names: Collection[str]) -> Choice:
