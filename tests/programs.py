@@ -24,6 +24,11 @@ from pytest_upskill.spending.prices import OwnPrice, Prices
 from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.wire.stream import AgentFormat
 from tests.loopback import Loopback, Received, Reply
+from tests.sandbox_programs import LEVELS
+
+needs_bubblewrap = pytest.mark.skipif(
+    "bwrap" not in LEVELS, reason="bubblewrap is missing or does not work on this machine"
+)
 
 Step = str | tuple[str, Mapping[str, Any]]
 """The text of a last reply, or a call of a tool."""

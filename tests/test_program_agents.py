@@ -8,10 +8,10 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received
-from tests.programs import KEY, Step, bash, follow, results, skill
+from tests.programs import KEY, Step, bash, follow, needs_bubblewrap, results, skill
 from tests.programs import claude as claude  # noqa: PLC0414  a fixture
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = needs_bubblewrap
 
 CASE = {
     "id": "sum",

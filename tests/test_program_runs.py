@@ -17,9 +17,9 @@ import pytest
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
-from tests.programs import Recorded, asked, bash, client, completed, run_of, skill
+from tests.programs import Recorded, asked, bash, client, completed, needs_bubblewrap, run_of, skill
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = needs_bubblewrap
 
 SKILL = (
     WorkspaceFile(

@@ -20,9 +20,9 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.run_budget import RunBudget
-from tests.programs import Recorded, Step, run_of
+from tests.programs import Recorded, Step, needs_bubblewrap, run_of
 
-pytestmark = pytest.mark.needs("bwrap")
+pytestmark = needs_bubblewrap
 
 NAME = "brackenfold-invoices"
 TEXT = f"---\nname: {NAME}\ndescription: Invoices of Brackenfold.\n---\n\n{{}}\n"
