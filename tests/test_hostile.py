@@ -7,6 +7,7 @@ import pytest
 from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox.levels import Level
 from tests import hostile
+from tests.attacks import answers
 from tests.sandbox_programs import every_level
 
 SAMPLE = (
@@ -18,7 +19,7 @@ SAMPLE = (
 
 def test_there_are_as_many_hostile_answers_as_the_page_says() -> None:
     with hostile.aims() as targets:
-        assert len(list(hostile.answers(targets, ["c", "cpp", "cuda"]))) >= 150
+        assert len(list(answers(targets, ["c", "cpp", "cuda"]))) >= 150
 
 
 @pytest.mark.needs("gcc")
@@ -26,7 +27,7 @@ def test_there_are_as_many_hostile_answers_as_the_page_says() -> None:
 def test_a_hostile_answer_gets_nothing_where_the_level_says_so(level: Level) -> None:
     compilers = Compilers(level)
     with hostile.aims() as targets, hostile.tight_limits():
-        every = [each for each in hostile.answers(targets, ["c"]) if each.name in SAMPLE]
+        every = [each for each in answers(targets, ["c"]) if each.name in SAMPLE]
         found = [hostile.attack(compilers, each, targets) for each in every]
 
     assert len(found) == len(SAMPLE)

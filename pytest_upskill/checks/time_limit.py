@@ -1,4 +1,8 @@
-"""The time limit of checks whose input could make them run forever."""
+"""The time limit of checks whose input could make them run forever.
+
+A process that can be stopped, and not the timeout of the package ``regex``: that reads ``x{e}`` as
+fuzzy matching and takes other syntax than `re`, so case files would change their meaning.
+"""
 
 from __future__ import annotations
 
