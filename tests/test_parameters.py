@@ -282,7 +282,10 @@ def test_a_run_sends_reports_and_replays_its_parameters(
             "judge:seed=1",
             "--upskill-param: no model has the label 'judge': write one of m, offline",
         ),
-        ("offline:seed=1", "--upskill-param: offline is no language model and takes no parameters"),
+        (
+            "offline:seed=1",
+            "--upskill-param: offline is not a language model and takes no parameters",
+        ),
     ],
 )
 def test_a_bad_option_is_one_line_before_anything_is_sent(

@@ -84,7 +84,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
         ),
         (
             {"input": "A frame has 8 bytes, big-endian: the magic byte is what?"},
-            "its question stands in the skill",
+            "its question appears in the skill",
         ),
         ({"id": "other"}, "has the id of another case: other"),
         (

@@ -56,7 +56,7 @@ def play(*replies: Completion) -> tuple[Choice, int]:
     [
         ([said(skill())], "took csv", 1),
         ([said(skill(" tsv "))], "took tsv", 1),
-        ([said(skill("xml"))], "took 'xml', which is no skill", 1),
+        ([said(skill("xml"))], "took 'xml', which is not a skill", 1),
         ([said()], "took no skill", 1),
         ([said(LOOK), said(skill())], "took csv", 2),
         ([said(LOOK), said()], "only looked around", 2),

@@ -37,7 +37,7 @@ class ClaudeCode:
         program = _native(Path(os.path.realpath(found)))
         version = _VERSION.search(version_of(program))
         if version is None:
-            raise NoAgentError(f"{_MISSING}; {found} does not tell its version")
+            raise NoAgentError(f"{_MISSING}; {found} does not print its version")
         return Installed(program=program, folder=program, version=version[0])
 
     def launch(self, request: Request, base_url: str) -> Launch:

@@ -37,7 +37,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="turn the prose statements of an evals file into code checks instead",
     )
-    parser.add_argument("--apply", action="store_true", help="write the cases, unasked")
+    parser.add_argument("--apply", action="store_true", help="write the cases without asking")
 
 
 def _run(options: argparse.Namespace) -> int:

@@ -38,7 +38,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="N",
         help="runs of each held-out case with each version (%(default)s)",
     )
-    parser.add_argument("--apply", action="store_true", help="write an accepted version, unasked")
+    parser.add_argument(
+        "--apply", action="store_true", help="write an accepted version without asking"
+    )
 
 
 def _run(options: argparse.Namespace) -> int:

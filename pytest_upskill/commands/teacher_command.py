@@ -43,7 +43,7 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
         help=f"a student, repeatable ({_STUDENT})",
     )
     parser.add_argument(
-        "--eval-base-url", metavar="URL", help="server of a student whose name tells no provider"
+        "--eval-base-url", metavar="URL", help="server of students whose provider is not known"
     )
     parser.add_argument(
         "--param",
@@ -77,7 +77,7 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
         "--max-answers",
         type=_positive(int),
         metavar="N",
-        help="most answers to ask for; needed for models without a price",
+        help="maximum number of answers; needed for models without a price",
     )
     parser.add_argument("--dry-run", action="store_true", help="print the plan, request nothing")
 

@@ -119,7 +119,7 @@ def drift(
     answers = [answer for answer in file.answers if answer.model in models and answer.case in now]
     if not answers:
         names = " and ".join(models)
-        yield f"{LABELS_FILE} holds no answer of {names}: {AGAIN}"
+        yield f"{LABELS_FILE} contains no answer of {names}: {AGAIN}"
     changed = dict.fromkeys(a.case for a in answers if _changed(file, a, now[a.case]))
     for case in changed:
         before = next(answer for answer in answers if answer.case == case)

@@ -39,7 +39,7 @@ def with_parameters(
     for model in models:
         if model.provider == "offline" and model.label in given:
             raise pytest.UsageError(
-                f"--upskill-param: {model.label} is no language model and takes no parameters"
+                f"--upskill-param: {model.label} is not a language model and takes no parameters"
             )
     everyone = given.get("", Parameters())
     for model in models:

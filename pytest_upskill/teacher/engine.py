@@ -181,7 +181,7 @@ class Engine:
         self._asked += ahead.to_send
         most = self._limits.max_answers
         if most is not None and self._asked > most:
-            raise Stopped(f"--max-answers: {self._asked} answers would be asked for, over {most}")
+            raise Stopped(f"--max-answers: {self._asked} answers would be requested, over {most}")
 
     def _wait(self, futures: Sequence[Future[Answer]], what: str) -> None:
         live = self._out.isatty()

@@ -49,5 +49,7 @@ def _load(folder: Path, file: Path, extensions: Extensions) -> Skill:
         raise TeacherError(str(error)) from None
     own = [skill for skill in skills if skill.folder.resolve() == folder.resolve()]
     if not own:
-        raise TeacherError(f"{file}: holds no case of this skill: name a skill with its own cases")
+        raise TeacherError(
+            f"{file}: contains no case of this skill: name a skill with its own cases"
+        )
     return own[0]

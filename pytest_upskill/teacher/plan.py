@@ -54,7 +54,8 @@ def check_models(engine: Engine, teacher: Model, students: Sequence[Model], limi
     for model in dict.fromkeys((teacher, *students)):
         if model.provider == "offline":
             raise TeacherError(
-                "offline is no language model, so it neither teaches nor learns: choose another"
+                "offline is not a language model and can be neither teacher nor student: choose "
+                "another"
             )
         if model.agent:
             raise TeacherError(

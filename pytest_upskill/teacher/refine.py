@@ -276,7 +276,7 @@ def _too_few(train: int, held_out: int) -> str:
     if not train:
         return "no train case: add cases, or let 'pytest-upskill cases' propose some"
     return (
-        f"only {held_out} of {train + held_out} cases are held out, and a decision takes "
-        f"{MIN_HELD_OUT}: about {missing_cases(held_out)} more cases would do "
-        "('pytest-upskill cases' proposes some)"
+        f"only {held_out} of {train + held_out} cases are held out, and a decision needs "
+        f"{MIN_HELD_OUT}: about {missing_cases(held_out)} more cases are needed ('pytest-upskill "
+        f"cases' proposes some)"
     )

@@ -40,7 +40,7 @@ def find_statements(
             if case.skip or case.needs_agent:
                 stay[name] = case.skip or f"'{case.needs_agent}' needs an agent"
             elif place is None:
-                stay[name] = "is no text in a list of the file"
+                stay[name] = "is not a text in a list of the file"
             else:
                 found.append(Statement(name=name, text=text, case=case, number=number, place=place))
     return found, stay

@@ -130,7 +130,7 @@ def _of_question(case: Case, proposal: Proposal, around: Surroundings) -> Iterat
     if proposal.quote and _plain(proposal.quote) not in _plain(around.source_text):
         yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
     if copies(around.skill_text, case.input):
-        yield "its question stands in the skill: 8 words in a row are the same"
+        yield "its question appears in the skill: 8 words in a row are the same"
     for other in around.existing:
         if other.id == case.id:
             yield f"has the id of another case: {other.id}"

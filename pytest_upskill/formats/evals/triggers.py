@@ -80,7 +80,9 @@ def unclear(value: Mapping[str, Any]) -> Iterator[str]:
     for key in dict.fromkeys((*TRIGGERS, *SKILLS)):
         for name in names_in(value.get(key)):
             if name.count(" ") >= _MOST_WORDS:
-                yield f"{key}: {name[:40]!r} is no name of a skill: write true, false or a name"
+                yield (
+                    f"{key}: {name[:40]!r} is not the name of a skill: write true, false or a name"
+                )
 
 
 def _said(given: object) -> object:

@@ -83,10 +83,10 @@ def read_workspace(root: Path, name: str) -> tuple[WorkspaceFile, ...]:
     if not _is_inside(folder, root):
         raise ValueError(f"{name!r} leads out of the folder of the case file: move it inside")
     if not folder.is_dir():
-        raise ValueError(f"{name!r} is no folder beside the case file")
+        raise ValueError(f"{name!r} is not a folder beside the case file")
     found = read_folder(folder)
     if not found:
-        raise ValueError(f"{name!r} holds no files")
+        raise ValueError(f"{name!r} contains no files")
     return found
 
 
@@ -115,11 +115,13 @@ def read_folder(
                 pending.append(path)
             elif path.is_file():
                 if not safe_name(name):
-                    raise ValueError(f"{folder.name!r} holds a file with an odd name: {name!r}")
+                    raise ValueError(
+                        f"{folder.name!r} contains a file whose name cannot be used: {name!r}"
+                    )
                 size += path.stat().st_size
                 if size > MAX_BYTES or len(found) >= WORKSPACE_FILES:
                     raise ValueError(
-                        f"{folder.name!r} holds over {MAX_BYTES >> 20} MiB or "
+                        f"{folder.name!r} contains over {MAX_BYTES >> 20} MiB or "
                         f"{WORKSPACE_FILES:,} files"
                     )
                 found.append(WorkspaceFile.of(name, path.read_bytes()))

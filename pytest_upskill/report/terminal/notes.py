@@ -32,7 +32,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield warning
     if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
         yield (
-            "judge: nobody has checked it: pytest-upskill judge draw draws answers from a report "
+            "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
             "of --upskill-json for you to label"
         )
     alike = dict.fromkeys(gate.cell.model for gate in gates if _copies(gate))
@@ -73,10 +73,7 @@ def _remarks(gate: Gate) -> Iterator[str]:
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
-        yield (
-            f"{_are(cell.missing)} missing (no usable reply); the verdict would be the same "
-            f"with them"
-        )
+        yield f"{_are(cell.missing)} missing (no usable reply); the verdict would be the same"
     if gate.comparison is not None:
         yield from gate.comparison.remarks
     if cell.judged is not None:
