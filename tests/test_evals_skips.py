@@ -21,8 +21,8 @@ from tests.evals import read, read_one
         ({"turns": ["Say hi", "Again"]}, "turns: a single answer has no further turns"),
         ({"workspace": {"image": "x", "ports": []}}, "workspace: a single answer has no workspace"),
         ({"expected_activation": "It loads the skill and asks for the file"},
-         ("expected_activation: 'It loads the skill and asks for the file' is not the name of a skill: "
-          "write true, false or a name")),
+         ("expected_activation: 'It loads the skill and asks for the file' is not the name of a "
+          "skill: write true, false or a name")),
         ({"prompt": ["Say hi", "Again"]}, "prompt: a single answer has no further turns"),
         ({"prompt": {"command": "make"}}, "no prompt: add 'prompt'"),
         ({"prompt": {"task": "Say hi", "setup": "make"}},

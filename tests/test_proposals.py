@@ -80,7 +80,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
         ({"quote": "the magic byte is 0x5B"}, "its quote is not in the sources"),
         (
             {"input": "In a frame, the magic byte 0x5a comes first, then a version? Which size?"},
-            "the question gives the answer away|stands in the skill",
+            "the question gives the answer away|appears in the skill",
         ),
         (
             {"input": "A frame has 8 bytes, big-endian: the magic byte is what?"},
