@@ -165,6 +165,15 @@ def test_a_model_without_a_price_needs_a_limit_of_answers(
     assert "limit the requests with --max-answers" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("option", ["--runs=0", "--runs=1000", "--steps=-1", "--max-cost=nan"])
+def test_a_number_without_a_meaning_is_refused(
+    depot: Depot, option: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert depot.refine(option) == 4
+
+    assert f"argument {option.partition('=')[0]}: " in capsys.readouterr().err
+
+
 def test_a_dry_run_prints_plan_and_power_and_requests_nothing(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -9,6 +9,7 @@ from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
     consent_of,
+    count,
     exit_code,
     folder_of_skill,
     limits_of,
@@ -30,7 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", help="folder of the skill")
     add_teacher_arguments(parser, sources=True)
     parser.add_argument(
-        "--count", type=int, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
+        "--count", type=count, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
     )
     parser.add_argument(
         "--harden",

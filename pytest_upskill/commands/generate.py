@@ -9,6 +9,7 @@ from pytest_upskill.commands.command import PASSED, Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
     consent_of,
+    count,
     exit_code,
     limits_of,
     pytest_arguments,
@@ -44,14 +45,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--no-eval", action="store_true", help="write the skill only: no cases, nothing measured"
     )
     parser.add_argument(
-        "--count", type=int, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
+        "--count", type=count, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
     )
     parser.add_argument(
-        "--steps", type=int, default=_STEPS, metavar="N", help="versions to try (%(default)s)"
+        "--steps", type=count, default=_STEPS, metavar="N", help="versions to try (%(default)s)"
     )
     parser.add_argument(
         "--runs",
-        type=int,
+        type=count,
         default=RUNS,
         metavar="N",
         help="runs of each held-out case with and without the skill (%(default)s)",

@@ -9,6 +9,7 @@ from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
     consent_of,
+    count,
     exit_code,
     folder_of_skill,
     limits_of,
@@ -29,11 +30,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", help="folder of the skill")
     add_teacher_arguments(parser, sources=False)
     parser.add_argument(
-        "--steps", type=int, default=_STEPS, metavar="N", help="candidates to try (%(default)s)"
+        "--steps", type=count, default=_STEPS, metavar="N", help="candidates to try (%(default)s)"
     )
     parser.add_argument(
         "--runs",
-        type=int,
+        type=count,
         default=RUNS,
         metavar="N",
         help="runs of each held-out case with each version (%(default)s)",

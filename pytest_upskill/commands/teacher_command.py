@@ -17,6 +17,9 @@ from pytest_upskill.teacher.sources.read import Source, SourceError, read_source
 NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
 """Exit codes: as a failed test, as a mistake in the command, and as a run that lacks data."""
 
+_MOST = 500
+"""Of runs, steps or cases: the runs of one look must not reach the numbers of the next."""
+
 _TEACHER = "opus"
 _STUDENT = "haiku"
 
@@ -143,6 +146,17 @@ def folder_of_skill(text: str) -> Path:
     if not (folder / "SKILL.md").is_file():
         raise CommandError(f"{text}: no SKILL.md there: name the folder of a skill")
     return folder.absolute()
+
+
+def count(text: str) -> int:
+    """Read a number of runs, steps or cases, from 1 to 500.
+
+    Raises:
+        argparse.ArgumentTypeError: It is none.
+    """
+    if not text.isdecimal() or not 1 <= int(text) <= _MOST:
+        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {_MOST}")
+    return int(text)
 
 
 def _positive(kind: type[int | float]) -> Callable[[str], float]:
