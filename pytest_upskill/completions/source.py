@@ -159,7 +159,9 @@ class CompletionSource:
         """Return what a replay lacks and how to record it."""
         # Without the subject, which is the test's: so pytest reports one cause once.
         found = self._cache.changes(wanted.subject, wanted.request, wanted.host.url)
-        changed = ", ".join(_CHANGED.get(what, what) for what in found)
+        # Where a model chooses among skills, their catalogue stands in place of one skill.
+        said = dict(_CHANGED, skill="the catalogue") if wanted.request.tools else _CHANGED
+        changed = ", ".join(said.get(what, what) for what in found)
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         return f"{problem} in {self._cache.folder}: record it: {self._recording}"
 
