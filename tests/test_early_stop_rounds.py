@@ -177,7 +177,7 @@ def test_a_search_without_end_is_missing_data_and_the_next_is_made() -> None:
 def test_a_process_that_was_killed_costs_one_answer_its_early_check() -> None:
     worker = Worker()
 
-    with pytest.raises(RuntimeError, match="ended"):
+    with pytest.raises(RuntimeError, match="died"):
         worker.call(os._exit, 1)
 
     assert worker.call(abs, -1) == 1

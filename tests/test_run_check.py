@@ -344,6 +344,6 @@ def test_where_nothing_confines_an_answer_it_is_not_run(monkeypatch: pytest.Monk
 def test_a_language_that_nothing_runs_is_told() -> None:
     check = Run(language="c", code="x")
 
-    assert Compilers().missing(check) == "no runner is known for language 'c' is known"
+    assert Compilers().missing(check) == "no runner is known for language 'c'"
     with pytest.raises(CannotCompile, match="nothing that runs"):
         Compilers().decide(check, fenced("c", "int x;"))

@@ -46,7 +46,7 @@ def test_recordings_of_another_model_are_reported_in_one_line(
     (line,) = (line for line in result.outlines if line.startswith("cache: "))
     assert line == (
         f"cache: {loopback.openai_url} serves {name} as 'small' now, but 2 of the replayed answers "
-        "are of 'old.gguf', n_params 134515008, size 91726080: add --upskill-cache refresh to "
+        "are from 'old.gguf', n_params 134515008, size 91726080: add --upskill-cache refresh to "
         "request them again"
     )
 
