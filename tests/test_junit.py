@@ -74,7 +74,7 @@ def test_suite_and_gate_carry_the_figures_of_a_cell(
         "pass.with": "1/2",
         "pass_rate.with": "0.5000",
         "checks.with": "1.00/1.50",
-        "tokens.with": "118.0",
+        "tokens.with": "127.0",
         "pass.without": "0/2",
         "pass_rate.without": "0.0000",
         "checks.without": "0.00/1.50",

@@ -43,9 +43,9 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "=========================== skills: without -> with ============================",
         "model      pass rate  lift [95 %]      verdict       checks        tokens",
         "billing",
-        "  offline  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
+        "  offline  0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->127 x2.15",
         "  a-model-with-a-long-label",
-        "           0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->118 x2.00",
+        "           0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->127 x2.15",
         "shipping",
         "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
         "  a-model-with-a-long-label",
@@ -62,10 +62,10 @@ def test_verbose_adds_a_row_for_each_case(run_once: Run, write_skill: WriteSkill
     assert summary(result)[1:7] == [
         "model      pass rate  lift [95 %]   verdict  checks        tokens",
         "billing",
-        "  offline  0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->118 x2.00",
-        "    green  0/3->3/3   +100                   0.0->1.0/1.0  59->118 x2.00",
+        "  offline  0->50%     +50 [+4,+83]  helps    0.0->1.0/1.5  59->127 x2.15",
+        "    green  0/3->3/3   +100                   0.0->1.0/1.0  59->127 x2.15",
         "    half-of-the-checks",
-        "           0/3->0/3   +0                     0.0->1.0/2.0  59->118 x2.00",
+        "           0/3->0/3   +0                     0.0->1.0/2.0  59->127 x2.15",
     ]
 
 
@@ -82,8 +82,8 @@ def test_verbose_shows_which_cases_were_not_measured(
 
     assert summary(result)[2:8] == [
         "billing",
-        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->118 x2.00",
-        "    green  0/1->1/1   +100                           0.0->1.0/1.0  59->118 x2.00",
+        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->127 x2.15",
+        "    green  0/1->1/1   +100                           0.0->1.0/1.0  59->127 x2.15",
         "    a-kernel",
         "           skipped",
         "    in-c   skipped",
@@ -148,7 +148,7 @@ def test_a_wide_terminal_gets_whole_names(
     result = run_once(*MODELS, "skills")
 
     names = ["  offline                  ", "  a-model-with-a-long-label"]
-    figures = "  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->118 x2.00"
+    figures = "  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->127 x2.15"
     assert summary(result)[3:-1] == [name + figures for name in names]
 
 
@@ -240,7 +240,7 @@ def test_a_cell_with_one_arm_has_no_lift(run_once: Run, write_skill: WriteSkill)
     result = run_once("--upskill-models", "offline", "-m", "upskill(arm='with_skill')", "skills")
 
     assert summary(result)[3:] == [
-        "  offline  ?->100%    n/a          too few runs  ?->1.0/1.0  ?->118",
+        "  offline  ?->100%    n/a          too few runs  ?->1.0/1.0  ?->127",
         "billing on offline: no decision: 1 of 2 trials ran",
     ]
 
