@@ -51,7 +51,7 @@ def test_a_trial_carries_what_it_measured(
             "upskill.runs.missing": "0",
             "upskill.passed": "0",
             "upskill.checks": "1/2",
-            "upskill.tokens.in": "84",
+            "upskill.tokens.in": "93",
             "upskill.tokens.out": "34",
         }.items()
     )
@@ -79,7 +79,7 @@ def test_suite_and_gate_carry_the_figures_of_a_cell(
         "pass_rate.without": "0.0000",
         "checks.without": "0.00/1.50",
         "tokens.without": "59.0",
-        "tokens.ratio": "2.0000",
+        "tokens.ratio": "2.1525",
         "missing": "0",
     }
     of_suite = properties(suite(xml))

@@ -47,10 +47,10 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "  a-model-with-a-long-label",
         "           0->50%     +50 [-56,+95]    too few runs  0.0->1.0/1.5  59->127 x2.15",
         "shipping",
-        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
+        "  offline  0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->128 x2.17",
         "  a-model-with-a-long-label",
-        "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->119 x2.02",
-        "too few runs: offline answers every run alike, so more cases are needed",
+        "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->128 x2.17",
+        "too few runs: offline, a-model-with-a-long-label answer every run alike: add cases, not runs",
     ]
 
 
@@ -322,4 +322,4 @@ def test_runs_that_would_tell_are_said_of_models_whose_runs_differ(resolved: str
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
     assert said == ["too few runs: --upskill-runs 8 would probably be enough"]
-    assert of_copies == ["too few runs: haiku answers every run alike, so more cases are needed"]
+    assert of_copies == ["too few runs: haiku answers every run alike: add cases, not runs"]

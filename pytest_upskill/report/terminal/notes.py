@@ -37,7 +37,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         )
     alike = dict.fromkeys(gate.cell.model for gate in gates if _copies(gate))
     if alike:
-        yield f"too few runs: {', '.join(alike)} answers every run alike, so more cases are needed"
+        answer = "answers" if len(alike) == 1 else "answer"
+        yield f"too few runs: {', '.join(alike)} {answer} every run alike: add cases, not runs"
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
