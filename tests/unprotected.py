@@ -17,185 +17,173 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.confined import LEVELS
 from tests.pages import CHECKOUT
 
+FAILS, REFUSED_LEVEL = "fails", "level refused"
 CONFINING = ("bwrap", "landlock")
 LIMITED = (*CONFINING, "limits")
 EVERY = (*LIMITED, "off")
 
 
-@dataclass(frozen=True, slots=True)
-class Removal:
-    """A change of the package that removes a protection, and the test that must then fail."""
+class Edit(NamedTuple):
+    """Text in a file of the package, and its replacement."""
 
-    test: str
     file: str
     old: str
     new: str
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """Changes of the package that remove a protection, and the test that must then fail.
+
+    Where two protections stand behind each other, both are removed.
+    """
+
+    test: str
+    edits: tuple[Edit, ...]
     levels: tuple[str, ...] = ("",)
     """Levels of the sandbox at which the test must fail; "" for a test that has no levels."""
 
 
-NO_LANDLOCK = ("sandbox/launcher.py", "    landlock.restrict(version, writable, readable)\n", "")
-NO_FILTER = ("sandbox/launcher.py", "    privileges.filter_calls(calls)\n", "")
-NO_FILTER_IN_BWRAP = (
-    "sandbox/confinement.py",
-    "    if machine not in MACHINES:",
-    "    if machine:",
-)
-ALL_FILES = (
-    "sandbox/confinement.py",
-    '    writable = str(root / "tmp")\n',
-    '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n',
-)
-NO_NAMESPACES = ("sandbox/confinement.py", '"--unshare-all"', '"--unshare-user-try"')
-NO_PIPE = ("sandbox/launcher.py", "select.select([0, awake]", "select.select([awake]")
-NO_KILL = ("sandbox/launcher.py", "    _kill_descendants()\n", "")
-NO_TIME = (
-    "sandbox/run.py",
-    "deadline = time.monotonic() + limits.wall_s",
-    "deadline = time.monotonic() + 8",
-)
-
+# fmt: off
+NO_LANDLOCK = Edit("sandbox/launcher.py", "    landlock.restrict(version, writable, readable)\n", "")
+NO_FILTER = Edit("sandbox/launcher.py", "    privileges.filter_calls(calls)\n", "")
+OPEN_NETWORK = Edit("sandbox/confinement.py", '"--die-with-parent"', '"--die-with-parent", "--share-net"')
+OPEN_ETC = Edit("sandbox/confinement.py", '"/etc/alternatives"', '"/etc"')
+NO_CAPABILITIES_DROPPED = Edit("sandbox/launcher.py", "    privileges.drop_capabilities()\n", "")
+NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHINES:", "    if machine:")
+ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n', '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n')
+NO_NAMESPACES = Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-user-try"')
+NO_TCP_RULE = Edit("sandbox/landlock.py", "network = 3 if", "network = 0 if")
+NO_PIPE = Edit("sandbox/launcher.py", "select.select([0, awake]", "select.select([awake]")
+NO_KILL = Edit("sandbox/launcher.py", "    _kill_descendants()\n", "")
+NO_TIME = Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 8")
 SANDBOX = (
-    Removal("test_the_environment_is_built_from_nothing", "sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n", EVERY),
-    Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", *ALL_FILES, ("bwrap",)),
-    Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", *NO_LANDLOCK, ("landlock",)),
-    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", "sandbox/confinement.py", '"--unshare-all"', '"--unshare-user-try", "--unshare-net"', ("bwrap",)),
-    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", *NO_LANDLOCK, ("landlock",)),
-    Removal("test_nothing_can_be_written_outside_where_the_level_says_so", *ALL_FILES, ("bwrap",)),
-    Removal("test_nothing_can_be_written_outside_where_the_level_says_so", *NO_LANDLOCK, ("landlock",)),
-    Removal("test_the_network_is_closed_where_the_level_says_so", "sandbox/confinement.py", '"--die-with-parent"', '"--die-with-parent", "--share-net"', ("bwrap",)),
-    Removal("test_the_network_is_closed_where_the_level_says_so", *NO_FILTER, ("landlock",)),
-    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", *NO_FILTER, ("landlock",)),
-    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", *NO_LANDLOCK, ("landlock",)),
-    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", *NO_FILTER_IN_BWRAP, ("bwrap",)),
-    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", *NO_NAMESPACES, ("bwrap",)),
-    Removal("test_system_calls_of_an_ordinary_user_reach_nothing_either", *NO_FILTER, ("landlock",)),
-    Removal("test_system_calls_of_an_ordinary_user_reach_nothing_either", *NO_FILTER_IN_BWRAP, ("bwrap",)),
-    Removal("test_nothing_a_program_starts_outlives_it", *NO_KILL, ("landlock", "limits", "off")),
-    Removal("test_nothing_a_program_starts_outlives_it", "sandbox/confinement.py", '"--unshare-all", "--die-with-parent"', '"--unshare-net"', ("bwrap",)),
-    Removal("test_programs_die_with_the_process_that_started_them", *NO_PIPE, ("landlock", "limits", "off")),
-    Removal("test_programs_die_with_the_process_that_started_them", "sandbox/confinement.py", ', "--die-with-parent"', "", ("bwrap",)),
-    Removal("test_programs_die_with_the_process_that_started_them", "sandbox/run.py", "            remove_leftovers()\n", "            pass\n", EVERY),
-    Removal("test_the_wall_clock_ends_a_program_and_its_children", *NO_TIME, EVERY),
-    Removal("test_output_is_cut_and_its_source_killed", "sandbox/run.py", "if len(output) > limits.output_bytes:", "if len(output) > 10**8:", EVERY),
-    Removal("test_cpu_time_is_limited", "sandbox/run.py", 'ulimit -t "$1"; ', "", LIMITED),
-    Removal("test_memory_is_limited", "sandbox/run.py", 'ulimit -v "$2"; ', "", LIMITED),
-    Removal("test_the_size_of_files_is_limited", "sandbox/run.py", 'ulimit -f "$3"; ', "", LIMITED),
-    Removal("test_the_size_of_all_files_together_is_limited", "sandbox/workspace.py", "return size > most_bytes or", "return", EVERY),
-    Removal("test_the_number_of_files_is_limited", "sandbox/workspace.py", "size > most_bytes or count > most_files", "size > most_bytes", EVERY),
-    Removal("test_the_number_of_open_files_is_limited", "sandbox/run.py", 'ulimit -n "$4"\n', "\n", LIMITED),
-    Removal("test_the_number_of_processes_is_limited", "sandbox/run.py", 'ulimit -u "$5" || ulimit -p "$5"; ', "", LIMITED),
-    Removal("test_a_fork_bomb_ends_with_the_wall_clock", *NO_TIME, ("",)),
-    Removal("test_output_cannot_steer_a_terminal", "sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', 'return (text.replace', EVERY),
-)  # fmt: skip
+    Removal("test_the_environment_is_built_from_nothing", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),), EVERY),
+    Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", (OPEN_ETC,), CONFINING),
+    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-net"'), Edit("sandbox/confinement.py", '"--cap-drop", "ALL", ', "")), ("bwrap",)),
+    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
+    Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (ALL_FILES,), ("bwrap",)),
+    Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
+    Removal("test_the_network_is_closed_where_the_level_says_so", (OPEN_NETWORK, NO_FILTER_IN_BWRAP), ("bwrap",)),
+    Removal("test_the_network_is_closed_where_the_level_says_so", (NO_FILTER, NO_TCP_RULE), ("landlock",)),
+    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_FILTER,), ("landlock",)),
+    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_LANDLOCK,), ("landlock",)),
+    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_FILTER_IN_BWRAP,), ("bwrap",)),
+    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_NAMESPACES,), ("bwrap",)),
+    Removal("test_system_calls_of_an_ordinary_user_reach_nothing_either", (NO_FILTER,), ("landlock",)),
+    Removal("test_system_calls_of_an_ordinary_user_reach_nothing_either", (NO_FILTER_IN_BWRAP,), ("bwrap",)),
+    Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_FILTER, NO_CAPABILITIES_DROPPED), ("landlock",)),
+    Removal("test_nothing_a_program_starts_outlives_it", (NO_KILL,), ("landlock", "limits", "off")),
+    Removal("test_nothing_a_program_starts_outlives_it", (Edit("sandbox/confinement.py", '"--unshare-all", "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
+    Removal("test_programs_die_with_the_process_that_started_them", (NO_PIPE,), ("landlock", "limits", "off")),
+    Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/confinement.py", ', "--die-with-parent"', ""),), ("bwrap",)),
+    Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/run.py", "            remove_leftovers()\n", "            pass\n"),), EVERY),
+    Removal("test_the_wall_clock_ends_a_program_and_its_children", (NO_TIME,), EVERY),
+    Removal("test_output_is_cut_and_its_source_killed", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if len(output) > 10**8:"),), EVERY),
+    Removal("test_cpu_time_is_limited", (Edit("sandbox/run.py", 'ulimit -t "$1"; ', ""),), LIMITED),
+    Removal("test_memory_is_limited", (Edit("sandbox/run.py", 'ulimit -v "$2"; ', ""),), LIMITED),
+    Removal("test_the_size_of_files_is_limited", (Edit("sandbox/run.py", 'ulimit -f "$3"; ', ""),), LIMITED),
+    Removal("test_the_size_of_all_files_together_is_limited", (Edit("sandbox/workspace.py", "return size > most_bytes or", "return"),), EVERY),
+    Removal("test_the_number_of_files_is_limited", (Edit("sandbox/workspace.py", "size > most_bytes or count > most_files", "size > most_bytes"),), EVERY),
+    Removal("test_the_number_of_open_files_is_limited", (Edit("sandbox/run.py", 'ulimit -n "$4"\n', "\n"),), LIMITED),
+    Removal("test_the_number_of_processes_is_limited", (Edit("sandbox/run.py", 'ulimit -u "$5" || ulimit -p "$5"; ', ""),), LIMITED),
+    Removal("test_a_fork_bomb_ends_with_the_wall_clock", (NO_TIME,), ("",)),
+    Removal("test_output_cannot_steer_a_terminal", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),), EVERY),
+)
 """The tables of the sandbox, by level."""
-
 COMPILING = (
-    Removal("test_files_of_the_machine_do_not_reach_the_result", *ALL_FILES, ("bwrap",)),
-    Removal("test_files_of_the_machine_do_not_reach_the_result", *NO_LANDLOCK, ("landlock",)),
-    Removal("test_files_of_the_machine_do_not_reach_the_result", "compile/command.py", "        if not hides:\n            outcome", "        if False:\n            outcome", ("limits",)),
-    Removal("test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine", "compile/provenance.py", "    private = not all", "    private = False and all"),
-    Removal("test_a_path_is_public_only_where_it_leads", "compile/provenance.py", "    return real.startswith(tuple(folders))", "    return True"),
-    Removal("test_the_environment_of_the_session_does_not_reach_the_result", "sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n", LIMITED),
-    Removal("test_a_bomb_fails_in_bounded_time_and_space", "compile/message.py", "[:MAX_CHARACTERS]", ""),
-    Removal("test_a_limit_that_is_reached_fails_the_answer", "sandbox/run.py", 'if self.level == "off":', "if True:"),
-    Removal("test_a_limit_that_is_reached_fails_the_answer", "sandbox/run.py", "if len(output) > limits.output_bytes:", "if len(output) > 10**8:"),
-    Removal("test_a_file_name_never_leaves_the_workspace", "checks/relative_path.py", "return match[1] if match else None", "return text.strip()", LIMITED),
-    Removal("test_a_file_is_never_written_twice_or_through_a_link", "sandbox/workspace.py", 'target.open("xb")', 'target.open("wb")'),
-    Removal("test_a_printed_kernel_is_no_kernel", "compile/cuda.py", "        if not code.kernels:", "        if not code.kernels and not any('entry function' in line for line in built.diagnostics + said):"),
-    Removal("test_printed_figures_do_not_count", "compile/cuda.py", "tuple(self._require(check, code, sandbox))", "tuple(hold(each, read_functions(chr(10).join(said))) for each in check.requires)"),
-    Removal("test_a_second_figure_cannot_hide_a_higher_one", "compile/device.py", 'registers=max(old.registers, int(match["registers"] or 0))', 'registers=int(match["registers"] or 0)'),
-    Removal("test_only_an_instruction_counts_as_one", "compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),
-    Removal("test_instructions_are_told_from_all_else_in_ptx", "compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),
-    Removal("test_instructions_are_looked_for_in_the_sass", "compile/sass.py", "(?:@!?\\w+[ \\t]+)?([A-Z]", "(?:@!?\\w+[ \\t]+)?([a-z]"),
-    Removal("test_a_file_that_would_replace_a_header_of_the_toolkit_fails", "compile/cuda.py", "if shadowed := self._shadowed(sources):", "if shadowed := None:"),
-    Removal("test_a_line_of_diagnostics_stays_one_line", "sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', 'return (text.replace'),
-    Removal("test_diagnostics_cannot_steer_a_terminal", "sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', 'return (text.replace'),
-)  # fmt: skip
+    Removal("test_files_of_the_machine_do_not_reach_the_result", (ALL_FILES,), ("bwrap",)),
+    Removal("test_files_of_the_machine_do_not_reach_the_result", (NO_LANDLOCK,), ("landlock",)),
+    Removal("test_files_of_the_machine_do_not_reach_the_result", (Edit("compile/command.py", "        if not hides:\n            outcome", "        if False:\n            outcome"),), ("limits",)),
+    Removal("test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine", (Edit("compile/provenance.py", "    private = not all", "    private = False and all"),)),
+    Removal("test_a_path_is_public_only_where_it_leads", (Edit("compile/provenance.py", "    return real.startswith(tuple(folders))", "    return True"),)),
+    Removal("test_the_environment_of_the_session_does_not_reach_the_result", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),), LIMITED),
+    Removal("test_a_bomb_fails_in_bounded_time_and_space", (Edit("compile/message.py", "[:MAX_CHARACTERS]", ""),)),
+    Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", 'if self.level == "off":', "if True:"),)),
+    Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if len(output) > 10**8:"),)),
+    Removal("test_a_file_name_never_leaves_the_workspace", (Edit("checks/relative_path.py", "return match[1] if match else None", "return text.strip()"),), LIMITED),
+    Removal("test_a_file_is_never_written_twice_or_through_a_link", (Edit("sandbox/workspace.py", 'target.open("xb")', 'target.open("wb")'),)),
+    Removal("test_a_printed_kernel_is_no_kernel", (Edit("compile/cuda.py", "        if not code.kernels:", "        if not code.kernels and not any('entry function' in line for line in built.diagnostics + said):"),)),
+    Removal("test_printed_figures_do_not_count", (Edit("compile/cuda.py", "tuple(self._require(check, code, sandbox))", "tuple(hold(each, read_functions(chr(10).join(said))) for each in check.requires)"),)),
+    Removal("test_a_second_figure_cannot_hide_a_higher_one", (Edit("compile/device.py", 'registers=max(old.registers, int(match["registers"] or 0))', 'registers=int(match["registers"] or 0)'),)),
+    Removal("test_only_an_instruction_counts_as_one", (Edit("compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
+    Removal("test_instructions_are_told_from_all_else_in_ptx", (Edit("compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
+    Removal("test_instructions_are_looked_for_in_the_sass", (Edit("compile/sass.py", "(?:@!?\\w+[ \\t]+)?([A-Z]", "(?:@!?\\w+[ \\t]+)?([a-z]"),)),
+    Removal("test_a_file_that_would_replace_a_header_of_the_toolkit_fails", (Edit("compile/cuda.py", "if shadowed := self._shadowed(sources):", "if shadowed := None:"),)),
+    Removal("test_a_line_of_diagnostics_stays_one_line", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
+    Removal("test_diagnostics_cannot_steer_a_terminal", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
+)
 """What compilers are told and print."""
-
 REFUSED = "test_what_an_answer_must_not_do_it_cannot"
 RUNNING = (
-    Removal(REFUSED, *ALL_FILES, ("bwrap",)),
-    Removal(REFUSED, *NO_LANDLOCK, ("landlock",)),
-    Removal(REFUSED, *NO_FILTER, ("landlock",)),
-    Removal("test_a_bomb_fails_in_bounded_time", "sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 16"),
-    Removal("test_nothing_outlives_a_run_that_starts_its_own_session", "sandbox/confinement.py", '"--unshare-all", "--die-with-parent"', '"--unshare-net"', ("bwrap",)),
-    Removal("test_leaving_early_is_not_passing", "compile/python_runner.py", 'reached_end=verdicts == ["passed"]', "reached_end=outcome.succeeded", LIMITED),
-    Removal("test_a_verdict_that_the_answer_writes_does_not_count", "compile/run_supervisor.py", '("| " if at_start else "")', '""'),
-    Removal("test_a_verdict_that_the_answer_writes_does_not_count", "compile/run_supervisor.py", "if known == secret and", "if"),
-    Removal("test_the_supervisor_cannot_be_opened", "compile/run_supervisor.py", "prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)", "prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)", CONFINING),
-    Removal("test_test_code_cannot_be_read_while_the_answer_is_imported", "compile/run_supervisor.py", "    os.unlink(plan_file)", "    id(plan_file)"),
-    Removal("test_an_answer_that_replaces_what_tests_rely_on_fails", "compile/run_tests.py", "        _refuse_replaced(guarded)\n        reporter", "        reporter"),
-    Removal("test_an_answer_that_replaces_pytest_fails", "compile/run_tests.py", "        _refuse_replaced(guarded)\n        reporter", "        reporter"),
-    Removal("test_an_answer_that_replaces_pytest_when_called_fails", "compile/run_tests.py", "        _refuse_replaced({key", "        id({key"),
-    Removal("test_an_answer_cannot_skip_a_test", "compile/run_tests.py", '        _fail(f"the answer skips {name}")', "        pass"),
-    Removal("test_an_answer_cannot_end_the_session_of_pytest_well", "compile/run_supervisor.py", "    if missed and not any", "    if False and not any"),
-    Removal("test_an_answer_cannot_trace_the_tests", "compile/run_tests.py", "        sys.settrace(None)\n", ""),
-    Removal("test_an_answer_cannot_trace_the_tests", "compile/run_tests.py", '            _fail("the answer traces the tests")', "            pass"),
-    Removal("test_a_file_of_the_answer_cannot_stand_in_for_a_module", "compile/run_tests.py", "not in sys.stdlib_module_names | _GUARDED", "not in ()"),
-    Removal("test_code_in_which_no_test_runs_decides_nothing", "compile/run_supervisor.py", '"= passed\\n" if ran or ran_script else "= nothing ran\\n"', '"= passed\\n"'),
-    Removal("test_where_nothing_confines_an_answer_it_is_not_run", "compile/compilers.py", "needs a sandbox that hides", "runs without a sandbox that hides"),
-)  # fmt: skip
+    Removal(REFUSED, (ALL_FILES,), ("bwrap",)),
+    Removal(REFUSED, (NO_LANDLOCK,), ("landlock",)),
+    Removal(REFUSED, (NO_FILTER,), ("landlock",)),
+    Removal("test_a_bomb_fails_in_bounded_time", (Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 16"),)),
+    Removal("test_nothing_outlives_a_run_that_starts_its_own_session", (Edit("sandbox/confinement.py", '"--unshare-all", "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
+    Removal("test_leaving_early_is_not_passing", (Edit("compile/python_runner.py", 'reached_end=verdicts == ["passed"]', "reached_end=outcome.succeeded"),), LIMITED),
+    Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", '("| " if at_start else "")', '""'),)),
+    Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", "if known == secret and", "if"),)),
+    Removal("test_the_supervisor_cannot_be_opened", (Edit("compile/run_supervisor.py", "prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)", "prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)"),), CONFINING),
+    Removal("test_test_code_cannot_be_read_while_the_answer_is_imported", (Edit("compile/run_supervisor.py", "    os.unlink(plan_file)", "    id(plan_file)"),)),
+    Removal("test_an_answer_that_replaces_what_tests_rely_on_fails", (Edit("compile/run_tests.py", "        _refuse_replaced(guarded)\n        reporter", "        reporter"),)),
+    Removal("test_an_answer_that_replaces_pytest_fails", (Edit("compile/run_tests.py", "        _refuse_replaced(guarded)\n        reporter", "        reporter"),)),
+    Removal("test_an_answer_that_replaces_pytest_when_called_fails", (Edit("compile/run_tests.py", "        _refuse_replaced({key", "        id({key"),)),
+    Removal("test_an_answer_cannot_skip_a_test", (Edit("compile/run_tests.py", '        _fail(f"the answer skips {name}")', "        pass"),)),
+    Removal("test_an_answer_cannot_end_the_session_of_pytest_well", (Edit("compile/run_supervisor.py", "    if missed and not any", "    if False and not any"),)),
+    Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", "        sys.settrace(None)\n", ""),)),
+    Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", '            _fail("the answer traces the tests")', "            pass"),)),
+    Removal("test_a_file_of_the_answer_cannot_stand_in_for_a_module", (Edit("compile/run_tests.py", "not in sys.stdlib_module_names | _GUARDED", "not in ()"),)),
+    Removal("test_code_in_which_no_test_runs_decides_nothing", (Edit("compile/run_supervisor.py", '"= passed\\n" if ran or ran_script else "= nothing ran\\n"', '"= passed\\n"'),)),
+    Removal("test_where_nothing_confines_an_answer_it_is_not_run", (Edit("compile/compilers.py", "needs a sandbox that hides", "runs without a sandbox that hides"),)),
+)
 """Answers that are executed."""
-
-CLEAN = (
-    "sanitize/safe_text.py",
-    'return _AT_START.sub(r"\\1: ", _ANYWHERE.sub("# #", text))',
-    "return text",
-)
-RAW = ("sanitize/safe_text.py", "    text = _UNSAFE.sub(", "    _UNSAFE.sub(")
-NO_REDACTION = (
-    "sanitize/redaction.py",
-    "        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)",
-    "        return text",
-)
-NO_REPORTS = (
-    "session/output/outgoing.py",
-    "        if isinstance(item, _OURS):",
-    "        if False:",
-)
+CLEAN = Edit("sanitize/safe_text.py", 'return _AT_START.sub(r"\\1: ", _ANYWHERE.sub("# #", text))', "return text")
+RAW = Edit("sanitize/safe_text.py", "    text = _UNSAFE.sub(", "    _UNSAFE.sub(")
+NO_REDACTION = Edit("sanitize/redaction.py", "        return text if self._pattern is None else self._pattern.sub(HIDDEN, text)", "        return text")
+NO_REPORTS = Edit("session/output/outgoing.py", "        if isinstance(item, _OURS):", "        if False:")
 TEXTS = (
-    Removal("test_nothing_foreign_steers_a_terminal_or_a_runner", *CLEAN),
-    Removal("test_nothing_foreign_steers_a_terminal_or_a_runner", *RAW),
-    Removal("test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_no_key", *CLEAN),
-    Removal("test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_no_key", *NO_REPORTS),
-    Removal("test_warnings_of_lint_steer_nothing", *CLEAN),
-    Removal("test_a_folder_whose_name_would_steer_them_is_refused_by_a_safe_name", *CLEAN),
-    Removal("test_a_skill_whose_name_is_a_command_is_refused", *CLEAN),
-    Removal("test_an_id_that_makes_a_command_of_a_node_id_is_refused", *CLEAN),
-    Removal("test_hostile_answers_are_inert", "sanitize/safe_text.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),
-    Removal("test_no_failure_of_a_server_brings_a_key_to_light", *NO_REDACTION),
-    Removal("test_a_secret_is_found_in_every_form_in_which_servers_echo_it", "sanitize/redaction.py", '    forms = "|".join(map(re.escape, sorted(escaped, key=len, reverse=True)))', "    forms = re.escape(character)"),
-    Removal("test_nothing_that_a_run_leaves_or_prints_holds_a_key", "sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),
-    Removal("test_a_url_that_cannot_be_read_is_refused_without_its_credentials", "sanitize/redaction.py", '    rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)\n', ""),
-    Removal("test_two_urls_with_one_label_are_refused_without_their_credentials", "model.py", 'f"{self.provider}:{self.name}@{urlsplit(self.base_url).netloc}"', 'f"{self.provider}:{self.name}@{self.userinfo}@{urlsplit(self.base_url).netloc}"'),
-    Removal("test_a_key_that_only_the_sdk_knows_is_learned_from_what_it_sends", "providers/connections.py", "        endpoint.redactor.learn(", "        id("),
-    Removal("test_hostile_text_stays_text_wherever_it_comes_from", "report/files/html.py", "autoescape=True", "autoescape=False"),
-    Removal("test_values_do_not_show_the_credentials_of_a_url", "model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),
-    Removal("test_logs_hold_no_key_wherever_they_come_from", "session/output/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),
-    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", "completions/changed_recordings.py", "    if not files:", "    if True:"),
-    Removal("test_a_replay_says_where_nobody_can_tell_what_changed", "completions/changed_recordings.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),
-)  # fmt: skip
+    Removal("test_nothing_foreign_steers_a_terminal_or_a_runner", (CLEAN,)),
+    Removal("test_nothing_foreign_steers_a_terminal_or_a_runner", (RAW,)),
+    Removal("test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_no_key", (CLEAN,)),
+    Removal("test_what_a_hook_raises_or_prints_about_an_answer_steers_nothing_and_shows_no_key", (NO_REPORTS,)),
+    Removal("test_warnings_of_lint_steer_nothing", (CLEAN,)),
+    Removal("test_a_folder_whose_name_would_steer_them_is_refused_by_a_safe_name", (CLEAN,)),
+    Removal("test_a_skill_whose_name_is_a_command_is_refused", (CLEAN,)),
+    Removal("test_an_id_that_makes_a_command_of_a_node_id_is_refused", (CLEAN,)),
+    Removal("test_hostile_answers_are_inert", (Edit("sanitize/safe_text.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),)),
+    Removal("test_no_failure_of_a_server_brings_a_key_to_light", (NO_REDACTION,)),
+    Removal("test_a_secret_is_found_in_every_form_in_which_servers_echo_it", (Edit("sanitize/redaction.py", '    forms = "|".join(map(re.escape, sorted(escaped, key=len, reverse=True)))', "    forms = re.escape(character)"),)),
+    Removal("test_nothing_that_a_run_leaves_or_prints_holds_a_key", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),)),
+    Removal("test_a_url_that_cannot_be_read_is_refused_without_its_credentials", (Edit("sanitize/redaction.py", '    rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)\n', ""),)),
+    Removal("test_two_urls_with_one_label_are_refused_without_their_credentials", (Edit("model.py", 'f"{self.provider}:{self.name}@{urlsplit(self.base_url).netloc}"', 'f"{self.provider}:{self.name}@{self.userinfo}@{urlsplit(self.base_url).netloc}"'),)),
+    Removal("test_a_key_that_only_the_sdk_knows_is_learned_from_what_it_sends", (Edit("providers/connections.py", "        endpoint.redactor.learn(", "        id("),)),
+    Removal("test_hostile_text_stays_text_wherever_it_comes_from", (Edit("report/files/html.py", "autoescape=True", "autoescape=False"),)),
+    Removal("test_values_do_not_show_the_credentials_of_a_url", (Edit("model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),)),
+    Removal("test_logs_hold_no_key_wherever_they_come_from", (Edit("session/output/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),)),
+    Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("completions/changed_recordings.py", "    if not files:", "    if True:"),)),
+    Removal("test_a_replay_says_where_nobody_can_tell_what_changed", (Edit("completions/changed_recordings.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
+)
 """Text of others, keys and recordings."""
-
 DATA = (
-    Removal("test_a_catastrophic_pattern_cannot_be_decided", "checks/time_limit.py", "_SECONDS = 1.0", "_SECONDS = 20.0"),
-    Removal("test_a_pattern_in_a_schema_is_limited_too", "checks/time_limit.py", "_SECONDS = 1.0", "_SECONDS = 20.0"),
-    Removal("test_a_time_limit_that_was_ignored_comes_again", "checks/cpu_limit.py", "seconds, _AGAIN_S)", "seconds)"),
-    Removal("test_aliases_that_multiply_are_shown_in_brief", "checks/paths.py", "_MAX_ITEMS = 8", "_MAX_ITEMS = 80"),
-    Removal("test_what_cannot_be_read_fails_with_its_line", "checks/yaml_documents.py", "_MAX_ALIASES = 1000", "_MAX_ALIASES = 10**9"),
-    Removal("test_what_cannot_be_read_fails_with_its_line", "checks/yaml_documents.py", "_MAX_DEPTH = 100", "_MAX_DEPTH = 10**9"),
-    Removal("test_no_text_crashes_or_hangs_a_reader", "checks/yaml_documents.py", "_MAX_DEPTH = 100", "_MAX_DEPTH = 10**9"),
-    Removal("test_a_judge_that_repeats_what_the_answer_told_it_to_say_proves_nothing", "grading/judge.py", "    if quote not in whole:", "    if False:"),
-    Removal("test_what_is_no_judgement_is_missing_data_and_is_shown", "grading/judge.py", '"the judge said nothing"', '""'),
-    Removal("test_an_answer_cannot_write_the_mark_that_ends_it", "grading/judge.py", 'hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]', '"mark"'),
-)  # fmt: skip
+    Removal("test_a_catastrophic_pattern_cannot_be_decided", (Edit("checks/time_limit.py", "_SECONDS = 1.0", "_SECONDS = 20.0"),)),
+    Removal("test_a_pattern_in_a_schema_is_limited_too", (Edit("checks/time_limit.py", "_SECONDS = 1.0", "_SECONDS = 20.0"),)),
+    Removal("test_a_time_limit_that_was_ignored_comes_again", (Edit("checks/cpu_limit.py", "seconds, _AGAIN_S)", "seconds)"),)),
+    Removal("test_aliases_that_multiply_are_shown_in_brief", (Edit("checks/paths.py", "_MAX_ITEMS = 8", "_MAX_ITEMS = 80"),)),
+    Removal("test_what_cannot_be_read_fails_with_its_line", (Edit("checks/yaml_documents.py", "_MAX_ALIASES = 1000", "_MAX_ALIASES = 10**9"),)),
+    Removal("test_what_cannot_be_read_fails_with_its_line", (Edit("checks/yaml_documents.py", "_MAX_DEPTH = 100", "_MAX_DEPTH = 10**9"),)),
+    Removal("test_no_text_crashes_or_hangs_a_reader", (Edit("checks/yaml_documents.py", "_MAX_DEPTH = 100", "_MAX_DEPTH = 10**9"),)),
+    Removal("test_a_judge_that_repeats_what_the_answer_told_it_to_say_proves_nothing", (Edit("grading/judge.py", "    if quote not in whole:", "    if False:"),)),
+    Removal("test_what_is_no_judgement_is_missing_data_and_is_shown", (Edit("grading/judge.py", '"the judge said nothing"', '""'),)),
+    Removal("test_an_answer_cannot_write_the_mark_that_ends_it", (Edit("grading/judge.py", 'hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]', '"mark"'),)),
+)
 """Patterns, data and the judge's request."""
+# fmt: on
 
 REMOVALS = (*SANDBOX, *COMPILING, *RUNNING, *TEXTS, *DATA)
 
@@ -206,13 +194,14 @@ def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="unprotected-") as folder:
         for removal in REMOVALS:
             for level in removal.levels:
-                line = f"{level or '-':9}{removal.test} ({removal.file})"
+                where = ", ".join(edit.file for edit in removal.edits)
+                line = f"{level or '-':9}{removal.test} ({where})"
                 skipped = level in LIMITED and level not in LEVELS
                 if skipped or (words and not any(word in line for word in words)):
                     continue
                 verdict = _try(removal, level, Path(folder) / "copy")
-                useless += verdict != "fails"
-                print(f"{verdict:13}{line}", flush=True)
+                useless += verdict not in {FAILS, REFUSED_LEVEL}
+                print(f"{verdict:15}{line}", flush=True)
     return 1 if useless else 0
 
 
@@ -221,28 +210,34 @@ def _try(removal: Removal, level: str, copy: Path) -> str:
     shutil.rmtree(copy, ignore_errors=True)
     left_out = shutil.ignore_patterns(".git", ".*_cache", "__pycache__", "node_modules")
     shutil.copytree(CHECKOUT, copy, ignore=left_out)
-    source = copy / "pytest_upskill" / removal.file
-    text = source.read_text("utf-8")
-    if text.count(removal.old) != 1:
-        return "NOT FOUND"
-    source.write_text(text.replace(removal.old, removal.new), "utf-8")
-    defined = re.compile(rf"^def {removal.test}\b", re.MULTILINE)
-    files = (CHECKOUT / "tests").glob("test_*.py")
-    file = next(file for file in files if defined.search(file.read_text("utf-8")))
+    for edit in removal.edits:
+        source = copy / "pytest_upskill" / edit.file
+        text = source.read_text("utf-8")
+        if text.count(edit.old) != 1:
+            return f"NOT IN {edit.file}"
+        source.write_text(text.replace(edit.old, edit.new), "utf-8")
     chosen = f"{removal.test} and {level}" if level else removal.test
     command = [sys.executable, "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, f"tests/{file.name}", "-k", chosen],
+        [*command, _file_of(removal.test), "-k", chosen],
         cwd=copy,
         capture_output=True,
         text=True,
         check=False,
         timeout=600,
     )
-    if done.returncode not in {0, 1}:
-        print(done.stdout[-2000:])
-        return f"EXIT CODE {done.returncode}"
-    return "fails" if done.returncode else "STILL PASSES"
+    summary = done.stdout.rstrip().rpartition("\n")[2]
+    if " failed" in summary:
+        return FAILS
+    # The sandbox tests itself: it does not use a level that hides nothing.
+    return REFUSED_LEVEL if level and " passed" not in summary else "STILL PASSES"
+
+
+def _file_of(test: str) -> str:
+    defined = re.compile(rf"^def {test}\b", re.MULTILINE)
+    files = (CHECKOUT / "tests").glob("test_*.py")
+    name = next(file.name for file in files if defined.search(file.read_text("utf-8")))
+    return f"tests/{name}"
 
 
 if __name__ == "__main__":
