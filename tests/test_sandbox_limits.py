@@ -43,9 +43,11 @@ def test_cpu_time_is_limited(level: Level) -> None:
 
 @every_level
 def test_memory_is_limited(level: Level) -> None:
-    script = "x=x; while :; do x=$x$x; done"
+    limits = Limits(memory_bytes=64 << 20, wall_s=20)
 
-    outcome = shell(level, script, limits=Limits(memory_bytes=64 << 20, wall_s=20))
+    # First, so that a missing limit fails the test before it fills the machine's memory.
+    assert shell(level, "ulimit -v", limits=limits).output == f"{64 << 10}\n"
+    outcome = shell(level, "x=x; while :; do x=$x$x; done", limits=limits)
 
     assert outcome.ended == "exited"
     assert outcome.returncode != 0

@@ -58,17 +58,18 @@ NO_CAPABILITIES_DROPPED = Edit("sandbox/launcher.py", "    privileges.drop_capab
 NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHINES:", "    if machine:")
 ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n', '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n')
 NO_NAMESPACES = Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-user-try"')
+WRITABLE_TMP = Edit("sandbox/landlock.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
 NO_TCP_RULE = Edit("sandbox/landlock.py", "network = 3 if", "network = 0 if")
 NO_PIPE = Edit("sandbox/launcher.py", "select.select([0, awake]", "select.select([awake]")
 NO_KILL = Edit("sandbox/launcher.py", "    _kill_descendants()\n", "")
-NO_TIME = Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 8")
+NO_TIME = Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 30")
 SANDBOX = (
     Removal("test_the_environment_is_built_from_nothing", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),), EVERY),
     Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", (OPEN_ETC,), CONFINING),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-net"'), Edit("sandbox/confinement.py", '"--cap-drop", "ALL", ', "")), ("bwrap",)),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
     Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (ALL_FILES,), ("bwrap",)),
-    Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
+    Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (WRITABLE_TMP,), ("landlock",)),
     Removal("test_the_network_is_closed_where_the_level_says_so", (OPEN_NETWORK, NO_FILTER_IN_BWRAP), ("bwrap",)),
     Removal("test_the_network_is_closed_where_the_level_says_so", (NO_FILTER, NO_TCP_RULE), ("landlock",)),
     Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_FILTER,), ("landlock",)),
@@ -84,7 +85,7 @@ SANDBOX = (
     Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/confinement.py", ', "--die-with-parent"', ""),), ("bwrap",)),
     Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/run.py", "            remove_leftovers()\n", "            pass\n"),), EVERY),
     Removal("test_the_wall_clock_ends_a_program_and_its_children", (NO_TIME,), EVERY),
-    Removal("test_output_is_cut_and_its_source_killed", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if len(output) > 10**8:"),), EVERY),
+    Removal("test_output_is_cut_and_its_source_killed", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if False:"),), EVERY),
     Removal("test_cpu_time_is_limited", (Edit("sandbox/run.py", 'ulimit -t "$1"; ', ""),), LIMITED),
     Removal("test_memory_is_limited", (Edit("sandbox/run.py", 'ulimit -v "$2"; ', ""),), LIMITED),
     Removal("test_the_size_of_files_is_limited", (Edit("sandbox/run.py", 'ulimit -f "$3"; ', ""),), LIMITED),
@@ -105,7 +106,7 @@ COMPILING = (
     Removal("test_the_environment_of_the_session_does_not_reach_the_result", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),), LIMITED),
     Removal("test_a_bomb_fails_in_bounded_time_and_space", (Edit("compile/message.py", "[:MAX_CHARACTERS]", ""),)),
     Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", 'if self.level == "off":', "if True:"),)),
-    Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if len(output) > 10**8:"),)),
+    Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if False:"),)),
     Removal("test_a_file_name_never_leaves_the_workspace", (Edit("checks/relative_path.py", "return match[1] if match else None", "return text.strip()"),), LIMITED),
     Removal("test_a_file_is_never_written_twice_or_through_a_link", (Edit("sandbox/workspace.py", 'target.open("xb")', 'target.open("wb")'),)),
     Removal("test_a_printed_kernel_is_no_kernel", (Edit("compile/cuda.py", "        if not code.kernels:", "        if not code.kernels and not any('entry function' in line for line in built.diagnostics + said):"),)),
