@@ -5,8 +5,19 @@ from __future__ import annotations
 import re
 
 from tests.pages import CHECKOUT
+from tests.unprotected import REMOVALS
 
 PAGE = CHECKOUT / "docs" / "security.md"
+NOTHING_TO_REMOVE = {
+    # Nothing in the package treats these answers differently from others.
+    "test_a_header_that_does_not_exist_is_the_answers_mistake",
+    "test_an_error_that_reads_like_a_missing_header_is_the_answers_mistake",
+    # Each run has a folder of its own; there is no step that could be left out.
+    "test_runs_at_the_same_time_do_not_meet",
+    # They show what succeeds, and what no protection prevents.
+    "test_a_hostile_answer_gets_nothing_where_the_level_says_so",
+    "test_what_is_possible_still",
+}
 
 
 def test_the_tests_that_the_page_names_exist() -> None:
@@ -16,6 +27,20 @@ def test_the_tests_that_the_page_names_exist() -> None:
 
     assert len(named) > 30
     assert named <= set(re.findall(r"^def (test_\w+)", source, re.MULTILINE))
+
+
+def test_every_protection_can_be_removed_to_see_its_test_fail() -> None:
+    named = set(re.findall(r"`(test_\w+)`", PAGE.read_text("utf-8")))
+
+    edits = {edit for removal in REMOVALS for edit in removal.edits}
+    stale = [
+        edit
+        for edit in edits
+        if (CHECKOUT / "pytest_upskill" / edit.file).read_text("utf-8").count(edit.old) != 1
+    ]
+
+    assert named == {removal.test for removal in REMOVALS} | NOTHING_TO_REMOVE
+    assert stale == []
 
 
 def test_every_row_of_a_table_of_attacks_names_its_test() -> None:

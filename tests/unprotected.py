@@ -19,8 +19,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.confined import LEVELS
 from tests.pages import CHECKOUT
+from tests.sandbox_programs import LEVELS
 
 FAILS, REFUSED_LEVEL = "fails", "level refused"
 CONFINING = ("bwrap", "landlock")
@@ -59,12 +59,13 @@ NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHI
 ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n', '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n')
 NO_NAMESPACES = Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-user-try"')
 WRITABLE_TMP = Edit("sandbox/landlock.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
+INHERITED = Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n")
 NO_TCP_RULE = Edit("sandbox/landlock.py", "network = 3 if", "network = 0 if")
 NO_PIPE = Edit("sandbox/launcher.py", "select.select([0, awake]", "select.select([awake]")
 NO_KILL = Edit("sandbox/launcher.py", "    _kill_descendants()\n", "")
 NO_TIME = Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 30")
 SANDBOX = (
-    Removal("test_the_environment_is_built_from_nothing", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),), EVERY),
+    Removal("test_the_environment_is_built_from_nothing", (INHERITED,), EVERY),
     Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", (OPEN_ETC,), CONFINING),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-net"'), Edit("sandbox/confinement.py", '"--cap-drop", "ALL", ', "")), ("bwrap",)),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
@@ -103,7 +104,7 @@ COMPILING = (
     Removal("test_files_of_the_machine_do_not_reach_the_result", (Edit("compile/command.py", "        if not hides:\n            outcome", "        if False:\n            outcome"),), ("limits",)),
     Removal("test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine", (Edit("compile/provenance.py", "    private = not all", "    private = False and all"),)),
     Removal("test_a_path_is_public_only_where_it_leads", (Edit("compile/provenance.py", "    return real.startswith(tuple(folders))", "    return True"),)),
-    Removal("test_the_environment_of_the_session_does_not_reach_the_result", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),), LIMITED),
+    Removal("test_the_environment_of_the_session_does_not_reach_the_result", (INHERITED,), LIMITED),
     Removal("test_a_bomb_fails_in_bounded_time_and_space", (Edit("compile/message.py", "[:MAX_CHARACTERS]", ""),)),
     Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", 'if self.level == "off":', "if True:"),)),
     Removal("test_a_limit_that_is_reached_fails_the_answer", (Edit("sandbox/run.py", "if len(output) > limits.output_bytes:", "if False:"),)),
@@ -160,7 +161,7 @@ TEXTS = (
     Removal("test_hostile_answers_are_inert", (Edit("sanitize/safe_text.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),)),
     Removal("test_no_failure_of_a_server_brings_a_key_to_light", (NO_REDACTION,)),
     Removal("test_a_secret_is_found_in_every_form_in_which_servers_echo_it", (Edit("sanitize/redaction.py", '    forms = "|".join(map(re.escape, sorted(escaped, key=len, reverse=True)))', "    forms = re.escape(character)"),)),
-    Removal("test_nothing_that_a_run_leaves_or_prints_holds_a_key", (Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n"),)),
+    Removal("test_nothing_that_a_run_leaves_or_prints_holds_a_key", (INHERITED,)),
     Removal("test_a_url_that_cannot_be_read_is_refused_without_its_credentials", (Edit("sanitize/redaction.py", '    rest = re.sub(".*@", f"{HIDDEN}@", rest, flags=re.DOTALL)\n', ""),)),
     Removal("test_two_urls_with_one_label_are_refused_without_their_credentials", (Edit("model/model.py", 'f"{name}@{urlsplit(self.base_url).netloc}"', 'f"{name}@{self.userinfo}@{urlsplit(self.base_url).netloc}"'),)),
     Removal("test_a_key_that_only_the_sdk_knows_is_learned_from_what_it_sends", (Edit("providers/connections.py", "        endpoint.redactor.learn(", "        id("),)),
@@ -184,9 +185,21 @@ DATA = (
     Removal("test_an_answer_cannot_write_the_mark_that_ends_it", (Edit("grading/judge.py", 'hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]', '"mark"'),)),
 )
 """Patterns, data and the judge's request."""
+AGENTS = (
+    Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (OPEN_ETC,), CONFINING),
+    Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
+    Removal("test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same", (Edit("completion.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
+    Removal("test_odd_names_and_links_are_not_read", (Edit("agents/left_files.py", "os.O_NOFOLLOW | ", ""),)),
+    Removal("test_a_workspace_that_no_record_can_hold_is_a_miss", (Edit("agents/left_files.py", "if len(found) >= MAX_FILES:", "if False:"),)),
+    Removal("test_a_workspace_that_no_record_can_hold_is_a_miss", (Edit("agents/left_files.py", "        if left < 0:", "        if False:"),)),
+    Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("agents/loop.py", "        limit = _limit_reached(course, task, caps)", '        limit = ""'),)),
+    Removal("test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing", (Edit("compile/run_tests.py", "    sys.path += [", "    sys.path[:0] = ["),)),
+    Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),
+)
+"""Agents, and the files that they leave."""
 # fmt: on
 
-REMOVALS = (*SANDBOX, *COMPILING, *RUNNING, *TEXTS, *DATA)
+REMOVALS = (*SANDBOX, *AGENTS, *COMPILING, *RUNNING, *TEXTS, *DATA)
 
 
 def main(words: list[str]) -> int:
