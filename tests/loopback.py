@@ -197,8 +197,8 @@ class _Handler(BaseHTTPRequestHandler):
             "content-type": reply.content_type,
             "request-id": "req_1",
             "x-request-id": "req_1",
-            **reply.headers,
             **({"transfer-encoding": "chunked"} if reply.chunked else {"content-length": size}),
+            **reply.headers,
         }
         for name, value in headers.items():
             self.send_header(name, value)

@@ -80,6 +80,18 @@ def test_a_tool_of_the_host_is_dropped_and_named(
     [
         ("messages", {"type": "image", "source": {"type": "url", "url": "https://e.org"}}),
         ("messages", {"type": "document", "source": {"type": "file", "file_id": "f_1"}}),
+        (
+            "messages",
+            {
+                "type": "document",
+                "source": {
+                    "type": "content",
+                    "content": [
+                        {"type": "image", "source": {"type": "url", "url": "https://e.org"}}
+                    ],
+                },
+            },
+        ),
         ("messages", {"type": "mcp_tool_use", "id": "1"}),
         ("messages", {"type": "tool_result", "content": [{"type": "server_tool_use"}]}),
         ("responses", {"type": "item_reference", "id": "i"}),
@@ -93,6 +105,11 @@ def test_a_conversation_with_what_the_host_would_fetch_is_refused(
 ) -> None:
     with pytest.raises(RefusedBody):
         rebuilt(wire, **{ITEMS[wire]: [{"role": "user", "content": [part]}]})
+
+
+def test_a_reference_to_a_stored_item_is_refused_also_without_its_type() -> None:
+    with pytest.raises(RefusedBody, match="without a type or a role"):
+        rebuilt("responses", input=[{"role": "user", "content": "hi"}, {"id": "msg_1"}])
 
 
 def test_what_an_agent_needs_is_passed_on_unchanged() -> None:

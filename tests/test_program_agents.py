@@ -7,11 +7,13 @@ import os
 import pytest
 
 from tests.conftest import Run, WriteSkill
-from tests.loopback import Loopback, Received
+from tests.loopback import Loopback, Received, Reply
 from tests.programs import KEY, Step, bash, follow, needs_bubblewrap, results, skill
 from tests.programs import claude as claude  # noqa: PLC0414  a fixture
 
 pytestmark = needs_bubblewrap
+
+STREAM = "text/event-stream"
 
 CASE = {
     "id": "sum",
@@ -97,6 +99,21 @@ def test_a_run_of_agents_has_a_limit_of_cost(
     # Each request may write 8,192 tokens of $3, more than $5: none is sent but the self-test's.
     assert loopback.requests == []
     assert "--upskill-max-cost: $5" in result.stdout.str()
+
+
+def test_a_reply_that_breaks_off_is_missing_data_and_no_miss(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+) -> None:
+    write_skill(CASE)
+    broken = {"content-length": "100000", "connection": "close"}
+    loopback.answer = lambda _: Reply(body="event: ", content_type=STREAM, headers=broken)
+
+    result = run_once("skills", f"--upskill-models=a={claude}")
+
+    result.assert_outcomes(errors=1, skipped=1)
+    result.stdout.fnmatch_lines(["*a: the reply of 127.0.0.1:* broke off*"])
+    assert "Traceback" not in result.stdout.str() + result.stderr.str()
+    assert len(loopback.requests) == 2
 
 
 def test_what_the_agent_did_is_shown_beside_the_checks(

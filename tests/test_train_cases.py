@@ -2,11 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from pytest_upskill.checks import Contains
+from pytest_upskill.completion import Completion
+from pytest_upskill.completions.early_stop import Rounds
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.model import parse_model
+from pytest_upskill.skill import Case, Skill
+from pytest_upskill.stats import CaseCounts
+from pytest_upskill.trial import plan
 from tests.conftest import Run, WriteSkill, budget_cases
+from tests.reporting import cell, run, trial
 
 
 def test_a_train_case_runs_and_can_fail_but_is_left_out_of_the_lift(
@@ -25,3 +38,44 @@ def test_a_train_case_runs_and_can_fail_but_is_left_out_of_the_lift(
     (entry,) = json.loads((pytester.path / "out.json").read_text("utf-8"))["entries"]
     assert entry["figures"]["lift"]["estimate"] == 1
     assert entry["figures"]["with_skill"]["pass_rate"] == 1
+
+
+def test_a_missing_run_lets_no_train_case_into_the_bounds_of_the_pass_rate() -> None:
+    held_out = trial("held-out", "with_skill", [run(False)] * 3 + [run()], errors=("HTTP 529",))
+    chosen_by = replace(trial("train", "with_skill", [run()] * 5), train=True)
+    others = [trial(case, "without_skill", [run(False)] * 5) for case in ("held-out", "train")]
+
+    bounds = cell(held_out, chosen_by, *others).pass_rate_bounds
+
+    assert bounds is not None
+    assert tuple(bounds) == pytest.approx((0.2, 0.4))
+
+
+def test_train_cases_do_not_stop_the_runs_early() -> None:
+    case = Case(id="held-out", input="Why?", checks=(Contains(text="because"),))
+    skill = Skill(
+        name="billing",
+        text="Facts.",
+        case_file=Path("skills/billing/skill_meta.json"),
+        cases=(case, replace(case, id="train", train=True)),
+    )
+    model = parse_model("offline")
+    asked = list(plan(skill, [model], runs=2, min_pass_rate=1, max_tokens=9, early_stop=True))
+    seen: list[int] = []
+
+    def clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
+        del done, planned
+        seen.append(len(cases))
+        return False
+
+    async def answered() -> Answer:
+        return Answer(completion=Completion(text="because", input_tokens=1, output_tokens=1))
+
+    async def play() -> None:
+        rounds = Rounds(asked, clear)
+        await asyncio.gather(*(rounds.play(t, run, answered) for run in (0, 1) for t in asked))
+        rounds.close()
+
+    asyncio.run(play())
+
+    assert seen == [1]

@@ -212,6 +212,10 @@ def _tools(tools: object, rules: _Rules) -> tuple[list[dict[str, Any]], list[str
 
 def _refuse_parts(value: object, rules: _Rules) -> None:
     """Raise RefusedBody for a part of a conversation that is not allowed."""
+    for item in value if isinstance(value, list) else ():
+        # OpenAI takes an item with nothing but an id for a reference to a stored one.
+        if isinstance(item, Mapping) and not {"type", "role"} & item.keys():
+            raise RefusedBody(f"{rules.items}: an item without a type or a role is not allowed")
     for part in _typed(value):
         kind = str(part["type"])
         if kind not in rules.parts:
@@ -231,6 +235,9 @@ def _typed(value: object) -> Iterator[Mapping[str, Any]]:
             yield value
         for key in ("content", "output", "summary", "tool_calls"):
             yield from _typed(value.get(key))
+        # A document of Anthropic's may have parts of its own, images among them.
+        source = value.get("source")
+        yield from _typed(source.get("content") if isinstance(source, Mapping) else None)
 
 
 def _sources(part: Mapping[str, Any]) -> Iterator[str]:

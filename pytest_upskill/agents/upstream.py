@@ -111,7 +111,7 @@ class HostUpstream:
     async def reply(
         self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]
     ) -> AsyncIterator[httpx2.Response]:
-        """See `Upstream.reply`."""
+        """See `Upstream.reply`; a reply that breaks off raises ProviderError too."""
         content = json.dumps(body).encode("utf-8", "replace")
         call = Call(request=asked, endpoint=self._endpoint, timeout=self._timeout)
         started, failures = time.monotonic(), 0
@@ -122,6 +122,13 @@ class HostUpstream:
                 if isinstance(result, httpx2.Response):
                     try:
                         yield result
+                    except httpx2.HTTPError as error:
+                        self._slots.failed()
+                        why = self._endpoint.redact(str(error) or type(error).__name__)
+                        raise ProviderError(
+                            f"{asked.model.label}: the reply of {self._endpoint.host} broke off "
+                            f"({why})"
+                        ) from None
                     finally:
                         await result.aclose()
                     self._slots.answered(sent)

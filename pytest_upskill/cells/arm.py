@@ -32,9 +32,6 @@ class ArmFigures:
     """Mean latency of a run in seconds."""
 
 
-# No slots: cached_property stores its values in the instance's dict.
-
-
 def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
     """Return means over the valid runs of each case, averaged over the cases.
 

@@ -116,6 +116,7 @@ class Cell(TrialGroup):
         if not self.missing and self.with_skill is not None:
             return stats.Interval(self.with_skill.pass_rate, self.with_skill.pass_rate)
         trials = [t for t in self.trials if t.arm == "with_skill" and (t.runs or t.errors)]
+        trials = [trial for trial in trials if not trial.train] or trials
         if not trials:
             return None
         runs = [len(trial.runs) + len(trial.errors) for trial in trials]

@@ -90,7 +90,7 @@ def _draw(options: argparse.Namespace) -> int:
         )
         if drawing is not None:
             drawn += 1
-            __say_drawn(_written(path.parent, drawing), drawing)
+            _say_drawn(_written(path.parent, drawing), drawing)
     if not drawn:
         raise CommandError(
             f"{options.report}: no run in it depended on a judge: run pytest with --upskill-judge"
@@ -132,7 +132,7 @@ def _written(folder: Path, drawing: Drawing) -> Path:
         raise CommandError(f"{folder / LABELS_FILE}: {error.strerror}") from None
 
 
-def __say_drawn(path: Path, drawing: Drawing) -> None:
+def _say_drawn(path: Path, drawing: Drawing) -> None:
     count = len(drawing.file.answers)
     kept = f", {drawing.kept} of them labelled already" if drawing.kept else ""
     say(f"{path}: {count} answers of {', '.join(drawing.file.models)}{kept}")

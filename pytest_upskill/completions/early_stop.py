@@ -86,7 +86,8 @@ class _Cell:
     """The rounds of one skill on one model."""
 
     def __init__(self, trials: Sequence[Trial], clear: Clear) -> None:
-        self._cases = list(dict.fromkeys(trial.case.id for trial in trials))
+        # As in the verdict, cases that the skill's text was chosen by do not count.
+        self._cases = list(dict.fromkeys(t.case.id for t in trials if not t.case.train))
         self._clear = clear
         self.rounds = trials[0].runs
         """Rounds there will be, as far as is decided."""
