@@ -50,6 +50,7 @@ def test_edits_are_made_in_order_and_the_text_around_them_stays() -> None:
         ('{"edits": []}', "the reply proposes no edit"),
         ('{"edits": [{"find": "a"}]}', "malformed edits: edits.0.replace: Field required"),
         ('{"skill": "all new"}', "malformed edits: edits: Field required"),
+        ('{"edits": [{"find": "a", "replace": "\\ud800"}]}', "the reply holds no JSON"),
         ('["rm -rf"]', "malformed edits: the reply: Input should be"),
     ],
 )

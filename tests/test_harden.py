@@ -90,3 +90,16 @@ def test_a_skill_without_an_evals_file_has_nothing_to_harden(
     assert depot.run("cases", str(depot.skill), "--harden") == 4
 
     assert "--harden needs an evals file" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("checks", [None, 3])
+def test_a_reply_without_a_list_of_checks_proposes_none(
+    depot: Depot, evals: Path, checks: object
+) -> None:
+    before = evals.read_text("utf-8")
+    depot.loopback.answer = lambda _: json.dumps({"checks": checks})
+
+    assert depot.run("cases", str(depot.skill), "--harden", "--apply") == 1
+
+    assert set(depot.decision()["dropped"].values()) == {"the teacher proposes no check by code"}
+    assert evals.read_text("utf-8") == before

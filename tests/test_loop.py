@@ -14,6 +14,7 @@ import pytest
 
 from pytest_upskill.agents.caps import Caps
 from pytest_upskill.agents.runner import AgentRunner
+from pytest_upskill.agents.story import is_loaded
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
 from pytest_upskill.completions.cache import Cache
@@ -478,3 +479,13 @@ def test_an_agent_that_cannot_run_is_one_line(
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([line])
+
+
+def test_a_long_skill_that_is_read_in_two_parts_has_reached_the_agent() -> None:
+    lines = [f"Rule number {number} of the invoices.\n" for number in range(100)]
+    text = f"---\nname: billing\ndescription: d\n---\n\n{''.join(lines)}"
+    task = AgentTask(skill_name="billing", skill=(WorkspaceFile(name="SKILL.md", text=text),))
+    first, second = "".join(lines[:45]), "".join(lines[45:90])
+
+    assert is_loaded(task, [first, second])
+    assert not is_loaded(task, [first])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
 import signal
 import socket
@@ -150,6 +151,19 @@ class Failing(Recorded):
 def test_a_host_that_does_not_answer_is_missing_data_and_no_miss() -> None:
     with pytest.raises(ProviderError, match="no reply from the host"):
         asyncio.run(client(Failing([])).complete(asked()))
+
+
+def test_a_program_that_cannot_be_started_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def no_process(*_: object, **__: object) -> None:
+        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
+
+    before = len(os.listdir("/proc/self/fd"))
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", no_process)
+
+    with pytest.raises(ProviderError, match="cannot start: Resource temporarily unavailable"):
+        completed("Done.")
+
+    assert len(os.listdir("/proc/self/fd")) == before
 
 
 ENDLESS = """

@@ -151,6 +151,20 @@ def test_too_small_a_hold_out_says_how_many_cases_are_missing_and_requests_nothi
     assert depot.loopback.requests == []
 
 
+def test_a_folder_that_cannot_be_written_is_one_line(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    drafts = depot.folder / ".upskill" / "drafts"
+    drafts.parent.mkdir()
+    drafts.write_text("not a folder", "utf-8")
+
+    assert depot.refine("--steps=1") == 4
+
+    *_, last = filter(None, capsys.readouterr().err.splitlines())
+    assert last.startswith(f"ERROR: {drafts}")
+    assert last.endswith(": Not a directory")
+
+
 def test_a_model_without_a_price_needs_a_limit_of_answers(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -108,16 +108,16 @@ class CliClient:
         started = time.perf_counter()
         launch = self._cli.launch(request, BASE_URL)
         with workspace() as home:
+            program = _Program(home.root, proxy, self._run_s)
             try:
                 socket = furnish(home.root, self._cli, launch, request)
                 await proxy.start(socket)
-            except OSError as error:
-                raise ProviderError(f"{self._cli.name}: cannot start: {error}") from None
-            program = _Program(home.root, proxy, self._run_s)
-            try:
                 await program.run(self._installed, launch)
                 if not program.limit:
                     await proxy.finish()
+            except OSError as error:
+                said = error.strerror or str(error)
+                raise ProviderError(f"{self._cli.name}: cannot start: {said}") from None
             finally:
                 await proxy.aclose()
             if proxy.error is not None:
@@ -199,7 +199,11 @@ class _Program:
         self._seconds = seconds
 
     async def run(self, installed: Installed, launch: Launch) -> None:
-        """Run the program until it ends, reaches a limit, or is cancelled."""
+        """Run the program until it ends, reaches a limit, or is cancelled.
+
+        Raises:
+            OSError: It cannot be started.
+        """
         readable, written = os.pipe()
         try:
             process = await asyncio.create_subprocess_exec(
@@ -212,6 +216,9 @@ class _Program:
                 env={"PATH": os.defpath},
                 pass_fds=(written,),
             )
+        except BaseException:
+            os.close(readable)
+            raise
         finally:
             os.close(written)
         ends = [

@@ -58,11 +58,13 @@ def why_broken(task: AgentTask, *, offered: bool | None, called: bool, loaded: b
 
 
 def _stands_in(part: str, texts: Iterable[str]) -> bool:
-    """Return whether most of the telling lines of a file stand in one of the texts."""
-    lines = [*_telling(part)] or [part.strip()]
-    return bool(lines[0]) and any(
-        sum(line in text for line in lines) > _SHARE * len(lines) for text in texts
-    )
+    """Return whether most of the telling lines of a file stand in the texts, together.
+
+    An agent may read a long file in several parts.
+    """
+    lines, texts = [*_telling(part)] or [part.strip()], tuple(texts)
+    there = sum(any(line in text for text in texts) for line in lines)
+    return bool(lines[0]) and there > _SHARE * len(lines)
 
 
 def _telling(text: str) -> Iterator[str]:

@@ -86,3 +86,5 @@ class _Work:
             return self._work(workplace, settings.models, teacher, settings.project / ".upskill")
         except TeacherError as error:
             raise pytest.UsageError(str(error)) from None
+        except OSError as error:
+            raise pytest.UsageError(f"{error.filename}: {error.strerror}") from None

@@ -225,7 +225,8 @@ def _read(
     except BadReply as error:
         dropped |= {each.name: str(error) for each in own}
         return
-    for entry in value.get("checks", ()) if isinstance(value, dict) else value:
+    entries = value.get("checks") if isinstance(value, dict) else value
+    for entry in entries if isinstance(entries, list) else ():
         try:
             check = _CHECK.validate_python(entry)
         except ValidationError as error:

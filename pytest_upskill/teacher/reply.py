@@ -23,6 +23,8 @@ def json_of(text: str) -> Any:
     for candidate in (*reversed(fenced), text, bare):
         try:
             value = json.loads(candidate)
+            # JSON can spell half of a character, which no file can hold.
+            json.dumps(value, ensure_ascii=False).encode()
         except (ValueError, RecursionError):
             continue
         if isinstance(value, dict | list):
