@@ -157,13 +157,13 @@ def test_a_program_that_cannot_be_started_is_missing_data(monkeypatch: pytest.Mo
     async def no_process(*_: object, **__: object) -> None:
         raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
 
-    before = len(os.listdir("/proc/self/fd"))
+    before = len([*Path("/proc/self/fd").iterdir()])
     monkeypatch.setattr(asyncio, "create_subprocess_exec", no_process)
 
     with pytest.raises(ProviderError, match="cannot start: Resource temporarily unavailable"):
         completed("Done.")
 
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert len([*Path("/proc/self/fd").iterdir()]) == before
 
 
 ENDLESS = """
