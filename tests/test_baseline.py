@@ -71,7 +71,7 @@ def test_the_same_counts_leave_the_file_as_it_is(
     ("cases", "option", "reason"),
     [
         (GOOD, "-k one", "2 of 4 trials ran"),
-        (GOOD | {"two": "+++++++++! ----------"}, "-v", "1 of its runs are missing"),
+        (GOOD | {"two": "+++++++++! ----------"}, "-v", "1 of its runs is missing"),
     ],
 )
 def test_a_run_that_was_not_whole_writes_none_and_says_why(

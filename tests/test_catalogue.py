@@ -152,7 +152,9 @@ def test_the_update_writes_all_skills_and_lint_reports_a_stale_one(
     (folder / "SKILL.md").write_text(text, "utf-8")
     result = run_once("--upskill-lint", "skills")
 
-    result.stdout.fnmatch_lines(["*catalogue.json lists this skill otherwise or not at all: *"])
+    result.stdout.fnmatch_lines(
+        ["*catalogue.json lists this skill with another description or not *"]
+    )
 
 
 @pytest.mark.parametrize(

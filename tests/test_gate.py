@@ -291,7 +291,9 @@ def test_missing_answers_leave_the_gate_undecided_and_the_run_not_measured(
 
     result.assert_outcomes(errors=1, passed=1, skipped=1)
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["SKIPPED * no decision: missing data: 1 of 1 runs with the *"])
+    result.stdout.fnmatch_lines(
+        ["SKIPPED * no decision: missing data: 1 of 1 run with the skill is *"]
+    )
 
 
 def test_gates_of_different_models_are_decided_apart(

@@ -72,7 +72,7 @@ def test_statements_with_a_sound_check_are_replaced_and_the_others_listed_with_t
     assert reasons["2"] == "the teacher proposes no check by code"
     assert "its own reference answer fails" in reasons["3"]
     assert "the question gives the answer away" in reasons["4"]
-    assert "the teacher itself passes 0 of 2" in reasons["5"]
+    assert "the teacher itself passes only 0 of 2" in reasons["5"]
     assert "1 of 5 statements became checks" in capsys.readouterr().err
     (skill,) = load_skills(evals)
     first, *others = skill.cases[0].checks

@@ -239,7 +239,7 @@ def test_what_a_judge_says_that_is_no_judgement_is_not_recorded(
 
     assert sorry.ret == NOT_MEASURED
     assert well.ret == pytest.ExitCode.OK
-    well.stdout.fnmatch_lines(["replayed 2 answers: *", "judge: requested 1 answers: *"])
+    well.stdout.fnmatch_lines(["replayed 2 answers: *", "judge: requested 1 answer: *"])
 
 
 def test_an_unusable_judgement_is_asked_for_once_more_and_both_are_paid_for(

@@ -89,4 +89,4 @@ def test_prune_needs_no_key_that_can_be_with_places(
 
     assert result.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 2
-    result.stdout.fnmatch_lines(["upskill: 1 recordings in * deleted"])
+    result.stdout.fnmatch_lines(["upskill: 1 recording in * deleted"])

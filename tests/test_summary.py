@@ -257,7 +257,7 @@ def test_runs_without_a_usable_reply_are_missing_data(
     result = run("--upskill-models", f"m@{loopback.openai_url}", "skills")
 
     result.stdout.fnmatch_lines(
-        ["  m * missing data *", "billing on m: no decision: missing data: 1 of 1 runs *"]
+        ["  m * missing data *", "billing on m: no decision: missing data: 1 of 1 run *"]
     )
 
 

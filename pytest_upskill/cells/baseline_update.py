@@ -108,7 +108,8 @@ def _not_whole(cell: TrialGroup, runs: int) -> str:
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
     if cell.missing:
-        return f"{cell.missing} of its runs are missing: run again, recorded answers cost nothing"
+        are = "is" if cell.missing == 1 else "are"
+        return f"{cell.missing} of its runs {are} missing: run again, recorded answers cost nothing"
     if any(len(trial.runs) != runs for trial in cell.trials):
         return "it was stopped early: run without --upskill-early-stop"
     return ""

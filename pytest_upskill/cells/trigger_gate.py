@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Literal
 from pytest_upskill import stats
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
-from pytest_upskill.cells.wording import percent
+from pytest_upskill.cells.wording import percent, runs
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -107,10 +107,9 @@ def rate_text(rate: Rate) -> str:
 
 
 def mistakes(cell: TriggerCell) -> str:
-    """Return what was taken wrongly: ``asked for csv, took tsv (3 runs)``."""
+    """Return what was taken wrongly: ``took tsv instead of csv (3 runs)``."""
     return "; ".join(
-        f"asked for {each.wanted}, took {each.taken} ({each.runs} run{'s' * (each.runs > 1)})"
-        for each in cell.mistakes
+        f"took {each.taken} instead of {each.wanted} ({runs(each.runs)})" for each in cell.mistakes
     )
 
 
@@ -123,7 +122,8 @@ def queries_that_would_do(cell: TriggerCell, thresholds: Thresholds) -> list[str
         (cell.false_triggers, _needed(cell.false_triggers, most=most), "that should not"),
     ):
         if rate is not None and needed is not None and needed > rate.queries:
-            notes.append(f"{rate.queries} queries {kind} tell little: about {needed} would do")
+            tell = "tells" if rate.queries == 1 else "tell"
+            notes.append(f"{_queries(rate)} {kind} {tell} little: about {needed} would do")
     return notes
 
 

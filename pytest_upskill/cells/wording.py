@@ -121,9 +121,14 @@ def points(fraction: float) -> str:
     return "+0"
 
 
+def counted(count: int, noun: str) -> str:
+    """Return a number with its noun: ``1 run``, ``2 runs``."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
 def runs(count: int) -> str:
     """Return a number of runs with its noun."""
-    return "1 run" if count == 1 else f"{count} runs"
+    return counted(count, "run")
 
 
 def percent(rate: float) -> str:

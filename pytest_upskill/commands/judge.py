@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_upskill import LABELS_FILE
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.judge_check import check, read, say
 from pytest_upskill.formats.judge_labels import LabelsFile, write_labels
@@ -23,11 +24,13 @@ _ANSWERS = 40
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    actions = parser.add_subparsers(dest="action", required=True, metavar="ACTION")
+    actions = parser.add_subparsers(dest="action", required=True, metavar="{draw,check}")
     drawing = actions.add_parser(
         "draw", help="write answers of a run into judge_labels.json, for you to label"
     )
-    drawing.add_argument("report", type=Path, metavar="REPORT.json", help="of --upskill-json")
+    drawing.add_argument(
+        "report", type=Path, metavar="REPORT.json", help="a report of --upskill-json"
+    )
     drawing.add_argument(
         "--answers",
         type=_answers,
@@ -135,7 +138,7 @@ def _written(folder: Path, drawing: Drawing) -> Path:
 def _say_drawn(path: Path, drawing: Drawing) -> None:
     count = len(drawing.file.answers)
     kept = f", {drawing.kept} of them labelled already" if drawing.kept else ""
-    say(f"{path}: {count} answers of {', '.join(drawing.file.models)}{kept}")
+    say(f"{path}: {counted(count, 'answer')} of {', '.join(drawing.file.models)}{kept}")
     for line in drawing.dropped:
         say(f"  {line}")
     if drawing.kept < count:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cells.wording import found
+from pytest_upskill.cells.wording import counted, found
 from pytest_upskill.commands.command import PASSED, CommandError
 from pytest_upskill.formats.judge_labels import LabelsFile, load_labels
 from pytest_upskill.formats.source.problems import BadFile
@@ -76,8 +76,8 @@ def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
     now, cases = _current(path, file, workplace)
     judge = file.judge if workplace.judge is None else judge_name(workplace.judge)
     say(
-        f"{path}: {len(file.answers)} answers, {file.labelled} labelled, drawn {file.drawn} "
-        f"for {file.judge}"
+        f"{path}: {counted(len(file.answers), 'answer')}, {file.labelled} labelled, "
+        f"drawn {file.drawn} for {file.judge}"
     )
     changes = [*drift(file, now, judge=judge, models=file.models)]
     valid = applicable(file, now, judge=judge, models=file.models)
@@ -92,7 +92,8 @@ def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
     for line in lines:
         say(f"  {line}")
     for arm in agreements(file, valid, decided):
-        say(f"  {arm.model} {arm.arm} the skill: {found(arm.agreement)} ({arm.labels} labels)")
+        labels = counted(arm.labels, "label")
+        say(f"  {arm.model} {arm.arm} the skill: {found(arm.agreement)} ({labels})")
     for each in disagreements(valid, decided):
         say(f"  {each}")
     return not short if asked is None else len(decided) == len(valid)

@@ -26,7 +26,7 @@ COMMANDS: Mapping[str, str] = {
     "eval": "run the cases of skills: prints and runs the pytest command",
     "benchmark": "compare models on skills: eval with 3 runs of each case",
     "generate": "write a skill and its cases, and measure it",
-    "cases": "propose cases for a skill, and keep those that stand every test",
+    "cases": "propose cases for a skill, and keep those that pass every test",
     "refine": "search for a better version of a skill, and prove it",
     "runs": "show what each skill was worth on each model, run after run",
     "list": "list skills, with their cases and latest verdicts",

@@ -130,7 +130,8 @@ def drift(
         yield f"labels are of an older skill, as SKILL.md has changed since: {AGAIN}"
     open_ = sum(answer.passed is None for answer in valid)
     if open_:
-        yield f"{open_} of {len(valid)} answers in {LABELS_FILE} are not labelled yet"
+        are = "is" if open_ == 1 else "are"
+        yield f"{open_} of {len(valid)} answers in {LABELS_FILE} {are} not labelled yet"
 
 
 def answer_digest(text: str) -> str:

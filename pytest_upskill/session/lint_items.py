@@ -117,7 +117,8 @@ class LintItem(pytest.Item):
         if catalogues.committed is not None and listed(skill) not in catalogues.committed.skills:
             yield (
                 f"{place}: {shown(catalogue_file(self.config), self.config)} lists this skill "
-                "otherwise or not at all: write it again with --upskill-catalogue-update"
+                "with another description or not at all: write it again with "
+                "--upskill-catalogue-update"
             )
 
     def _about_text(self, folder: Path) -> Iterator[str]:

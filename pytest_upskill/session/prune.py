@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.completion import Request
 from pytest_upskill.completions.cache import Cache
 from pytest_upskill.completions.trial_runner import JUDGEMENT
@@ -76,7 +77,7 @@ class Prune:
             if not self._dry_run:
                 file.unlink(missing_ok=True)
         done = "would be deleted" if self._dry_run else "deleted"
-        self._print(f"upskill: {len(unused)} recordings in {cache.folder} {done}")
+        self._print(f"upskill: {counted(len(unused), 'recording')} in {cache.folder} {done}")
 
     def _print(self, line: str) -> None:
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")

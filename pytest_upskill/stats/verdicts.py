@@ -150,7 +150,9 @@ def too_many_missing_of_arm(arm: str, missing: int, planned: int) -> str | None:
     """
     if missing <= _MAX_MISSING_SHARE * planned:
         return None
-    return f"{missing} of {planned} runs {arm} are missing, more than 20 %"
+    runs = "run" if planned == 1 else "runs"
+    are = "is" if missing == 1 else "are"
+    return f"{missing} of {planned} {runs} {arm} {are} missing, more than 20 %"
 
 
 def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:

@@ -9,6 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TextIO
 
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.completion import Request
@@ -203,5 +204,6 @@ class Engine:
         if any(each.not_sent for each in lacking):
             raise Stopped(f"--max-cost: ${self._limits.max_cost:g} could be passed by asking more")
         first = next(each.error for each in lacking)
-        count = f"{len(lacking)} of {len(flat)} answers are missing"
+        are = "is" if len(lacking) == 1 else "are"
+        count = f"{len(lacking)} of {counted(len(flat), 'answer')} {are} missing"
         raise Stopped(f"{count}: {first}")

@@ -209,7 +209,7 @@ def _validated(
     ):
         if result.passes < FRESH_ANSWERS:
             passes = f"{result.passes} of {FRESH_ANSWERS}"
-            dropped[statement.name] = f"the teacher itself passes {passes} times only"
+            dropped[statement.name] = f"the teacher itself passes only {passes} times"
         else:
             found.append((statement, entry))
             del dropped[statement.name]

@@ -175,7 +175,7 @@ def _refuted_by_teacher(engine: Engine, demand: Demand, cases: Sequence[Case]) -
     )
     results = engine.results(trials, "the teacher's own answers")
     return {
-        result.case: f"the teacher itself passes {result.passes} of {FRESH_ANSWERS} times only"
+        result.case: f"the teacher itself passes only {result.passes} of {FRESH_ANSWERS} times"
         for result in results
         if result.passes < len(result.runs)
     }

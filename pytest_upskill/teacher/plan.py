@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from pytest_upskill.cells.wording import money
+from pytest_upskill.cells.wording import counted, money
 from pytest_upskill.model import Model
 from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
 from pytest_upskill.trial import Trial
@@ -29,12 +29,12 @@ def plan_lines(engine: Engine, parts: Iterable[Part]) -> Iterator[str]:
         answers += runs
         recorded += ahead.recorded
         cost += [None if s.most_usd is None else s.most_usd * part.times for s in ahead.models]
-        yield f"  {part.what}: at most {runs} answer{'s' * (runs != 1)}"
+        yield f"  {part.what}: at most {counted(runs, 'answer')}"
     known = [each for each in cost if each is not None]
     most = money(sum(known) if known or not cost else None, at_most=True)
     unknown = ", and models of unknown price" if known and None in cost else ""
     there = f", {recorded} of them recorded" if recorded else ""
-    yield f"at most {answers} answers{there}, {most}{unknown}"
+    yield f"at most {counted(answers, 'answer')}{there}, {most}{unknown}"
 
 
 def padded(trial: Trial, length: int) -> Trial:

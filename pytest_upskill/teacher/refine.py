@@ -277,6 +277,6 @@ def _too_few(train: int, held_out: int) -> str:
         return "no train case: add cases, or let 'pytest-upskill cases' propose some"
     return (
         f"only {held_out} of {train + held_out} cases are held out, and a decision needs "
-        f"{MIN_HELD_OUT}: about {missing_cases(held_out)} more cases are needed ('pytest-upskill "
-        f"cases' proposes some)"
+        f"{MIN_HELD_OUT}: add about {missing_cases(held_out)} more, or let 'pytest-upskill cases' "
+        f"propose some"
     )

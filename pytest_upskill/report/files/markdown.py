@@ -126,7 +126,7 @@ def _triggers(report: Report) -> Iterator[_Section]:
         )
     for each in confusion_matrices(report.trigger_gates):
         yield _Section(
-            head=_folded(f"asked for (rows), taken (columns), in runs of {each.model}")
+            head=_folded(f"right skill (rows), taken (columns), in runs of {each.model}")
             + _table("", *(code(name, table=True) for name in each.taken)),
             rows=tuple(
                 f"| {code(wanted, table=True)} | {' | '.join(map(str, counts))} |\n"

@@ -9,7 +9,7 @@ from statistics import fmean
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
 from pytest_upskill.cells.trigger_gate import TriggerGate
-from pytest_upskill.cells.wording import corrected, money, percent, points, times
+from pytest_upskill.cells.wording import corrected, counted, money, percent, points, times
 from pytest_upskill.report.files.document import Report, dollars, runs_of
 from pytest_upskill.report.merge.exit_code import (
     cut_short,
@@ -135,8 +135,11 @@ def costs(report: Report) -> list[tuple[str, str]]:
     tokens = [run.completion.tokens for run in runs]
     known = [count for count in tokens if count is not None]
     return [
-        ("requested", f"{len(asked)} answers, {money(dollars(asked))}"),
-        ("replayed", f"{len(replayed)} answers, {money(dollars(replayed))} when recorded"),
+        ("requested", f"{counted(len(asked), 'answer')}, {money(dollars(asked))}"),
+        (
+            "replayed",
+            f"{counted(len(replayed), 'answer')}, {money(dollars(replayed))} when recorded",
+        ),
         ("tokens", f"{sum(known):,}" if len(known) == len(tokens) else "n/a"),
         ("missing runs", str(sum(cell.missing for cell in report.cells))),
     ]

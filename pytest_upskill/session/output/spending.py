@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.cells.wording import money
+from pytest_upskill.cells.wording import counted, money
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.estimate import Estimate, ModelEstimate
 from pytest_upskill.report.terminal.notes import agent_statements
@@ -91,7 +91,8 @@ class Spending:
         if spared:
             write(
                 terminalreporter,
-                f"early stop: the verdicts were clear, so {spared} answers were not requested",
+                "early stop: the verdicts were clear, so "
+                f"{counted(spared, 'answer')} {'was' if spared == 1 else 'were'} not requested",
             )
         budget = self._config.stash[RESOURCES].budget
         if budget.stopped:
@@ -106,7 +107,8 @@ class Spending:
 
 def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
     """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
-    line = f"upskill: {ahead.trials} trials, {ahead.runs} answers: {ahead.recorded} recorded, "
+    trials, answers = counted(ahead.trials, "trial"), counted(ahead.runs, "answer")
+    line = f"upskill: {trials}, {answers}: {ahead.recorded} recorded, "
     if replay:
         return [f"{line}{ahead.to_send} missing"]
     paid = [each for each in ahead.models if each.model.provider != "offline"]
@@ -148,11 +150,12 @@ def _spent(asked: Sequence[Completion], completions: Iterable[Completion]) -> st
     retried = sum(each.attempts > 1 for each in asked)
     parts = []
     if asked:
-        parts.append(f"requested {len(asked)} answers: {_cost(asked)}")
+        parts.append(f"requested {counted(len(asked), 'answer')}: {_cost(asked)}")
     if replayed:
-        parts.append(f"replayed {len(replayed)} answers: {_cost(replayed)} when recorded")
+        answers = counted(len(replayed), "answer")
+        parts.append(f"replayed {answers}: {_cost(replayed)} when recorded")
     if retried:
-        parts.append(f"{retried} requests were retried")
+        parts.append(f"{counted(retried, 'request')} {'was' if retried == 1 else 'were'} retried")
     return "; ".join(parts)
 
 
