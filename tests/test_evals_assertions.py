@@ -102,7 +102,7 @@ def test_each_of_several_texts_must_hold() -> None:
         ({"type": "file_changed", "path": "out.csv", "description": "Writes it"},
          "assertions: file_changed: a single answer leaves no files"),
         ({"type": "contains", "value": "hi", "file": "/etc/passwd"},
-         "assertions: '/etc/passwd' is no path in the workspace"),
+         "assertions: '/etc/passwd' is not a path in the workspace"),
         ({"type": "tool-called", "tool": "Read"},
          "assertions: tool_called: a single answer calls no tools"),
         ({"type": "command", "run": "make"}, "assertions: command: a single answer runs nothing"),

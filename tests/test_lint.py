@@ -254,7 +254,7 @@ def test_models_that_cannot_be_read_are_one_line(run_once: Run, write_skill: Wri
     result = run_once(*LINT, "--upskill-models", "mystery")
 
     result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["--upskill-models: cannot tell the provider of model 'mystery'*"])
+    result.stdout.fnmatch_lines(["--upskill-models: cannot tell the host of model 'mystery'*"])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 

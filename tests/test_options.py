@@ -52,7 +52,7 @@ def only_line(result: pytest.RunResult) -> str:
         ),
         (
             ("--upskill-models", "mystery"),
-            "--upskill-models: cannot tell the provider of model 'mystery': *",
+            "--upskill-models: cannot tell the host of model 'mystery': *",
         ),
         (
             ("--upskill-models", "m=offline,m=haiku"),

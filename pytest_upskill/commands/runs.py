@@ -89,7 +89,7 @@ def _count(text: str) -> int:
     except ValueError:
         count = 0
     if count < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is no number of runs: write 1 or more")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of runs: write 1 or more")
     return count
 
 
@@ -157,7 +157,7 @@ def _tell_left_out(history: History) -> None:
 
 COMMAND = Command(
     description="Show what each skill was worth on each model, run after run.",
-    epilog="Runs are written by eval and benchmark, and by pytest with upskill_runs_dir.",
+    epilog="Runs are written by eval, benchmark and generate, and by pytest with --upskill-log-runs.",
     add_arguments=_add_arguments,
     run=_run,
 )

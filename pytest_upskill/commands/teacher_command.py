@@ -155,7 +155,7 @@ def count(text: str) -> int:
         argparse.ArgumentTypeError: It is none.
     """
     if not text.isdecimal() or not 1 <= int(text) <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is no whole number from 1 to {_MOST}")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_MOST}")
     return int(text)
 
 
@@ -166,7 +166,7 @@ def _positive(kind: type[int | float]) -> Callable[[str], float]:
         except ValueError:
             value = kind(0)
         if not 0 < value < 1e9:  # noqa: PLR2004  also refuses inf and nan
-            raise argparse.ArgumentTypeError(f"{text!r} is no number above 0")
+            raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
         return value
 
     return number

@@ -271,7 +271,7 @@ def _guess(
     ):
         return head, tail, None
     raise ModelError(
-        f"cannot tell the provider of model {name!r}: write provider:model or model@base_url"
+        f"cannot tell the host of model {name!r}: write host:model or model@base_url"
         + hint(name, known, bedrock=bedrock is not None)
     )
 

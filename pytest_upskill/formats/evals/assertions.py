@@ -156,7 +156,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
 def _in_file(file: object, checks: Checks) -> Checks:
     """Make checks of an answer checks of a file that an agent leaves."""
     if not isinstance(file, str) or not safe_name(file.removeprefix("./")):
-        raise Unsupported(f"{file!r} is no path in the workspace")
+        raise Unsupported(f"{file!r} is not a path in the workspace")
     name = file.removeprefix("./")
     return [
         check if isinstance(check, (Judge, FileExists, InFile)) else InFile(file=name, check=check)
@@ -169,7 +169,7 @@ def _file_exists(assertion: Mapping[str, Any]) -> Checks:
     named = (assertion.get(key) for key in ("path", "file", "value", "pattern"))
     name = next((each for each in named if isinstance(each, str)), "").removeprefix("./")
     if not safe_name(name):
-        raise Unsupported(f"file_exists: {name!r} is no path in the workspace")
+        raise Unsupported(f"file_exists: {name!r} is not a path in the workspace")
     return [FileExists(file=name)]
 
 
