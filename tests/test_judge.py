@@ -194,7 +194,7 @@ def test_the_plan_counts_judgements(
     ("judge", "message"),
     [
         ("offline", "--upskill-judge: offline is not a language model and cannot *"),
-        ("what", "--upskill-judge: cannot tell the provider of model 'what'*"),
+        ("what", "--upskill-judge: cannot tell the host of model 'what'*"),
         ("haiku", "*ANTHROPIC_API_KEY*"),
     ],
 )

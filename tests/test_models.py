@@ -58,8 +58,8 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("", "bad model '': write [label=][provider:]model[@base_url]"),
-        ("a b", "bad model 'a b': write [label=][provider:]model[@base_url]"),
+        ("", "bad model '': write [label=][host:]model[@base_url]"),
+        ("a b", "bad model 'a b': write [label=][host:]model[@base_url]"),
         ("mystery", "cannot tell the host of model 'mystery': write host:model or "),
         (
             "hiku",

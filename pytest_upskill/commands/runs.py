@@ -157,7 +157,7 @@ def _tell_left_out(history: History) -> None:
 
 COMMAND = Command(
     description="Show what each skill was worth on each model, run after run.",
-    epilog="Runs are written by eval, benchmark and generate, and by pytest with --upskill-log-runs.",
+    epilog="eval, benchmark and generate write runs, and so does pytest with --upskill-log-runs.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -1,4 +1,4 @@
-"""The model grammar: ``[label=][agent:][provider:]model[@base_url]``."""
+"""The model grammar: ``[label=][agent:][host:]model[@base_url]``."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def parse_model(
     aliases: Mapping[str, str] = ALIASES,
     default_base_url: str | None = None,
 ) -> Model:
-    """Read one model, ``[label=][provider:]model[@base_url]``.
+    """Read one model, ``[label=][host:]model[@base_url]``.
 
     Args:
         text: The model specification.
@@ -94,7 +94,7 @@ def parse_model(
     spec = text.strip()
     if not spec or any(char.isspace() for char in spec):
         raise ModelError(
-            f"bad model {without_credentials(text)!r}: write [label=][provider:]model[@base_url]"
+            f"bad model {without_credentials(text)!r}: write [label=][host:]model[@base_url]"
         )
     label, spec = _split_label(spec)
     agent, colon, inner = spec.partition(":")
@@ -133,7 +133,7 @@ def _of_agent(
     aliases: Mapping[str, str],
     default_base_url: str | None,
 ) -> Model:
-    """Read the model of an agent, ``AGENT:[provider:]model[@base_url]``."""
+    """Read the model of an agent, ``AGENT:[host:]model[@base_url]``."""
     if not inner:
         raise ModelError(f"bad model '{agent}:': write {agent}:MODEL, such as {agent}:haiku")
     spoken = AGENTS[agent]
