@@ -112,6 +112,15 @@ def test_a_reference_to_a_stored_item_is_refused_also_without_its_type() -> None
         rebuilt("responses", input=[{"role": "user", "content": "hi"}, {"id": "msg_1"}])
 
 
+def test_a_conversation_that_is_nested_too_deeply_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(5000):
+        deep = [deep]
+
+    with pytest.raises(RefusedBody, match="nested too deeply"):
+        rebuilt("messages", messages=deep)
+
+
 def test_what_an_agent_needs_is_passed_on_unchanged() -> None:
     content = [
         {"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}},

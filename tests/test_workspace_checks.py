@@ -263,3 +263,15 @@ def test_a_pattern_finds_files_in_folders() -> None:
     files = {"a/b.txt": WorkspaceFile(name="a/b.txt", text="")}
 
     assert FileExists(file="*.txt").check_files(files).passed
+
+
+def test_a_judge_sees_no_more_of_the_changed_files_than_it_may() -> None:
+    changed = (
+        WorkspaceFile(name="a.txt", text="a" * (64 << 10)),
+        WorkspaceFile(name="b.bin", text="aGk=", binary=True),
+        WorkspaceFile(name="c.txt", text="c" * 1000),
+    )
+    run = AgentRun(version="1", changed=changed)
+    completion = Completion(text="", input_tokens=1, output_tokens=1, agent_run=run)
+
+    assert with_changes(completion).endswith('<file name="c.txt">\n\n</file>')

@@ -172,7 +172,10 @@ def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> A
         RefusedBody: The conversation holds what cannot be left out without changing its meaning.
     """
     rules = _RULES[wire]
-    _refuse_parts(body.get(rules.items), rules)
+    try:
+        _refuse_parts(body.get(rules.items), rules)
+    except RecursionError:
+        raise RefusedBody(f"{rules.items}: nested too deeply") from None
     kept = {name: value for name, value in body.items() if name in rules.fields}
     asked = (body.get(name) for name in rules.limit)
     asks = [value for value in asked if isinstance(value, int) and value > 0]

@@ -14,7 +14,6 @@ from pytest_upskill.skill import Case
 _MAX_SHOWN = 64 << 10
 """Maximum characters of the changed files that a judge sees."""
 
-
 _MAX_KEPT = 2000
 """Characters of a changed file in a report."""
 
@@ -66,7 +65,7 @@ def _changes(run: AgentRun) -> Iterator[str]:
     left = _MAX_SHOWN
     for file in run.changed:
         text = "(not text)" if file.binary else file.text[:left]
-        left -= len(text)
+        left = max(0, left - len(text))
         yield f'\n\n<file name="{file.name}">\n{text}\n</file>'
     for name in run.deleted:
         yield f"\n\n(deleted: {name})"
