@@ -55,7 +55,7 @@ OPTIONS = (
         "models",
         "run",
         "Run the skills' cases on these models, with and without the skill: an alias (haiku, "
-        "sonnet, opus), offline, or [label=][provider:]model[@base_url].",
+        "sonnet, opus), offline, or [label=][host:]model[@base_url].",
         "MODEL[,MODEL...]",
         "args",
     ),
