@@ -108,6 +108,25 @@ class Budget:
             self._in_flight.append(amount)
             return amount
 
+    async def extend(self, reserved: float, most: float) -> float:
+        """Raise a run's reservation to the maximum cost of a request, if that fits.
+
+        It does not wait for others, which may be waiting for this one.
+
+        Args:
+            reserved: The run's reservation.
+            most: Dollars that it needs.
+
+        Returns:
+            The reservation, unchanged if more does not fit.
+        """
+        async with self._settled:
+            if self.stopped or most <= reserved or not self._fits(most - reserved):
+                return reserved
+            self._in_flight.remove(reserved)
+            self._in_flight.append(most)
+            return most
+
     async def spend(self, reserved: float, most: float | None, cost: float | None) -> float:
         """Take the cost of a request out of a run's reservation.
 

@@ -66,6 +66,9 @@ class Reservation:
         model, budget = self._request.model, self._of.budget
         # A text has no more tokens than bytes.
         most = self._of.prices.of_tokens(model, size, self._request.max_tokens)
+        if budget.limit is not None and most is not None:
+            # All bytes of a long conversation may exceed what is left of the usual tokens.
+            self._left = await budget.extend(self._left, most)
         if budget.limit is not None and (most is None or most > self._left):
             budget.stopped = True
             raise self._of._exceeded()  # noqa: SLF001  of this module
