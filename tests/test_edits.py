@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.skill import Case
 from pytest_upskill.teacher.edits import (
     Edit,
@@ -15,6 +16,7 @@ from pytest_upskill.teacher.edits import (
     check_candidate,
     read_edits,
 )
+from pytest_upskill.teacher.literals import marked_diff
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"
@@ -98,3 +100,30 @@ def test_what_the_skill_had_before_may_stay() -> None:
     check(
         SKILL + "Again: https://example.com/csv and scripts/read.py, and what the service uses.\n"
     )
+
+
+@pytest.mark.parametrize(
+    "expected",
+    [
+        {"contains": "37 attempts"},
+        {"contains_any": ["none", "37 Attempts"]},
+        {"regex": r"\d+ attempts"},
+        {"yaml": {"budget": "37 attempts"}},
+    ],
+)
+def test_a_line_that_says_what_a_check_looks_for_is_marked(expected: dict[str, object]) -> None:
+    text = json.dumps([{"id": "budget", "input": "How many?", "expected": expected}])
+    cases, _ = read_cases(text, read_schema=json.loads)
+
+    diff = list(marked_diff("# Billing\n", "# Billing\nIt is 37 attempts.\n", cases, name="S"))
+
+    assert diff[-1] == "+It is 37 attempts.    <- a check of budget looks for this"
+
+
+def test_what_the_old_version_says_already_is_not_marked() -> None:
+    text = json.dumps([{"id": "budget", "input": "?", "expected": {"contains": "37 attempts"}}])
+    cases, _ = read_cases(text, read_schema=json.loads)
+
+    diff = list(marked_diff("37 attempts\n", "37 attempts\nAgain: 37 attempts\n", cases, name="S"))
+
+    assert diff[-1] == "+Again: 37 attempts"

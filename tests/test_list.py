@@ -32,7 +32,7 @@ def test_every_skill_is_listed_with_its_cases_and_latest_verdict(
     assert lines[:5] == [
         "skills",
         "├── billing",
-        "│   ├── Facts for a test.",
+        "│   ├── Facts about billing for a test. Use when a test asks.",
         "│   ├── 1 case in skill_meta.json",
         lines[4],
     ]

@@ -60,10 +60,11 @@ def test_a_query_needs_nothing_to_check(entry: Any) -> None:
     assert (case.checks, case.skip, case.is_answered) == ((), None, False)
 
 
-def test_what_needs_an_agent_leaves_the_query() -> None:
+def test_a_check_that_needs_an_agent_leaves_the_query() -> None:
     case = read_one(should_trigger=True, expected_script="a.py", assertions=["Says hi"])
 
-    assert (case.trigger, case.skip) == (TAKE, "expected_script: a single answer runs no scripts")
+    assert (case.trigger, case.skip) == (TAKE, None)
+    assert case.needs_agent == "ran_script"
 
 
 @pytest.mark.parametrize(
