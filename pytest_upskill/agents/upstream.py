@@ -137,7 +137,9 @@ class HostUpstream:
             pause = self._pause(result, failures)
             out_of_time = time.monotonic() - started + pause > self._patience.deadline
             silent = result.status is None and failures >= self._patience.attempts_at_silence
-            if not result.retryable or out_of_time or silent:
+            # A request is settled once, so it must not be billed twice.
+            billed = result.status is None and result.billable
+            if not result.retryable or out_of_time or silent or billed:
                 raise result
             self._activity.pause(self._endpoint.host, f"HTTP {result.status or 'silence'}", pause)
             await asyncio.sleep(pause)

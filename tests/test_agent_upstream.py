@@ -1,0 +1,97 @@
+"""Requests that the proxy of an agent sends to the host: retries, headers and failures."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+
+import pytest
+
+from pytest_upskill.agents.upstream import HostUpstream
+from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.model import parse_model
+from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.retry import RetryPolicy
+from tests.loopback import Loopback, Reply
+
+KEY = "sk-ant-planted-0123456789"
+BODY = {"model": "small", "messages": [{"role": "user", "content": "Why?"}], "system": []}
+
+
+def send(
+    loopback: Loopback, *, timeout: float = 5.0, given: Mapping[str, str] | None = None
+) -> str:
+    """Send a request as the proxy does, and return the text of the reply."""
+    model = parse_model(f"claude-small@{loopback.url}")
+    asked = Request(model=model, frame="", skill="", user="Why?", max_tokens=8, run=0)
+    endpoint = Endpoint(
+        wire="anthropic",
+        url=loopback.url,
+        key_variable="ANTHROPIC_API_KEY",
+        key=KEY,
+        redactor=Redactor([KEY]),
+    )
+
+    async def one() -> str:
+        upstream = HostUpstream(
+            endpoint,
+            "messages",
+            timeout=timeout,
+            slots=ConcurrencyLimiter(1, timeout=timeout),
+            activity=InFlight(),
+            patience=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
+        )
+        try:
+            async with upstream.reply(asked, BODY, given or {}) as reply:
+                return str(json.loads(await reply.aread())["content"][0]["text"])
+        finally:
+            await upstream.aclose()
+
+    return asyncio.run(one())
+
+
+@pytest.mark.parametrize("status", [429, 500, 529])
+def test_a_refusal_that_may_pass_is_retried(loopback: Loopback, status: int) -> None:
+    loopback.replies.extend([Reply(status=status), Reply(text="37")])
+
+    assert send(loopback) == "37"
+    assert len(loopback.requests) == 2
+
+
+def test_a_refusal_that_no_retry_can_fix_is_an_error_without_the_key(loopback: Loopback) -> None:
+    loopback.replies.append(Reply(status=401, body={"error": {"message": f"bad key {KEY}"}}))
+
+    with pytest.raises(ProviderError, match=r"HTTP 401 bad key \*\*\*") as caught:
+        send(loopback)
+
+    assert len(loopback.requests) == 1
+    assert KEY not in str(caught.value)
+
+
+@pytest.mark.parametrize("silence", [Reply(delay=2), Reply(drop=True)], ids=["slow", "dropped"])
+def test_a_request_that_may_be_billed_is_not_sent_again(loopback: Loopback, silence: Reply) -> None:
+    loopback.replies.append(silence)
+
+    with pytest.raises(ProviderError, match="no reply from 127") as caught:
+        send(loopback, timeout=0.3)
+
+    assert caught.value.billable
+    assert len(loopback.requests) == 1
+
+
+def test_the_key_is_added_and_nothing_of_the_agents_own_headers(loopback: Loopback) -> None:
+    send(
+        loopback,
+        given={"anthropic-version": "2023-06-01", "x-api-key": "fake", "cookie": "a=b",
+               "anthropic-beta": "of-an-agent-only"},
+    )  # fmt: skip
+
+    headers = loopback.requests[0].headers
+    assert headers["x-api-key"] == KEY
+    assert headers["anthropic-version"] == "2023-06-01"
+    assert "cookie" not in headers
+    assert "of-an-agent-only" not in headers.get("anthropic-beta", "")
