@@ -13,12 +13,10 @@ from pytest_upskill.commands.teacher_command import (
     exit_code,
     folder_of_skill,
     limits_of,
-    pytest_arguments,
+    run_with,
     sources_of,
-    students_of,
 )
 from pytest_upskill.model import Model
-from pytest_upskill.session.workplace import in_session
 from pytest_upskill.teacher import harden
 from pytest_upskill.teacher.cases import Order, propose_cases
 from pytest_upskill.teacher.engine import Engine, Workplace
@@ -75,14 +73,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         return exit_code(propose_cases(engine, order))
 
-    return in_session(
-        work,
-        place=folder,
-        teacher=options.model,
-        students=students_of(options),
-        base_url=options.eval_base_url,
-        arguments=pytest_arguments(options),
-    )
+    return run_with(work, options, folder)
 
 
 COMMAND = Command(

@@ -12,12 +12,10 @@ from pytest_upskill.commands.teacher_command import (
     count,
     exit_code,
     limits_of,
-    pytest_arguments,
+    run_with,
     sources_of,
-    students_of,
 )
 from pytest_upskill.model import Model
-from pytest_upskill.session.workplace import in_session
 from pytest_upskill.teacher.confirmation import RUNS
 from pytest_upskill.teacher.engine import Engine, Workplace
 from pytest_upskill.teacher.generate import UNMEASURED, generate
@@ -83,14 +81,7 @@ def _run(options: argparse.Namespace) -> int:
         decision = generate(Engine(workplace, limits), order)
         return PASSED if decision.reason == UNMEASURED else exit_code(decision)
 
-    return in_session(
-        work,
-        place=Path(),
-        teacher=options.model,
-        students=students_of(options),
-        base_url=options.eval_base_url,
-        arguments=pytest_arguments(options),
-    )
+    return run_with(work, options, Path())
 
 
 COMMAND = Command(

@@ -13,11 +13,9 @@ from pytest_upskill.commands.teacher_command import (
     exit_code,
     folder_of_skill,
     limits_of,
-    pytest_arguments,
-    students_of,
+    run_with,
 )
 from pytest_upskill.model import Model
-from pytest_upskill.session.workplace import in_session
 from pytest_upskill.teacher.confirmation import RUNS
 from pytest_upskill.teacher.engine import Engine, Workplace
 from pytest_upskill.teacher.load import load_skill
@@ -62,14 +60,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         return exit_code(refine(Engine(workplace, limits), order))
 
-    return in_session(
-        work,
-        place=folder,
-        teacher=options.model,
-        students=students_of(options),
-        base_url=options.eval_base_url,
-        arguments=pytest_arguments(options),
-    )
+    return run_with(work, options, folder)
 
 
 COMMAND = Command(

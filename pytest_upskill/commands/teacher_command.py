@@ -8,6 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_upskill.commands.command import PASSED, CommandError
+from pytest_upskill.session.workplace import Work, in_session
 from pytest_upskill.teacher.conclusion import DRY_RUN
 from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.decision import Decision
@@ -85,12 +86,19 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
     parser.add_argument("--dry-run", action="store_true", help="print the plan, request nothing")
 
 
-def students_of(options: argparse.Namespace) -> list[str]:
-    """Return the names of the students."""
-    return options.eval_model or [_STUDENT]
+def run_with(work: Work, options: argparse.Namespace, place: Path) -> int:
+    """Do a command's work in the session that pytest would run at a place; return the exit code."""
+    return in_session(
+        work,
+        place=place,
+        teacher=options.model,
+        students=options.eval_model or [_STUDENT],
+        base_url=options.eval_base_url,
+        arguments=_pytest_arguments(options),
+    )
 
 
-def pytest_arguments(options: argparse.Namespace) -> list[str]:
+def _pytest_arguments(options: argparse.Namespace) -> list[str]:
     """Return the options of pytest that those of a command stand for."""
     dry = ["--upskill-dry-run"] if options.dry_run else []
     return [*(f"--upskill-param={each}" for each in options.param), *dry]
