@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from http import HTTPStatus
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from pydantic import BeforeValidator, Field
 
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.model import Model
+
+_Number = TypeVar("_Number", int, float)
 
 StopReason = Literal["end", "max_tokens", "refusal", "other"]
 
@@ -40,6 +42,19 @@ class Tool:
     description: str
     schema: Mapping[str, Any] = field(hash=False)
     """JSON Schema of its arguments, an object."""
+
+    @classmethod
+    def of_texts(cls, name: str, description: str, /, **arguments: str) -> Tool:
+        """Return a tool whose arguments are texts, all required.
+
+        Args:
+            name: Name of the tool.
+            description: What it does.
+            arguments: Description of each argument, by name.
+        """
+        properties = {key: {"type": "string", "description": arguments[key]} for key in arguments}
+        schema = {"type": "object", "properties": properties, "required": [*arguments]}
+        return cls(name=name, description=description, schema=schema)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,6 +247,28 @@ class Client(Protocol):
     async def aclose(self) -> None:
         """Close the connections."""
         ...
+
+
+def with_totals(completions: Sequence[Completion]) -> Completion:
+    """Return the last of a run's completions with the tokens, cost and seconds of all of them.
+
+    A sum is None if one of its parts is.
+    """
+    return replace(
+        completions[-1],
+        input_tokens=_total([each.input_tokens for each in completions]),
+        output_tokens=_total([each.output_tokens for each in completions]),
+        cache_read_tokens=sum(each.cache_read_tokens for each in completions),
+        cache_write_tokens=sum(each.cache_write_tokens for each in completions),
+        latency_s=sum(each.latency_s for each in completions),
+        cost_usd=_total([each.cost_usd for each in completions]),
+        assistant_blocks=(),
+    )
+
+
+def _total(parts: Sequence[_Number | None]) -> _Number | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
 
 
 def clean(text: str) -> str:

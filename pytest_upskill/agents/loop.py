@@ -6,7 +6,6 @@ https://agentskills.io/client-implementation/adding-skills-support.
 
 from __future__ import annotations
 
-import html
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -27,10 +26,12 @@ from pytest_upskill.completion import (
     ToolResult,
     ToolUse,
     Turn,
+    with_totals,
 )
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.prices import most_input_tokens
+from pytest_upskill.triggers.catalogue import available_skills
 
 InThread = Callable[..., Awaitable[Any]]
 """Calls a function that takes a while, off the event loop."""
@@ -41,11 +42,6 @@ VERSION = "1"
 FRAME = (
     "You are an agent. You work with tools in a workspace, which is the current folder. Do what "
     "the user asks, leave the files that you are asked for in the workspace, and then answer."
-)
-_LEAD = (
-    "The following skills provide specialized instructions for specific tasks. When a task matches "
-    "a skill's description, call the skill tool with the skill's name to load its full "
-    "instructions before you go on."
 )
 _BYTES_PER_TOKEN = 4
 _LONGEST_INPUT = 2_000
@@ -129,12 +125,7 @@ def catalogue(task: AgentTask) -> str:
         "description": skill.description,
         "location": f"{SKILLS}/{task.skill_folder}/{SKILL_FILE}",
     }
-    listed = "\n".join(
-        f"    <{name}>{html.escape(text, quote=False)}</{name}>" for name, text in fields.items()
-    )
-    return (
-        f"\n\n{_LEAD}\n\n<available_skills>\n  <skill>\n{listed}\n  </skill>\n</available_skills>"
-    )
+    return available_skills([fields])
 
 
 async def _use_tools(
@@ -198,25 +189,8 @@ def _finished(course: _Course, task: AgentTask, toolbox: Toolbox, limit: str) ->
 
 def _together(completions: Sequence[Completion]) -> Completion:
     """Return the last completion of a run with what all of them took."""
-    last = completions[-1]
-    costs = [completion.cost_usd for completion in completions]
-    return replace(
-        last,
-        input_tokens=_sum([completion.input_tokens for completion in completions]),
-        output_tokens=_sum([completion.output_tokens for completion in completions]),
-        cache_read_tokens=sum(completion.cache_read_tokens for completion in completions),
-        cache_write_tokens=sum(completion.cache_write_tokens for completion in completions),
-        latency_s=sum(completion.latency_s for completion in completions),
-        attempts=1 + sum(completion.attempts - 1 for completion in completions),
-        cost_usd=sum(cost for cost in costs if cost is not None) if None not in costs else None,
-        tool_calls=(),
-        assistant_blocks=(),
-    )
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [each for each in counts if each is not None]
-    return sum(known) if len(known) == len(counts) else None
+    retries = sum(completion.attempts - 1 for completion in completions)
+    return replace(with_totals(completions), attempts=1 + retries, tool_calls=())
 
 
 def _use(call: ToolCall) -> ToolUse:

@@ -42,31 +42,25 @@ _WRITE = _ENTER + 'expand "$1"; mkdir -p -- "$(dirname -- "$path")" && cat -- "$
 _BASH = _ENTER + 'exec "$1" -c "$2"'
 
 
-def _tool(name: str, description: str, /, **arguments: str) -> Tool:
-    properties = {
-        argument: {"type": "string", "description": about} for argument, about in arguments.items()
-    }
-    schema = {"type": "object", "properties": properties, "required": [*arguments]}
-    return Tool(name=name, description=description, schema=schema)
-
-
 TOOLS = (
-    _tool(
+    Tool.of_texts(
         "skill",
         "Load the full instructions of a skill.",
         name="Name of the skill, as in available_skills.",
     ),
-    _tool("read_file", "Read a text file.", path="Path from the workspace."),
-    _tool(
+    Tool.of_texts("read_file", "Read a text file.", path="Path from the workspace."),
+    Tool.of_texts(
         "write_file",
         "Write a text file; an existing one is replaced.",
         path="Path from the workspace.",
         content="The whole text of the file.",
     ),
-    _tool(
+    Tool.of_texts(
         "list_files", "List the files below a folder.", path="Path from the workspace; . for it."
     ),
-    _tool("bash", "Run a command in the workspace. There is no network.", command="The command."),
+    Tool.of_texts(
+        "bash", "Run a command in the workspace. There is no network.", command="The command."
+    ),
 )
 """The same in every arm; without a skill, the first finds none."""
 

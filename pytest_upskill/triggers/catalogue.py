@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import html
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 _LEAD = (
@@ -60,9 +60,9 @@ class Catalogue:
         """
         if run not in self._texts:
             ordered = sorted(self.skills, key=lambda skill: _digest(f"{run}\n{skill.name}"))
-            listed = "\n".join(map(_rendered, ordered))
-            text = f"\n\n{_LEAD}<available_skills>\n{listed}\n</available_skills>"
-            self._texts[run] = text
+            self._texts[run] = available_skills(
+                {"name": skill.name, "description": skill.description} for skill in ordered
+            )
         return self._texts[run]
 
 
@@ -82,11 +82,19 @@ def replaced(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalog
     return Catalogue.of([skill, *others])
 
 
-def _rendered(skill: ListedSkill) -> str:
-    name, description = (html.escape(text, quote=False) for text in (skill.name, skill.description))
-    return (
-        f"  <skill>\n    <name>{name}</name>\n"
-        f"    <description>{description}</description>\n  </skill>"
+def available_skills(skills: Iterable[Mapping[str, str]]) -> str:
+    """Return skills as a part of the system prompt, as https://agentskills.io specifies.
+
+    Args:
+        skills: Fields of each skill by name, such as its name and description.
+    """
+    listed = "\n".join(f"  <skill>\n{_fields(skill)}\n  </skill>" for skill in skills)
+    return f"\n\n{_LEAD}<available_skills>\n{listed}\n</available_skills>"
+
+
+def _fields(skill: Mapping[str, str]) -> str:
+    return "\n".join(
+        f"    <{name}>{html.escape(text, quote=False)}</{name}>" for name, text in skill.items()
     )
 
 

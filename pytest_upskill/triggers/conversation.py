@@ -6,9 +6,16 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any
 
-from pytest_upskill.completion import Completion, Request, Tool, ToolCall, ToolResult, Turn
+from pytest_upskill.completion import (
+    Completion,
+    Request,
+    Tool,
+    ToolCall,
+    ToolResult,
+    Turn,
+    with_totals,
+)
 from pytest_upskill.model import Model
 from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
 
@@ -29,22 +36,15 @@ _LOOKED = MappingProxyType(
 """The reply to a call of each neutral tool, always the same."""
 
 
-def _tool(name: str, description: str, argument: str, about: str) -> Tool:
-    properties = {argument: {"type": "string", "description": about}}
-    schema: dict[str, Any] = {"type": "object", "properties": properties, "required": [argument]}
-    return Tool(name=name, description=description, schema=schema)
-
-
 TOOLS = (
-    _tool(
+    Tool.of_texts(
         SKILL_TOOL,
         "Load the full instructions of a skill.",
-        "name",
-        "Name of the skill, as in available_skills.",
+        name="Name of the skill, as in available_skills.",
     ),
-    _tool("read_file", "Read a text file.", "path", "Path from the user's folder."),
-    _tool("list_files", "List the files of a folder.", "path", "Path from the user's folder."),
-    _tool("bash", "Run a shell command in the user's folder.", "command", "The command."),
+    Tool.of_texts("read_file", "Read a text file.", path="Path from the user's folder."),
+    Tool.of_texts("list_files", "List the files of a folder.", path="Path from the user's folder."),
+    Tool.of_texts("bash", "Run a shell command in the user's folder.", command="The command."),
 )
 
 _PROBED = ListedSkill(name="greeting", description="Use when asked to load the skill greeting.")
@@ -168,19 +168,11 @@ def joined(completions: Sequence[Completion]) -> Completion:
     """Return the completions of a run as one: tokens, cost and seconds are sums."""
     if len(completions) == 1:
         return replace(completions[0], assistant_blocks=())
-    *_, last = completions
     return replace(
-        last,
-        input_tokens=_sum([each.input_tokens for each in completions]),
-        output_tokens=_sum([each.output_tokens for each in completions]),
-        cache_read_tokens=sum(each.cache_read_tokens for each in completions),
-        cache_write_tokens=sum(each.cache_write_tokens for each in completions),
+        with_totals(completions),
         reasoning="\n\n".join(filter(None, (each.reasoning for each in completions))),
         tool_calls=tuple(call for each in completions for call in each.tool_calls),
-        assistant_blocks=(),
-        latency_s=sum(each.latency_s for each in completions),
         attempts=sum(each.attempts for each in completions),
-        cost_usd=_cost([each.cost_usd for each in completions]),
         replayed=all(each.replayed for each in completions),
     )
 
@@ -202,13 +194,3 @@ def _result(call: ToolCall) -> ToolResult:
     else:
         problem = f"Error: there is no tool {call.name!r}."
     return ToolResult(call_id=call.id, text=problem, failed=True)
-
-
-def _sum(counts: Sequence[int | None]) -> int | None:
-    known = [count for count in counts if count is not None]
-    return sum(known) if len(known) == len(counts) else None
-
-
-def _cost(costs: Sequence[float | None]) -> float | None:
-    known = [cost for cost in costs if cost is not None]
-    return sum(known) if len(known) == len(costs) else None
