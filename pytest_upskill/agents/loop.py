@@ -79,7 +79,7 @@ class _Course:
 async def run_loop(
     request: Request, client: Client, toolbox: Toolbox, in_thread: InThread, caps: Caps
 ) -> Completion:
-    """Let a model work with tools until it answers, or until the run reaches a limit.
+    """Run a model with tools until it answers, or until the run reaches a limit.
 
     Args:
         request: The request with a task.

@@ -32,7 +32,7 @@ class AgentRunner:
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
     async def complete(self, request: Request, client: Client) -> Completion:
-        """Let an agent work on a request with a task, and return its answer with what it did.
+        """Run an agent on a request with a task, and return its answer with what it did.
 
         Args:
             request: The request with a task.

@@ -278,9 +278,8 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
 
 def _drift(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
     """Return how the model changed, by its name or its results without the skill; empty if not."""
-    served = set(cell.served)
-    if served and baseline.served and served.isdisjoint(baseline.served):
-        return f"the model is {_listed(served)} now, {_listed(baseline.served)} in the baseline"
+    if renamed := other_model(cell.served, baseline.served):
+        return renamed
     recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
     compared = [
         (tally(trial), recorded[trial.case])
@@ -303,6 +302,19 @@ def total(tallies: Iterable[Tally | None]) -> str:
     """Return the sum of passes and runs, ``31/40``."""
     counted = [each for each in tallies if each is not None]
     return f"{sum(each.passes for each in counted)}/{sum(each.runs for each in counted)}"
+
+
+def other_model(now: Iterable[str], then: Iterable[str]) -> str:
+    """Return that other models answered than in the baseline; empty if one answered in both.
+
+    Args:
+        now: Names of the models that answered now; empty if they are not known.
+        then: Those in the baseline.
+    """
+    served, recorded = set(now), set(then)
+    if not served or not recorded or served & recorded:
+        return ""
+    return f"the model is {_listed(served)} now, {_listed(recorded)} in the baseline"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -7,7 +7,14 @@ from dataclasses import dataclass
 
 from pytest_upskill.cells.baseline import Baseline
 from pytest_upskill.cells.baseline_folder import Baselines, key_of
-from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust, p_text, total
+from pytest_upskill.cells.comparison import (
+    ComparedCase,
+    Comparison,
+    adjust,
+    other_model,
+    p_text,
+    total,
+)
 from pytest_upskill.cells.comparison import tally as tally_of
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.result import TrialResult
@@ -112,14 +119,5 @@ def _against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerCo
         cases=cases,
         notes=notes * bool(changed),
         lacking=not cases,
-        drift=_drift(cell, baseline),
+        drift=other_model(cell.served, baseline.served),
     )
-
-
-def _drift(cell: TriggerCell, baseline: Baseline) -> str:
-    """Return how the model changed, by its name; empty if it did not, or does not say."""
-    served = set(cell.served)
-    if not served or not baseline.served or served & set(baseline.served):
-        return ""
-    now, then = (" and ".join(sorted(names)) for names in (served, set(baseline.served)))
-    return f"the model is {now} now, {then} in the baseline"

@@ -128,7 +128,7 @@ class Budget:
             return most
 
     async def spend(self, reserved: float, most: float | None, cost: float | None) -> float:
-        """Take the cost of a request out of a run's reservation.
+        """Subtract the cost of a request from a run's reservation.
 
         Args:
             reserved: The run's reservation.
@@ -149,7 +149,7 @@ class Budget:
             return left
 
     async def release(self, reserved: float) -> None:
-        """Give back what is left of a run's reservation."""
+        """Release what is left of a run's reservation."""
         async with self._settled:
             self._in_flight.remove(reserved)
             self._settled.notify_all()

@@ -84,6 +84,6 @@ class Reservation:
         return settle
 
     async def release(self) -> None:
-        """Give back what was not spent."""
+        """Release what was not spent."""
         if self._of.budget.limit is not None:
             await self._of.budget.release(self._left)

@@ -80,7 +80,7 @@ def look_ahead(engine: Engine, ledger: Ledger, contest: Contest) -> int:
 
 
 def confirm(engine: Engine, ledger: Ledger, contest: Contest) -> Confirmation:
-    """Look at the hold-out once and decide.
+    """Measure both versions on the hold-out once, and decide.
 
     The ledger knows of the look before its first request, so that an interrupted look is taken up
     again, and never a second one with the same number.

@@ -193,7 +193,7 @@ class _Refinement:
         )
 
     def _confirmed(self, decision: Decision, found: Found) -> Decision:
-        """Look at the hold-out, and offer what is better."""
+        """Measure the candidate on the hold-out, and offer it if it is better."""
         task, best = self._task, found.best
         self._drafts.write("SKILL.md", best.text)
         self._drafts.write("old-SKILL.md", task.text)
