@@ -16,10 +16,11 @@ from pytest_upskill.commands.teacher_command import (
     run_with,
     sources_of,
 )
+from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.teacher import harden
 from pytest_upskill.teacher.cases import Order, propose_cases
-from pytest_upskill.teacher.engine import Engine, Workplace
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.load import load_evals, load_skill
 
 _COUNT = 20

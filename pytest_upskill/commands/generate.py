@@ -15,9 +15,10 @@ from pytest_upskill.commands.teacher_command import (
     run_with,
     sources_of,
 )
+from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.teacher.confirmation import RUNS
-from pytest_upskill.teacher.engine import Engine, Workplace
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.generate import UNMEASURED, generate
 from pytest_upskill.teacher.generation_plan import Order
 

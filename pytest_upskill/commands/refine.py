@@ -15,9 +15,10 @@ from pytest_upskill.commands.teacher_command import (
     limits_of,
     run_with,
 )
+from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.teacher.confirmation import RUNS
-from pytest_upskill.teacher.engine import Engine, Workplace
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.load import load_skill
 from pytest_upskill.teacher.refine import Order, refine
 

@@ -1,4 +1,4 @@
-"""What a session lends to a teacher: settings, plugins, hosts and recordings, but no test run."""
+"""Work in a session of its own that runs no tests, such as a teacher's or a judge's."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.completions.workplace import WorkError, Workplace
 from pytest_upskill.model import Model, ModelError
 from pytest_upskill.session.plugin_hooks import decider, extensions_of, languages_of
 from pytest_upskill.session.preflight import RESOURCES, hosts, model_problems
 from pytest_upskill.session.settings import SETTINGS, Settings, read_model
 from pytest_upskill.session.start import make_resources
-from pytest_upskill.teacher.engine import TeacherError, Workplace
 
 Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
 """Does the work with the workplace, the students, the teacher and the folder of ``.upskill``."""
@@ -84,7 +84,7 @@ class _Work:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))
         try:
             return self._work(workplace, settings.models, teacher, settings.project / ".upskill")
-        except TeacherError as error:
+        except WorkError as error:
             raise pytest.UsageError(str(error)) from None
         except OSError as error:
             raise pytest.UsageError(f"{error.filename}: {error.strerror}") from None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -11,13 +11,11 @@ from typing import TextIO
 
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.completion import Request
 from pytest_upskill.completions.estimate import Estimate, forecast
-from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.service import Policy, Service
-from pytest_upskill.grading.grade import Answer, Decide, grade, sandboxed_of, text_checks_of
-from pytest_upskill.model import Model
+from pytest_upskill.completions.workplace import WorkError, Workplace
+from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.result import TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.skill import Case
@@ -28,8 +26,8 @@ _TICK = 0.2
 """Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
 
 
-class TeacherError(Exception):
-    """A command that cannot run as it was given; the message is one line with the cure."""
+class TeacherError(WorkError):
+    """A teacher's command that cannot run as it was given."""
 
 
 class Stopped(Exception):  # noqa: N818  a state that starting again goes on from
@@ -44,23 +42,6 @@ class Limits:
     """Dollars."""
     max_answers: int | None
     """Requests; None for no limit."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Workplace:
-    """What a session lends to a teacher."""
-
-    resources: Resources
-    hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]
-    """Return where models are served, and check that they can be asked."""
-    concurrency: int
-    max_tokens: int
-    """Maximum output tokens of a student's answer."""
-    extensions: Extensions
-    decide: Callable[[Case], Decide]
-    """Return what decides the custom checks of a case."""
-    judge: Model | None = None
-    """Model that decides statements about answers; None if there is none."""
 
 
 class Engine:

@@ -1,0 +1,33 @@
+"""What a session lends to work that runs trials itself, such as a teacher's."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+
+from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.grading.grade import Decide
+from pytest_upskill.model import Model
+from pytest_upskill.skill import Case
+
+
+class WorkError(Exception):
+    """Work that cannot be done as it was asked for; the message is one line with the cure."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workplace:
+    """What a session lends: hosts, recordings, settings and plugins, but no test run."""
+
+    resources: Resources
+    hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]
+    """Return where models are served, and check that they can be asked."""
+    concurrency: int
+    max_tokens: int
+    """Maximum output tokens of an answer."""
+    extensions: Extensions
+    decide: Callable[[Case], Decide]
+    """Return what decides the custom checks of a case."""
+    judge: Model | None = None
+    """Model that decides statements about answers; None if there is none."""
