@@ -12,7 +12,6 @@ from typing import Any, cast
 
 import pytest
 
-from pytest_upskill.agents.caps import Caps
 from pytest_upskill.agents.runner import AgentRunner
 from pytest_upskill.agents.story import is_loaded
 from pytest_upskill.checks.files import WorkspaceFile
@@ -22,6 +21,7 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.caps import Caps
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.scripted_agent import ScriptedClient, Step, call, following

@@ -11,7 +11,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from pytest_upskill.agents.caps import Caps
 from pytest_upskill.agents.left_files import TooMuchLeft
 from pytest_upskill.agents.story import SKILL_FILE, files_read, is_loaded, why_broken
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Done, Toolbox
@@ -30,6 +29,7 @@ from pytest_upskill.completion import (
 )
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import most_input_tokens
 from pytest_upskill.triggers.catalogue import available_skills
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from pytest_upskill.completion import Client, Completion
+from pytest_upskill.completion import Client, Completion, Request
 from pytest_upskill.completions.cache import Cache
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.budget import Budget
@@ -46,6 +46,27 @@ class Host:
     """Request which models it serves under some names; None for a host where that is settled."""
 
 
+class AgentRunner(Protocol):
+    """Runs the built-in agent; used on one event loop."""
+
+    async def complete(self, request: Request, client: Client) -> Completion:
+        """Run the agent on a request with a task, and return its answer with what it did.
+
+        Args:
+            request: The request with a task.
+            client: Sends each request of the agent's model, with retries and within the budget.
+
+        Raises:
+            ProviderError: There is no usable reply, or the machine cannot run the agent.
+            BudgetError: The budget is used up.
+        """
+        ...
+
+    def close(self) -> None:
+        """Kill what runs, and start no more."""
+        ...
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
     """Everything that was paid for, with or without a result."""
@@ -65,6 +86,8 @@ class Resources:
     """Return what builds and runs code; slow, so only called for a case that needs it."""
     agent_sandbox: Callable[[], Sandbox]
     """Return what confines the tools of agents; likewise."""
+    agents: Callable[[], AgentRunner]
+    """Return a new runner of the built-in agent, which its user closes."""
     prices: Prices
     budget: Budget
     activity: InFlight

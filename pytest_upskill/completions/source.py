@@ -6,7 +6,6 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from pytest_upskill.checks.extensions import raised
@@ -14,13 +13,10 @@ from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.completions.cache import identity
 from pytest_upskill.completions.daemon_thread import in_daemon_thread
 from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
-from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.completions.resources import AgentRunner, Host, Resources
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.wire.reasoning import without_reasoning
-
-if TYPE_CHECKING:
-    from pytest_upskill.agents.runner import AgentRunner
 
 _CHANGED = MappingProxyType(
     {
@@ -141,19 +137,13 @@ class CompletionSource:
     async def _ask(self, asked: Request, host: Host) -> Completion:
         client = await self._client(host)
         if asked.task is not None and not host.runs_agents:
-            return await self._agent_runner().complete(asked, client)
+            if self._agents is None:
+                self._agents = self._resources.agents()
+            return await self._agents.complete(asked, client)
         if not host.caches_prompts:
             return await client.complete(asked)
         async with self._warmup.turn(asked):
             return await client.complete(asked)
-
-    def _agent_runner(self) -> AgentRunner:
-        if self._agents is None:
-            # Only here: most runs have no agents.
-            from pytest_upskill.agents.runner import AgentRunner
-
-            self._agents = AgentRunner(self._resources.agent_sandbox)
-        return self._agents
 
     def _unrecorded(self, wanted: CompletionRequest) -> str:
         """Return what a replay lacks and how to record it."""

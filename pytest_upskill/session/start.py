@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable
+from collections.abc import Callable, Generator, Iterable
 from contextlib import ExitStack, suppress
 from functools import cache, partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.completions.cache import Cache
-from pytest_upskill.completions.resources import Bill, Resources
+from pytest_upskill.completions.resources import AgentRunner, Bill, Resources
 from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers.keys import secrets
@@ -122,11 +122,13 @@ def make_resources(
     limit = settings.max_cost
     if limit is None and _costly(settings, prices):
         limit = AGENTS_LIMIT
+    sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     return Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
-        agent_sandbox=cache(partial(_agent_sandbox, settings.sandbox)),
+        agent_sandbox=sandbox,
+        agents=partial(_agent_runner, sandbox),
         prices=prices,
         budget=Budget(limit),
         activity=InFlight(),
@@ -154,6 +156,13 @@ def _agent_sandbox(level: Level) -> Sandbox:
     from pytest_upskill.agents.confinement import agent_sandbox
 
     return agent_sandbox(level)
+
+
+def _agent_runner(sandbox: Callable[[], Sandbox]) -> AgentRunner:
+    # Imported here: most runs have no agents.
+    from pytest_upskill.agents.runner import AgentRunner as Loop
+
+    return Loop(sandbox)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
