@@ -13,8 +13,8 @@ if TYPE_CHECKING:
     from pytest_upskill.checks import CheckResult
     from pytest_upskill.compile import Language
     from pytest_upskill.completion import Client
+    from pytest_upskill.formats.skill import Case
     from pytest_upskill.model import Model
-    from pytest_upskill.skill import Case
 
 
 @pytest.hookspec(firstresult=True)

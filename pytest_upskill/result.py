@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
-from pytest_upskill.skill import GateRule, Trigger
+from pytest_upskill.formats.skill import GateRule, Trigger
 from pytest_upskill.trial import Arm
 from pytest_upskill.triggers.conversation import Choice
 

@@ -12,10 +12,10 @@ from pytest_upskill.checks import AnyCheck, Judge
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
+from pytest_upskill.formats.catalogue_file import Catalogues, listed
+from pytest_upskill.formats.skill import Case, Skill, SkillVersion
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Case, Skill, SkillVersion
-from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
-from pytest_upskill.triggers.catalogue_file import Catalogues, listed
 from pytest_upskill.triggers.conversation import first_request
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]

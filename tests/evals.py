@@ -11,8 +11,8 @@ import pytest
 
 from pytest_upskill.formats.evals.owner import Owner, plain_name
 from pytest_upskill.formats.evals.reader import Evals, read_evals
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.skill import Case
 
 
 def no_files(name: str) -> Mapping[str, str]:

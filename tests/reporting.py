@@ -11,10 +11,10 @@ from pytest_upskill.cells.gate import Gate
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.commands.main import main
 from pytest_upskill.completion import Completion
+from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.report.files.document import Report, Session
 from pytest_upskill.report.files.json import write_json
 from pytest_upskill.result import RunResult, TrialResult
-from pytest_upskill.skill import GateRule
 from pytest_upskill.trial import Arm
 
 PATH = "skills/billing/skill_meta.json"

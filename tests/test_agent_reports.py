@@ -10,12 +10,12 @@ from pytest_upskill.cells.gate import decide
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.checks import Contains, WorkspaceFile
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
+from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.report.terminal.notes import notes_of
 from pytest_upskill.result import TrialResult
-from pytest_upskill.skill import Case, GateRule, Skill
 from pytest_upskill.trial import Trial, plan
 
 CALL = ToolUse(name="skill", input='{"name": "sums"}')

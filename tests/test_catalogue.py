@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.skill import Skill
-from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill, replaced
-from pytest_upskill.triggers.catalogue_file import (
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replaced
+from pytest_upskill.formats.catalogue_file import (
     Catalogues,
     read_catalogue,
     write_catalogue,
 )
-from pytest_upskill.triggers.lint import cut, description_findings
+from pytest_upskill.formats.description_lint import cut, description_findings
+from pytest_upskill.formats.skill import Skill
 from tests.conftest import Run, WriteSkill
 
 NAMES = [f"skill-{number}" for number in range(12)]

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.skill import Case
 from pytest_upskill.teacher.edits import (
     Edit,
     Refused,

@@ -13,9 +13,9 @@ from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
 from pytest_upskill.cells.wording import cell_sentence
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
+from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.report.terminal.notes import notes_of
 from pytest_upskill.result import AnswerLabel, CellLabels, RunResult, TrialResult
-from pytest_upskill.skill import GateRule
 from pytest_upskill.trial import Arm
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.report.files.json import read_json, write_json
-from pytest_upskill.skill import GateRule
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback
 from tests.reporting import counted, report, report_command, save

@@ -11,8 +11,8 @@ import pytest
 
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.skill import Case
 from pytest_upskill.teacher.proposals import Malformed, Proposal, read_proposals
 from pytest_upskill.teacher.validation import Dropped, Surroundings, validate
 

@@ -14,8 +14,8 @@ from pytest_upskill.checks import (
     NotRegex,
     Regex,
 )
+from pytest_upskill.formats.skill import Case, GateRule
 from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.skill import Case, GateRule
 
 LONG = "Write a CUDA kernel that adds two vectors of floats, please"
 

@@ -10,8 +10,8 @@ import pytest
 
 from pytest_upskill.checks import Judge
 from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.statements import candidates, needs_agent
-from pytest_upskill.skill import Case, Trigger
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

@@ -13,9 +13,9 @@ import pytest
 from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.early_stop import Rounds
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trial import plan
 from tests.conftest import Run, WriteSkill, budget_cases

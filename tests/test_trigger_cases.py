@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill.formats.evals.reader import read_evals
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.skill import Case, Trigger
+from pytest_upskill.formats.skill import Case, Trigger
 from tests.conftest import WriteSkill
 from tests.evals import read, read_one, skill
 

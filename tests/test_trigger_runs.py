@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.completion import Completion, ToolCall
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import parse_model
-from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
 from pytest_upskill.triggers.conversation import (
     Choice,
     choice_of,

@@ -13,6 +13,7 @@ from pytest_upskill.checks import FileExists, WorkspaceFile
 from pytest_upskill.compile import Compilers
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
 from pytest_upskill.formats.load import load_skills
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.installed import InstallError, with_files
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
@@ -20,7 +21,6 @@ from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import files_after, with_changes
 from pytest_upskill.model import parse_model
 from pytest_upskill.result import TrialResult
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.trial import arm_digests, plan, request
 from tests.conftest import Run, WriteSkill
 

@@ -27,11 +27,11 @@ from pytest_upskill.completion import (
     Turn,
     with_totals,
 )
+from pytest_upskill.formats.catalogue import available_skills
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import most_input_tokens
-from pytest_upskill.triggers.catalogue import available_skills
 
 InThread = Callable[..., Awaitable[Any]]
 """Calls a function that takes a while, off the event loop."""

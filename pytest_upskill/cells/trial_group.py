@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
+from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.result import TrialResult
-from pytest_upskill.skill import GateRule
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,7 +19,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 
 if TYPE_CHECKING:
     from pytest_upskill.formats.evals.derived import Derived
-    from pytest_upskill.skill import Skill
+    from pytest_upskill.formats.skill import Skill
 
 _SHOWN = 10
 """Lines of each list that are shown."""

@@ -27,8 +27,8 @@ from pytest_upskill.trial import (
 if TYPE_CHECKING:
     from pytest_upskill.completions.workplace import Workplace
     from pytest_upskill.formats.judge_labels import LabelledAnswer
+    from pytest_upskill.formats.skill import Case, Skill
     from pytest_upskill.model import Model
-    from pytest_upskill.skill import Case, Skill
 
 FAILED = 1
 """Exit code if labels do not apply, or are too few."""

@@ -16,8 +16,8 @@ from pytest_upskill.repository.project import RUNS, STATE, project_folder
 from pytest_upskill.sanitize.safe_text import safe_line
 
 if TYPE_CHECKING:
+    from pytest_upskill.formats.skill import Skill
     from pytest_upskill.report.history.points import Series
-    from pytest_upskill.skill import Skill
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.skill import Skill
+from pytest_upskill.formats.skill import Skill
 
 
 def own_cases(folder: Path) -> tuple[list[Skill], list[str]]:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Decide
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Case
 
 
 class WorkError(Exception):

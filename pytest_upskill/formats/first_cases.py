@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from pytest_upskill.skill import Skill
+from pytest_upskill.formats.skill import Skill
 
 _FENCE = re.compile(
     r"^(?P<mark>```+|~~~+)[ \t]*(?P<language>[\w+-]*).*?^(?P=mark)", re.MULTILINE | re.DOTALL

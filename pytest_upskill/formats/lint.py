@@ -17,7 +17,7 @@ from pytest_upskill.checks import (
     Run,
 )
 from pytest_upskill.checks.python_tests import find_tests
-from pytest_upskill.skill import Case, Skill
+from pytest_upskill.formats.skill import Case, Skill
 
 MAX_LINES = 500
 MAX_TOKENS = 5000

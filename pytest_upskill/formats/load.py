@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.discovery import Places, folder_of_cases
+from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.files import leads_out, read_files, read_workspace
 from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
@@ -20,7 +21,6 @@ from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.statements import with_trigger
-from pytest_upskill.skill import Case, GateRule, Skill
 
 if TYPE_CHECKING:
     from pytest_upskill.formats.evals.owner import Owner

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Literal, get_args
 
 from pytest_upskill.checks import AnyCheck, Judge
-from pytest_upskill.skill import Case, Trigger
+from pytest_upskill.formats.skill import Case, Trigger
 
 Mark = Literal["agent", "vacuous"]
 """Why an author excludes a statement: it needs an agent, or every answer satisfies it."""

@@ -17,10 +17,10 @@ from pytest_upskill.checks import (
 )
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import Completion
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.statements import suspects
 from pytest_upskill.grading.workspace import files_after, process_results, without_contents
 from pytest_upskill.result import RunResult, TrialResult
-from pytest_upskill.skill import Case
 from pytest_upskill.trial import (
     Trial,
     arm_digests,

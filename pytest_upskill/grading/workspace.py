@@ -9,7 +9,7 @@ from pytest_upskill.checks import CheckResult, ProcessCheck
 from pytest_upskill.checks.files import Files
 from pytest_upskill.checks.result import failed, passed
 from pytest_upskill.completion import AgentRun, Completion
-from pytest_upskill.skill import Case
+from pytest_upskill.formats.skill import Case
 
 _MAX_SHOWN = 64 << 10
 """Maximum characters of the changed files that a judge sees."""

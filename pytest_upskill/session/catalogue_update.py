@@ -11,10 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.repository.project import STATE, project_folder
-from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.settings import CATALOGUES
-from pytest_upskill.triggers.catalogue_file import (
+from pytest_upskill.formats.catalogue_file import (
     FILE,
     CatalogueError,
     Catalogues,
@@ -22,6 +19,9 @@ from pytest_upskill.triggers.catalogue_file import (
     together,
     write_catalogue,
 )
+from pytest_upskill.repository.project import STATE, project_folder
+from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.settings import CATALOGUES
 
 _FAILED = 4
 """Exit code of a usage error."""

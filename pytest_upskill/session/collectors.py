@@ -11,6 +11,7 @@ import pytest
 
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.installed import InstallError
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git import GitError
@@ -21,7 +22,6 @@ from pytest_upskill.session.items import TrialItem, shown, trials_of
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.session.settings import CATALOGUES, NO_MODELS, SETTINGS, Settings, places_of
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.trial import Trial
 
 if TYPE_CHECKING:

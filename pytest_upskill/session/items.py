@@ -12,6 +12,8 @@ import pytest
 from pydantic import TypeAdapter
 
 from pytest_upskill.cells.wording import ANSWER, failure, quoted_lines
+from pytest_upskill.formats.catalogue_file import Catalogues
+from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.installed import with_files
 from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import Answer, grade
@@ -21,9 +23,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import SETTINGS, Settings
-from pytest_upskill.skill import Skill
 from pytest_upskill.trial import Trial, is_described_anew, plan
-from pytest_upskill.triggers.catalogue_file import Catalogues
 
 if TYPE_CHECKING:
     pass

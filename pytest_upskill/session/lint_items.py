@@ -12,9 +12,12 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.result import cut
+from pytest_upskill.formats.catalogue_file import listed
+from pytest_upskill.formats.description_lint import description_findings
 from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.formats.lint import findings, too_long
 from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.statements import MARK_KEY, candidates
@@ -25,9 +28,6 @@ from pytest_upskill.session.items import shown, without_packages
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
 from pytest_upskill.session.settings import models_of, places_of
-from pytest_upskill.skill import Skill
-from pytest_upskill.triggers.catalogue_file import listed
-from pytest_upskill.triggers.lint import description_findings
 
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code

@@ -13,7 +13,7 @@ from pytest_upskill.checks.extensions import Extensions, raised
 from pytest_upskill.checks.languages import RUNNABLE
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import clean
-from pytest_upskill.skill import Case
+from pytest_upskill.formats.skill import Case
 
 if TYPE_CHECKING:
     from pluggy import HookRelay

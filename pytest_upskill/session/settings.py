@@ -12,6 +12,7 @@ import pytest
 
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
+from pytest_upskill.formats.catalogue_file import Catalogues
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.report.files.write import REPORTS
@@ -33,7 +34,6 @@ from pytest_upskill.session.options import (
 from pytest_upskill.session.parameters import with_parameters
 from pytest_upskill.spending.prices import OwnPrice
 from pytest_upskill.trial import runs_of
-from pytest_upskill.triggers.catalogue_file import Catalogues
 
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(

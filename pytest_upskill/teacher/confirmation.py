@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from itertools import chain
 from typing import Any
 
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
 from pytest_upskill.result import TrialResult
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts, lift, lift_interval, runs_needed
 from pytest_upskill.teacher.acceptance import Acceptance, decide
 from pytest_upskill.teacher.engine import Engine

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 
 from pydantic import TypeAdapter, ValidationError
 
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.skill import Case
 from pytest_upskill.teacher.ngrams import copies
 from pytest_upskill.teacher.reply import BadReply, json_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from pytest_upskill.checks import Judge
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Case
 from pytest_upskill.teacher.engine import Engine
 
 

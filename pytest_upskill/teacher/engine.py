@@ -15,10 +15,10 @@ from pytest_upskill.completion import Request
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.completions.workplace import WorkError, Workplace
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.result import TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.skill import Case
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.trial import Trial
 

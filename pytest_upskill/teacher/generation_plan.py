@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.teacher.cases import plan_parts
 from pytest_upskill.teacher.confirmation import Contest, trials_of_look
 from pytest_upskill.teacher.consent import Consent

@@ -10,9 +10,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import Document, parse_json
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.consent import Consent, check_clean, replace_file
 from pytest_upskill.teacher.decision import Decision, Drafts

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterable, Sequence
 
-from pytest_upskill.skill import Case
+from pytest_upskill.formats.skill import Case
 
 SHARE = 0.4
 """Share of the cases that are held out."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.holdout import is_held_out
 from pytest_upskill.teacher.measure import SCREENING, teacher_trial, trials_of

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 
 from pytest_upskill.checks import CheckError, Contains, ContainsAny, Regex, ValueAtPath
-from pytest_upskill.skill import Case
+from pytest_upskill.formats.skill import Case
 
 _SHORTEST = 3
 _NAMED = 3

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
 from pytest_upskill.result import TrialResult
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trial import Arm, Trial, plan
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from pytest_upskill.formats.skill import Skill
 from pytest_upskill.model import Model
-from pytest_upskill.skill import Skill
 from pytest_upskill.teacher.acceptance import alpha_of_look, power
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.confirmation import (

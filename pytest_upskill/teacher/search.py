@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.model import Model
 from pytest_upskill.result import TrialResult
-from pytest_upskill.skill import Case, Skill
 from pytest_upskill.teacher.edits import (
     Refused,
     apply_edits,

@@ -9,8 +9,8 @@ from typing import Any
 
 from pytest_upskill.checks import Judge
 from pytest_upskill.formats.evals.shapes import find_entries
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath
-from pytest_upskill.skill import Case
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

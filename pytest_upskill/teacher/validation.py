@@ -11,10 +11,10 @@ from typing import Any
 
 from pytest_upskill.checks import CheckError, CheckResult, Judge, NotContains, NotRegex
 from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.skill import Case
 from pytest_upskill.teacher.ngrams import copies
 from pytest_upskill.teacher.proposals import Proposal
 

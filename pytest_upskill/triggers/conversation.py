@@ -16,8 +16,8 @@ from pytest_upskill.completion import (
     Turn,
     with_totals,
 )
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import Model
-from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
 
 MOST_REQUESTS = 3
 """Requests of one run: a model may look around twice before it takes a skill."""

@@ -15,11 +15,11 @@ from pytest_upskill.formats.evals.unsupported import (
     NO_TURNS,
     features,
 )
+from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
-from pytest_upskill.skill import Case, Trigger
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
 """Keys of the question; the first that is present wins."""

@@ -17,8 +17,8 @@ from pytest_upskill.checks import (
     Regex,
 )
 from pytest_upskill.formats.evals.proposals import Proposal, propose
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.statements import needs_agent
-from pytest_upskill.skill import Case, Skill
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,11 +10,11 @@ from typing import Any
 from pytest_upskill.formats.evals.case import NAMES, PROMPTS, READ, read_case
 from pytest_upskill.formats.evals.owner import FindOwner, Owner, owner_of
 from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
+from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.yaml import parse_yaml
-from pytest_upskill.skill import Case
 
 _SYNTAX: Mapping[str, Callable[[str], Document]] = {
     ".json": parse_json,

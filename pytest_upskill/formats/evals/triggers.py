@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_upskill.formats.evals.owner import Owner, names_in
-from pytest_upskill.skill import Trigger
+from pytest_upskill.formats.skill import Trigger
 
 TRIGGERS = (
     "should_trigger",

@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.files import read_folder
-from pytest_upskill.skill import Skill
 
 _GRADING = re.compile(
     r"(.*/)?(skill_meta\.json|judge_labels\.json|evals?|evals?\.(json|jsonl|ya?ml)|benchmark\.json)|tests?/evals\..*"

@@ -8,12 +8,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypedDict
 
+from pytest_upskill.formats.skill import Skill, SkillVersion
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.repository.git import commit_then, extract, gone_skills, is_changed
-from pytest_upskill.skill import Skill, SkillVersion
 
 
 class _History(TypedDict):

@@ -11,6 +11,7 @@ from pydantic_core import ErrorDetails
 
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.evals.owner import plain_name
+from pytest_upskill.formats.skill import Case, GateRule, Trigger
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.expected import checks_of, process_checks_of
 from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks
@@ -24,7 +25,6 @@ from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
-from pytest_upskill.skill import Case, GateRule, Trigger
 
 _LISTS: tuple[JsonPath, ...] = ((), ("cases",), ("tests",))
 """Where the list of cases is."""

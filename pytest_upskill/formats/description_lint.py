@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from pytest_upskill.triggers.catalogue import Catalogue, ListedSkill
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 
 BUDGET = 8000
 """Characters of Claude Code's catalogue, as measured with version 2.1.330."""
