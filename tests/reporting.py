@@ -14,8 +14,8 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.report.files.document import Report, Session
 from pytest_upskill.report.files.json import write_json
-from pytest_upskill.result import RunResult, TrialResult
-from pytest_upskill.trial import Arm
+from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.trials.trial import Arm
 
 PATH = "skills/billing/skill_meta.json"
 

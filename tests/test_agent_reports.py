@@ -15,8 +15,8 @@ from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.report.terminal.notes import notes_of
-from pytest_upskill.result import TrialResult
-from pytest_upskill.trial import Trial, plan
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Trial, plan
 
 CALL = ToolUse(name="skill", input='{"name": "sums"}')
 RUN = AgentRun(

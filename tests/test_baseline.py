@@ -13,7 +13,7 @@ from pytest_upskill.cells.comparison import against_baseline
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.model import parse_model
-from pytest_upskill.trial import grader_digest, plan
+from pytest_upskill.trials.trial import grader_digest, plan
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.reporting import counted
 from tests.scripted import Script

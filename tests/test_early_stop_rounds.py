@@ -18,7 +18,7 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.model import parse_model
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trial import Trial, plan
+from pytest_upskill.trials.trial import Trial, plan
 
 
 def trials(*, cases: int = 2, runs: int = 3, check: Check | None = None) -> list[Trial]:

@@ -23,7 +23,7 @@ from pytest_upskill.report.files.json import read_json, write_json
 from pytest_upskill.report.history.log import log_run, without_answers
 from pytest_upskill.report.history.points import Series, read_history
 from pytest_upskill.repository.revision import Revision
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 from tests.conftest import Run, WriteSkill
 from tests.reporting import counted, report
 from tests.repository import commit_all, git

@@ -15,8 +15,8 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.report.terminal.notes import notes_of
-from pytest_upskill.result import AnswerLabel, CellLabels, RunResult, TrialResult
-from pytest_upskill.trial import Arm
+from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
+from pytest_upskill.trials.trial import Arm
 
 
 def run(judge: bool, code: bool = True) -> RunResult:

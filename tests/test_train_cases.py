@@ -17,7 +17,7 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trial import plan
+from pytest_upskill.trials.trial import plan
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.reporting import cell, run, trial
 

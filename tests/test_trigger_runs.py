@@ -7,7 +7,7 @@ import pytest
 from pytest_upskill.completion import Completion, ToolCall
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import parse_model
-from pytest_upskill.triggers.conversation import (
+from pytest_upskill.trials.conversation import (
     Choice,
     choice_of,
     first_request,

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from pytest_upskill.result import RunResult
+from pytest_upskill.trials.result import RunResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from statistics import fmean
 
-from pytest_upskill.result import RunResult
+from pytest_upskill.trials.result import RunResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

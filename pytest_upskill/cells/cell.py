@@ -12,8 +12,8 @@ from pytest_upskill.cells.agent import AgentFigures, agent_figures
 from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.judged import Judged, Pair
 from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.result import CellLabels, TrialResult
-from pytest_upskill.trial import Arm
+from pytest_upskill.trials.result import CellLabels, TrialResult
+from pytest_upskill.trials.trial import Arm
 
 CellVerdict = stats.Verdict | Literal["missing data"]
 

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pytest_upskill import stats
 from pytest_upskill.cells.baseline import FORMAT, Baseline, BaselineCase, Tally
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 _DRIFT_ALPHA = 0.01
 _NAMED = 5

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_upskill import stats
-from pytest_upskill.result import CellLabels, TrialResult
+from pytest_upskill.trials.result import CellLabels, TrialResult
 
 Pair = tuple[TrialResult, TrialResult]
 """Trials of one case with and without the skill."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from pytest_upskill.formats.skill import GateRule
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from pytest_upskill import stats
 from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 NO_SKILL = "(no skill)"
 """What is taken where no skill is."""

@@ -17,7 +17,7 @@ from pytest_upskill.cells.comparison import (
 )
 from pytest_upskill.cells.comparison import tally as tally_of
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 _RECORD = "record one with --upskill-runs 5 --upskill-baseline-update and commit it"
 

@@ -8,9 +8,9 @@ import unicodedata
 
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.stats import Agreement
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 ANSWER = "answer"
 """Name of the report section with an answer that did not pass."""

@@ -16,7 +16,7 @@ from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.trial import (
+from pytest_upskill.trials.trial import (
     case_digest,
     installed_digest,
     judge_name,

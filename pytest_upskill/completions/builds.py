@@ -15,7 +15,7 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.workspace import files_after
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.trial import Trial
 
 Compiled = tuple[tuple[CheckResult, ...], ...]
 """The results of each check of a case that a program decides."""

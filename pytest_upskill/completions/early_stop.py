@@ -11,7 +11,7 @@ from pytest_upskill.checks import CheckError, Contains, ContainsAny, NotContains
 from pytest_upskill.checks.cpu_limit import Worker
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.trial import Trial
 
 Clear = Callable[[Sequence[CaseCounts], int, int], bool]
 """Returns by its counts, rounds done and rounds planned whether a cell needs no further round."""

@@ -12,8 +12,8 @@ from pytest_upskill.completions.trigger_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.spending.prices import Prices, most_input_tokens, most_output_tokens
-from pytest_upskill.trial import Trial, request
-from pytest_upskill.triggers.conversation import longest_requests, probe
+from pytest_upskill.trials.conversation import longest_requests, probe
+from pytest_upskill.trials.trial import Trial, request
 
 _BYTES_PER_TOKEN = 4
 """What a token of an answer comes to, in prose and code alike."""

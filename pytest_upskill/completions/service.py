@@ -18,7 +18,7 @@ from pytest_upskill.completions.source import CompletionSource
 from pytest_upskill.completions.trial_runner import Key, TrialRunner
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.trial import Trial
 
 T = TypeVar("T")
 

@@ -13,7 +13,7 @@ from pytest_upskill.completions.trigger_runner import TriggerRunner, recorded_ch
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
-from pytest_upskill.trial import Trial, request
+from pytest_upskill.trials.trial import Trial, request
 
 if TYPE_CHECKING:
     from pytest_upskill.completions.builds import Builds

@@ -11,14 +11,14 @@ from pytest_upskill.completions.resources import Bill, Host
 from pytest_upskill.completions.source import CompletionRequest, CompletionSource
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
-from pytest_upskill.trial import Trial, request
-from pytest_upskill.triggers.conversation import (
+from pytest_upskill.trials.conversation import (
     calls_tools,
     choice_of,
     joined,
     next_request,
     probe,
 )
+from pytest_upskill.trials.trial import Trial, request
 
 _NO_TOOLS = (
     "{model} called no tool when told to, so its server may drop tools: serve it with a chat "

@@ -11,7 +11,7 @@ from pytest_upskill import LABELS_FILE
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile
 from pytest_upskill.grading.workspace import with_changes
-from pytest_upskill.result import AnswerLabel, CellLabels, RunResult, TrialResult
+from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 
 AGAIN = "draw again with pytest-upskill judge draw"
 

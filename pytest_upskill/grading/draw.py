@@ -14,7 +14,7 @@ from pytest_upskill.formats.judge_labels import (
     StatementLabel,
 )
 from pytest_upskill.grading.calibration import answer_digest, judged_text
-from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 STRATA = 4
 """Strata of a model's answers: with and without the skill, passed and not passed by the judge."""

@@ -20,8 +20,9 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.statements import suspects
 from pytest_upskill.grading.workspace import files_after, process_results, without_contents
-from pytest_upskill.result import RunResult, TrialResult
-from pytest_upskill.trial import (
+from pytest_upskill.trials.conversation import Choice
+from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.trials.trial import (
     Trial,
     arm_digests,
     case_digest,
@@ -29,7 +30,6 @@ from pytest_upskill.trial import (
     request,
     trigger_digest,
 )
-from pytest_upskill.triggers.conversation import Choice
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

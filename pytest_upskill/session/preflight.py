@@ -37,7 +37,7 @@ from pytest_upskill.session.agents import agent_problems, program_hosts
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.trial import Trial
 
 RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""

@@ -15,8 +15,8 @@ from pytest_upskill.completions.trigger_runner import recorded_steps
 from pytest_upskill.session.items import TrialItem
 from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.preflight import RESOURCES, hosts
-from pytest_upskill.trial import Trial, request
-from pytest_upskill.triggers.conversation import probe
+from pytest_upskill.trials.conversation import probe
+from pytest_upskill.trials.trial import Trial, request
 
 
 class Prune:

@@ -25,17 +25,17 @@ from pytest_upskill.report.junit.properties import (
     cell_properties,
     trigger_properties,
 )
-from pytest_upskill.result import (
+from pytest_upskill.sanitize.safe_text import safe, safe_line
+from pytest_upskill.session.preflight import RESOURCES, runs_tests
+from pytest_upskill.session.settings import Settings
+from pytest_upskill.trials.result import (
     CellLabels,
     SkippedCase,
     TrialRecord,
     Unmeasured,
     skip_reasons,
 )
-from pytest_upskill.sanitize.safe_text import safe, safe_line
-from pytest_upskill.session.preflight import RESOURCES, runs_tests
-from pytest_upskill.session.settings import Settings
-from pytest_upskill.trial import TRIGGER_ARMS, judge_name, runs_of
+from pytest_upskill.trials.trial import TRIGGER_ARMS, judge_name, runs_of
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines

@@ -33,7 +33,7 @@ from pytest_upskill.session.options import (
 )
 from pytest_upskill.session.parameters import with_parameters
 from pytest_upskill.spending.prices import OwnPrice
-from pytest_upskill.trial import runs_of
+from pytest_upskill.trials.trial import runs_of
 
 _RATE = r"\d*\.?\d+"
 _PRICE = re.compile(

@@ -29,7 +29,7 @@ from pytest_upskill.session.preflight import (
     stop_service,
 )
 from pytest_upskill.session.settings import CATALOGUES, SETTINGS, places_of
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.trial import Trial
 
 
 class Controller:

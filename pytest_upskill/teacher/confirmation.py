@@ -11,7 +11,6 @@ from typing import Any
 
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
-from pytest_upskill.result import TrialResult
 from pytest_upskill.stats import CaseCounts, lift, lift_interval, runs_needed
 from pytest_upskill.teacher.acceptance import Acceptance, decide
 from pytest_upskill.teacher.engine import Engine
@@ -26,7 +25,8 @@ from pytest_upskill.teacher.ledger import (
 )
 from pytest_upskill.teacher.measure import compared, counts_of, trials_of
 from pytest_upskill.teacher.picture import mean_rate
-from pytest_upskill.trial import Trial, request
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Trial, request
 
 RUNS = 10
 """Runs of each held-out case with each version."""

@@ -17,10 +17,10 @@ from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.completions.workplace import WorkError, Workplace
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
-from pytest_upskill.result import TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Trial
 
 _TICK = 0.2
 """Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""

@@ -22,7 +22,7 @@ from pytest_upskill.teacher.plan import Part, padded
 from pytest_upskill.teacher.proposals import BATCH
 from pytest_upskill.teacher.search import MAX_TOKENS, Task, train_trials
 from pytest_upskill.teacher.sources.read import Source, source_of
-from pytest_upskill.trial import Trial
+from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2
 """Attempts at a draft that is not refused."""

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
-from pytest_upskill.result import TrialResult
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.trial import Arm, Trial, plan
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Arm, Trial, plan
 
 TRAIN_RUNS = 3
 """Runs of each train case with each candidate."""

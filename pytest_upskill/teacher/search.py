@@ -10,7 +10,6 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.model import Model
-from pytest_upskill.result import TrialResult
 from pytest_upskill.teacher.edits import (
     Refused,
     apply_edits,
@@ -21,6 +20,7 @@ from pytest_upskill.teacher.edits import (
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial, trials_of
 from pytest_upskill.teacher.prompts import Failure, refine_prompt
+from pytest_upskill.trials.result import TrialResult
 
 MAX_TOKENS = 8192
 """Maximum output tokens of a teacher's answer."""

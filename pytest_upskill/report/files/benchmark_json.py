@@ -18,8 +18,8 @@ from typing import Any
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.report.files.document import Report, Session
-from pytest_upskill.result import RunResult, TrialResult
-from pytest_upskill.trial import Arm
+from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.trials.trial import Arm
 
 _ARMS: tuple[Arm, Arm] = ("with_skill", "without_skill")
 """Configurations that the viewer supports."""

@@ -9,9 +9,9 @@ from typing import Literal
 from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.baseline import Tally
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.result import TrialResult
 from pytest_upskill.stats import CaseCounts, Interval, lift_interval
-from pytest_upskill.trial import Arm
+from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Arm
 
 Standing = Literal[
     "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"

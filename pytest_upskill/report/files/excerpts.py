@@ -8,7 +8,7 @@ from difflib import unified_diff
 from typing import Literal
 
 from pytest_upskill.report.files.cases import CaseLine
-from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -27,8 +27,8 @@ from pytest_upskill.report.files.phrases import (
 from pytest_upskill.report.files.triggers import confusion_matrices
 from pytest_upskill.report.merge.exit_code import outcome
 from pytest_upskill.report.terminal.notes import agent_statements, notes
-from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 MARKER = "<!-- pytest-upskill -->"
 """First line, by which a bot finds the comment to update."""

@@ -13,7 +13,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import write_json
-from pytest_upskill.result import RunResult, TrialResult
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 Group = TypeVar("Group", bound=TrialGroup)
 

@@ -10,8 +10,8 @@ from pytest_upskill.cells.agent import AgentFigures, agent_figures
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
-from pytest_upskill.result import RunResult, TrialResult
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.trials.result import RunResult, TrialResult
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.comparison import Comparison

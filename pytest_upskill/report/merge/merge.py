@@ -16,8 +16,8 @@ from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_gate import decide_triggers
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import ReportError
-from pytest_upskill.result import AnswerLabel, CellLabels, TrialResult
-from pytest_upskill.trial import ARMS
+from pytest_upskill.trials.result import AnswerLabel, CellLabels, TrialResult
+from pytest_upskill.trials.trial import ARMS
 
 G = TypeVar("G", bound=TrialGroup)
 

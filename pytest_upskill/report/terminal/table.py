@@ -10,7 +10,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Pair
 from pytest_upskill.cells.wording import columns, percent, points, times
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
 LEGEND = (

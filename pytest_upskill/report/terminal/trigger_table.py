@@ -15,7 +15,7 @@ from pytest_upskill.cells.trigger_gate import (
 )
 from pytest_upskill.cells.wording import percent
 from pytest_upskill.report.terminal.table import fit, lines_of_row
-from pytest_upskill.result import TrialResult
+from pytest_upskill.trials.result import TrialResult
 
 _HEAD = ("skill on model", "recall [95 %]", "false triggers", "precision", "queries")
 TRIGGER_LEGEND = (

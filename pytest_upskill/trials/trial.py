@@ -16,7 +16,7 @@ from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.formats.catalogue_file import Catalogues, listed
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion
 from pytest_upskill.model import Model
-from pytest_upskill.triggers.conversation import first_request
+from pytest_upskill.trials.conversation import first_request
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
 ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill", "trigger", "old_trigger")

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import GateRule, Trigger
-from pytest_upskill.trial import Arm
-from pytest_upskill.triggers.conversation import Choice
+from pytest_upskill.trials.conversation import Choice
+from pytest_upskill.trials.trial import Arm
 
 _STOPPED = {
     "max_tokens": "the answer was cut at the output limit: raise --upskill-max-tokens",
