@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.repository.atomic_write import write_whole
 
 FORMAT = 2
 """Version of the file format; older versions can be read, newer ones cannot.

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
 from pytest_upskill.commands.terminal import print_lines
+from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.sanitize.safe_text import safe_line
 
 if TYPE_CHECKING:

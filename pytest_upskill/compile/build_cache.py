@@ -9,8 +9,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.compile.toolchain import Built
+from pytest_upskill.repository.atomic_write import write_whole
 
 
 class Remembered:

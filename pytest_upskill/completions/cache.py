@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, Request, clean
 from pytest_upskill.completions import run_record
+from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.wire.reasoning import without_reasoning
 

@@ -9,12 +9,12 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replaced
 from pytest_upskill.formats.skill import Skill, SkillVersion
 from pytest_upskill.formats.skill_md.files import leads_out
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.repository.atomic_write import write_whole
 
 FILE = "catalogue.json"
 """Name of the committed file, in the folder ``.upskill``."""

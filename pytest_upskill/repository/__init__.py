@@ -1,1 +1,1 @@
-"""The git history of skills, and the project's folder."""
+"""The project on disk: its folder, its git history, and how its files are written."""

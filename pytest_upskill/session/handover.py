@@ -10,8 +10,8 @@ from pathlib import Path
 
 from pydantic import TypeAdapter
 
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.repository.atomic_write import write_whole
 
 _POLL_S = 0.01
 _ANSWERS = TypeAdapter(list[Answer])

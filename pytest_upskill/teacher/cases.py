@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
+from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.consent import Consent, check_clean, check_sources, replace_file

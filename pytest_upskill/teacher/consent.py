@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.repository.git import is_dirty
 from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.sources.read import Source

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from pytest_upskill.atomic_write import write_whole
+from pytest_upskill.repository.atomic_write import write_whole
 
 Outcome = Literal["accepted", "not shown", "refused", "stopped"]
 

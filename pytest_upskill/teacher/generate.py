@@ -6,8 +6,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.formats.skill import Skill
+from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.cases import told
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude

@@ -12,8 +12,8 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.atomic_write import write_whole
 from pytest_upskill.completions.cache import Cache
+from pytest_upskill.repository.atomic_write import write_whole
 
 STRIDE = 1000
 """Runs of look number j are numbered from j times this, so that every look has fresh answers."""
