@@ -17,9 +17,9 @@ from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
+from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.items import TrialItem, shown, trials_of
 from pytest_upskill.session.plugin_hooks import extensions_of
-from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.session.settings import CATALOGUES, NO_MODELS, SETTINGS, Settings, places_of
 from pytest_upskill.trials.result import NO_JUDGE
 from pytest_upskill.trials.trial import Trial

@@ -26,7 +26,8 @@ from pytest_upskill.report.junit.properties import (
     trigger_properties,
 )
 from pytest_upskill.sanitize.safe_text import safe, safe_line
-from pytest_upskill.session.preflight import RESOURCES, runs_tests
+from pytest_upskill.session.hosts import RESOURCES
+from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.result import (
     CellLabels,

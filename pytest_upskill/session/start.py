@@ -20,6 +20,7 @@ from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.session.catalogue_update import catalogues_of
 from pytest_upskill.session.hints import Hints
+from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.items import ANSWERS, TrialItem, TrialReports, wanted
 from pytest_upskill.session.output.allure import AllureGates
 from pytest_upskill.session.output.junit import JUnit
@@ -31,7 +32,6 @@ from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.output.terminal import Terminal
 from pytest_upskill.session.plugin_hooks import languages_of
 from pytest_upskill.session.preflight import (
-    RESOURCES,
     Prepared,
     prepare,
     runs_tests,

@@ -15,8 +15,8 @@ from pytest_upskill.cells.wording import money
 from pytest_upskill.checks import Compile, Run
 from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.output.live_line import line_of
-from pytest_upskill.session.preflight import RESOURCES
 from pytest_upskill.spending.in_flight import ASKING, InFlight
 
 REFRESH_S = 0.5

@@ -15,8 +15,9 @@ from pytest_upskill.report.files.github import in_github_actions, write_for_gith
 from pytest_upskill.report.files.write import write
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.output.session_report import report_of
-from pytest_upskill.session.preflight import RESOURCES, runs_tests
+from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.results import Results
 from pytest_upskill.session.settings import Settings
 

@@ -1,0 +1,161 @@
+"""Where the models of a session are served: by clients of plugins, or at shared endpoints."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from functools import partial
+
+import pytest
+
+from pytest_upskill.checks.extensions import raised
+from pytest_upskill.completion import Client, ProviderError
+from pytest_upskill.completions.resources import Host, Resources
+from pytest_upskill.model import Model
+from pytest_upskill.model.hosts import BY_PREFIX
+from pytest_upskill.providers import make_client, missing_sdk
+from pytest_upskill.providers.error_hints import refused_parameter
+from pytest_upskill.providers.keys import (
+    Endpoint,
+    KeyProblem,
+    endpoints,
+    is_custom,
+    missing_key,
+)
+from pytest_upskill.providers.plugin_client import PluginClient
+from pytest_upskill.providers.served import served_models
+from pytest_upskill.sanitize.redaction import HIDDEN, Redactor
+from pytest_upskill.session.agents import program_hosts
+from pytest_upskill.session.settings import SETTINGS, Settings
+
+RESOURCES = pytest.StashKey[Resources]()
+"""Cache, prices, budget and other resources of this process."""
+
+
+_NAMES_OF_MODELS = ("anthropic", "openai", "offline")
+"""Providers of which the name alone tells the model, whichever host serves it."""
+
+
+def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
+    """Return the host of each model: a plugin's client, or an endpoint that models may share.
+
+    Raises:
+        pytest.UsageError: The key of an endpoint is ambiguous, or a plugin's hook fails.
+    """
+    settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
+    found: dict[Model, Host] = {}
+    own: list[Model] = []
+    for model in models:
+        client = _client(model, config)
+        if client is None:
+            own.append(model)
+        elif replace(model.parameters, max_tokens=None) and not _takes_parameters(client):
+            raise pytest.UsageError(
+                f"--upskill-param: the client of {model.address} sends no parameters: set "
+                "accepts_parameters = True in it once its complete() sends "
+                "request.model.parameters"
+            )
+        else:
+            found[model] = Host(
+                name=model.address,
+                url="",
+                open=_plugin_opener(client, model, settings.timeout, resources.redactor),
+                # Not recorded under a vendor's model name: it could be taken for the vendor's.
+                recorded=model.provider not in _NAMES_OF_MODELS,
+                accepts_tools=getattr(client, "accepts_tools", False) is True,
+                given=True,
+            )
+    return found | _own_hosts(own, settings, resources)
+
+
+def _takes_parameters(client: Client) -> bool:
+    return getattr(client, "accepts_parameters", False) is True
+
+
+def _client(model: Model, config: pytest.Config) -> Client | None:
+    """Return the client that a plugin makes for a model, None if no plugin serves it.
+
+    Raises:
+        pytest.UsageError: The hook raises an error, or what it returns is not a client.
+    """
+    hook = f"{model.address}: the hook pytest_upskill_make_client"
+    try:
+        client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
+    except (pytest.UsageError, pytest.exit.Exception):
+        raise
+    except Exception as error:  # noqa: BLE001  a plugin's
+        raise pytest.UsageError(f"{hook} raised {raised(error)}: fix the plugin") from None
+    lacking = [name for name in ("complete", "aclose") if not hasattr(client, name)]
+    if client is not None and lacking:
+        raise pytest.UsageError(
+            f"{hook} returned {type(client).__name__}, which has no {' and no '.join(lacking)}: "
+            "return a client or None"
+        )
+    return client
+
+
+def _own_hosts(
+    models: Iterable[Model], settings: Settings, resources: Resources
+) -> dict[Model, Host]:
+    environ: Mapping[str, str] = os.environ
+    if settings.dry_run or settings.prune or settings.cache_mode == "replay":
+        # Nothing is sent, so no key is needed, and ambiguous keys are no problem.
+        environ = {name: url for name, url in environ.items() if name.endswith("_BASE_URL")}
+    try:
+        found = endpoints(models, environ, resources.redactor)
+    except KeyProblem as error:
+        raise pytest.UsageError(str(error)) from None
+    shared: dict[Endpoint, Host] = {}
+    programs = program_hosts(found, settings, resources)
+    for model, endpoint in found.items():
+        if model in programs:
+            continue
+        host = Host(
+            name=model.address,
+            url=endpoint.url,
+            open=_opener(model, endpoint, settings.timeout),
+            recorded=model.provider != "offline",
+            accepts_tools=model.provider != "offline",
+            custom=is_custom(model),
+            timeout=settings.timeout,
+            served=partial(served_models, endpoint) if is_custom(model) else None,
+            caches_prompts=endpoint.wire == "anthropic" and endpoint.own,
+        )
+        programs.setdefault(model, shared.setdefault(endpoint, host))
+    return {model: programs[model] for model in found}
+
+
+def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
+    def open_client() -> Client:
+        # Only if all answers were recorded, but a recording is unreadable.
+        for line in model_problems(model):
+            raise ProviderError(line, fatal=True)
+        return make_client(endpoint, timeout=timeout)
+
+    return open_client
+
+
+def _plugin_opener(
+    client: Client, model: Model, timeout: float, redactor: Redactor
+) -> Callable[[], Client]:
+    return lambda: PluginClient(client, model.address, timeout=timeout, redactor=redactor)
+
+
+def model_problems(model: Model) -> list[str]:
+    """Return why requests to a model cannot be sent, one line for each reason."""
+    if model.provider not in {*BY_PREFIX, "offline"}:
+        close = get_close_matches(model.provider, BY_PREFIX, n=1)
+        meant = f" (did you mean '{close[0]}:'?)" if close else ""
+        # What is behind an '@' may be a host, and what is before it a password.
+        shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
+        line = (
+            f"--upskill-models: no provider for {shown!r}{meant}: write a host such as openrouter: "
+            "or ollama:, or model@base_url, or add a plugin with the hook "
+            "pytest_upskill_make_client"
+        )
+        return [line]
+    problems = (missing_sdk(model), missing_key(model, os.environ), refused_parameter(model))
+    return [line for line in problems if line]
