@@ -34,7 +34,6 @@ from pytest_upskill.session.settings import SETTINGS, Settings
 RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""
 
-
 _NAMES_OF_MODELS = ("anthropic", "openai", "offline")
 """Providers of which the name alone tells the model, whichever host serves it."""
 

@@ -25,9 +25,10 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.catalogue_update import catalogue_file, catalogues_of
 from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.items import shown, without_packages
+from pytest_upskill.session.models import models_of
 from pytest_upskill.session.options import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
-from pytest_upskill.session.settings import models_of, places_of
+from pytest_upskill.session.settings import places_of
 
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code

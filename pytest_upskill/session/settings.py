@@ -14,13 +14,13 @@ from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.formats.catalogue_file import Catalogues
 from pytest_upskill.formats.discovery import Places
-from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
+from pytest_upskill.model import Model
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
 from pytest_upskill.repository.git import GitError, merge_base
 from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
-from pytest_upskill.sanitize.redaction import without_credentials
+from pytest_upskill.session.models import judge_of, models_of
 from pytest_upskill.session.options import (
     choice,
     number,
@@ -32,14 +32,9 @@ from pytest_upskill.session.options import (
     words,
 )
 from pytest_upskill.session.parameters import with_parameters
+from pytest_upskill.session.prices import own_prices
 from pytest_upskill.spending.prices import OwnPrice
 from pytest_upskill.trials.trial import runs_of
-
-_RATE = r"\d*\.?\d+"
-_PRICE = re.compile(
-    rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
-    rf"(\s+cached\s+(?P<cached>{_RATE}))?"
-)
 
 _SHARD = re.compile(r"(\d{1,4})/(\d{1,4})")
 
@@ -146,7 +141,7 @@ class Settings:
         min_pass_rate = rate(config, "min_pass_rate")
         project = project_folder(config.rootpath)
         models, judge = with_parameters(
-            models_of(config), _judge(config), value_of(config, "params")
+            models_of(config), judge_of(config), value_of(config, "params")
         )
         return cls(
             models=models,
@@ -175,7 +170,7 @@ class Settings:
             cache_dir=_cache_dir(config, project),
             cache_hidden=not value_of(config, "cache_dir"),
             max_cost=_max_cost(config),
-            prices=_prices(config),
+            prices=own_prices(config),
             dry_run=bool(config.getoption("upskill_dry_run")),
             prune=bool(config.getoption("upskill_cache_prune")),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
@@ -202,75 +197,6 @@ def places_of(config: pytest.Config) -> Places:
             owners=tuple((name, config.rootpath / skill) for name, _, skill in entries if skill),
         )
     return config.stash[_PLACES]
-
-
-def models_of(config: pytest.Config) -> tuple[Model, ...]:
-    """Return the chosen models.
-
-    Raises:
-        pytest.UsageError: There is none, or a name cannot be parsed.
-    """
-    try:
-        models = parse_models(
-            value_of(config, "models"),
-            aliases={**ALIASES, **_aliases(config)},
-            default_base_url=_base_url(config),
-        )
-    except ModelError as error:
-        raise pytest.UsageError(f"--upskill-models: {error}") from None
-    if not models:
-        raise pytest.UsageError("--upskill-models: no model given: write a name, such as offline")
-    return models
-
-
-def read_model(config: pytest.Config, name: str) -> Model:
-    """Return a model by its name, with the aliases and the base URL of the settings.
-
-    Raises:
-        ModelError: The name cannot be read.
-    """
-    return parse_model(
-        name, aliases={**ALIASES, **_aliases(config)}, default_base_url=_base_url(config)
-    )
-
-
-def _judge(config: pytest.Config) -> Model | None:
-    given = value_of(config, "judge")
-    if not given:
-        return None
-    try:
-        judge = read_model(config, given)
-    except ModelError as error:
-        raise pytest.UsageError(f"--upskill-judge: {error}") from None
-    if judge.provider == "offline":
-        raise pytest.UsageError(
-            "--upskill-judge: offline is not a language model and cannot judge: choose another"
-        )
-    return judge
-
-
-def _base_url(config: pytest.Config) -> str | None:
-    url: str | None = value_of(config, "base_url") or None
-    try:
-        return url and server(url)
-    except ValueError:
-        mark = "" if "://" in (url or "") else "://"
-        shown = without_credentials(f"{mark}{url}").removeprefix(mark)
-        raise pytest.UsageError(
-            f"--upskill-base-url: {shown!r} is not the URL of a server: write it as in http://127.0.0.1:8080/v1"
-        ) from None
-
-
-def _aliases(config: pytest.Config) -> dict[str, str]:
-    aliases = {}
-    for line in config.getini("upskill_aliases"):
-        name, equals, target = (part.strip() for part in line.partition("="))
-        if not (name and equals and target):
-            raise pytest.UsageError(
-                f"upskill_aliases: bad line {without_credentials(line)!r}: write 'name = model'"
-            )
-        aliases[name.lower()] = target
-    return aliases
 
 
 def _ref(
@@ -359,24 +285,3 @@ def _max_cost(config: pytest.Config) -> float | None:
     if value is not None and not value > 0:
         raise pytest.UsageError(f"--upskill-max-cost must be more than 0 dollars, got {value:g}")
     return value
-
-
-def _prices(config: pytest.Config) -> dict[str, OwnPrice]:
-    prices = {}
-    for line in config.getini("upskill_prices"):
-        match = _PRICE.fullmatch(line)
-        if match is None:
-            raise pytest.UsageError(
-                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT' or "
-                "'label = IN/OUT cached RATE', dollars per million tokens, such as 'haiku = "
-                "0.10/0.50 cached 0.01'"
-            )
-        cached = float(match["cached"]) if match["cached"] else None
-        price = OwnPrice(input=float(match["in"]), output=float(match["out"]), cached=cached)
-        if cached is not None and cached > price.input:
-            raise pytest.UsageError(
-                f"upskill_prices: bad line {line!r}: cached tokens cannot cost more than others: "
-                f"write a lower price after 'cached'"
-            )
-        prices[match["label"]] = price
-    return prices
