@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
@@ -21,11 +21,10 @@ from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers, no_trigger_decision
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.report.junit.properties import (
-    Properties,
     cell_properties,
     trigger_properties,
 )
-from pytest_upskill.sanitize.safe_text import safe, safe_line
+from pytest_upskill.session.gate_reports import report_gate
 from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import Settings
@@ -40,9 +39,6 @@ from pytest_upskill.trials.trial import TRIGGER_ARMS, judge_name, runs_of
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
-
-_When = Literal["setup", "call", "teardown"]
-_Outcome = Literal["passed", "failed", "skipped"]
 
 
 class Results:
@@ -167,9 +163,9 @@ class Results:
             self.orphans = list(self._orphans())
             session.testscollected += len(self.gates) + len(self.trigger_gates)
             for gate in self.gates:
-                self._emit(gate, f"gate[{gate.cell.model}]", cell_properties(gate))
+                report_gate(self._config, gate, f"gate[{gate.cell.model}]", cell_properties(gate))
             for chosen in self.trigger_gates:
-                self._emit(chosen, chosen.name, trigger_properties(chosen))
+                report_gate(self._config, chosen, chosen.name, trigger_properties(chosen))
             if self._settings.baseline_update:
                 self.baselines = self._update_baselines()
 
@@ -285,42 +281,11 @@ class Results:
                 key, file = each.key, each.file
                 yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
 
-    def _emit(self, gate: Gate | TriggerGate, name: str, properties: Properties) -> None:
-        """Report a gate like an item, so that every consumer of reports sees it."""
-        location = (gate.cell.path, 0, f"{gate.cell.title}: {name}")
-        hook = self._config.hook
-        hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
-        for when, outcome, longrepr in _phases(gate):
-            report = pytest.TestReport(
-                nodeid=gate.nodeid,
-                location=location,
-                keywords={},
-                outcome=outcome,
-                longrepr=longrepr,
-                when=when,
-                user_properties=properties,
-                upskill=None,  # marks a report of this plugin; a gate has no trial record
-            )
-            hook.pytest_runtest_logreport(report=report)
-        hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
-
 
 def _reason(report: pytest.TestReport) -> str:
     """Return why a trial was skipped; pytest stores path, line and reason."""
     assert isinstance(report.longrepr, tuple)
     return report.longrepr[2].removeprefix("Skipped: ")
-
-
-def _phases(
-    gate: Gate | TriggerGate,
-) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
-    """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
-    if gate.outcome == "skipped":
-        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
-    else:
-        yield "setup", "passed", None
-        yield "call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None
-    yield "teardown", "passed", None
 
 
 def _baselines(settings: Settings, folder: Path) -> Baselines | None:

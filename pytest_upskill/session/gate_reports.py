@@ -1,0 +1,57 @@
+"""Reports of gates, which look like those of tests, so that every consumer of reports sees them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Literal
+
+import pytest
+
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.report.junit.properties import Properties
+from pytest_upskill.sanitize.safe_text import safe, safe_line
+
+_When = Literal["setup", "call", "teardown"]
+_Outcome = Literal["passed", "failed", "skipped"]
+
+
+def report_gate(
+    config: pytest.Config, gate: Gate | TriggerGate, name: str, properties: Properties
+) -> None:
+    """Report a gate as if it were a test.
+
+    Args:
+        config: Config of this process.
+        gate: The gate.
+        name: Its name among the tests of the case file.
+        properties: Its JUnit properties.
+    """
+    location = (gate.cell.path, 0, f"{gate.cell.title}: {name}")
+    hook = config.hook
+    hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
+    for when, outcome, longrepr in _phases(gate):
+        report = pytest.TestReport(
+            nodeid=gate.nodeid,
+            location=location,
+            keywords={},
+            outcome=outcome,
+            longrepr=longrepr,
+            when=when,
+            user_properties=properties,
+            upskill=None,  # marks a report of this plugin; a gate has no trial record
+        )
+        hook.pytest_runtest_logreport(report=report)
+    hook.pytest_runtest_logfinish(nodeid=gate.nodeid, location=location)
+
+
+def _phases(
+    gate: Gate | TriggerGate,
+) -> Iterator[tuple[_When, _Outcome, str | tuple[str, int, str] | None]]:
+    """Yield phase, outcome and failure text of a gate's reports; a skipped gate has no call."""
+    if gate.outcome == "skipped":
+        yield "setup", "skipped", (gate.cell.path, 1, f"Skipped: {safe_line(gate.text)}")
+    else:
+        yield "setup", "passed", None
+        yield "call", gate.outcome, safe(gate.report) if gate.outcome == "failed" else None
+    yield "teardown", "passed", None
