@@ -9,11 +9,12 @@ import pytest
 
 from pytest_upskill.cells.baseline_folder import baseline_file
 from pytest_upskill.cells.baseline_update import baseline_of
-from pytest_upskill.cells.comparison import against_baseline
 from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.cells.past import against_baseline
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.model import parse_model
-from pytest_upskill.trials.trial import grader_digest, plan
+from pytest_upskill.trials.digests import grader_digest
+from pytest_upskill.trials.trial import plan
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.reporting import counted
 from tests.scripted import Script

@@ -20,8 +20,9 @@ from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of
 from pytest_upskill.grading.workspace import files_after, with_changes
 from pytest_upskill.model import parse_model
+from pytest_upskill.trials.digests import arm_digests
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import arm_digests, plan, request
+from pytest_upskill.trials.trial import plan, request
 from tests.conftest import Run, WriteSkill
 
 

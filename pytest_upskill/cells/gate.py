@@ -159,7 +159,8 @@ def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Compari
         return [None] * len(cells)
     # Imported here: most sessions compare nothing.
     from pytest_upskill.cells.baseline_folder import key_of
-    from pytest_upskill.cells.comparison import adjust, against_baseline, against_ref
+    from pytest_upskill.cells.comparison import adjust
+    from pytest_upskill.cells.past import against_baseline, against_ref
 
     stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
 

@@ -7,15 +7,9 @@ from dataclasses import dataclass
 
 from pytest_upskill.cells.baseline import Baseline
 from pytest_upskill.cells.baseline_folder import Baselines, key_of
-from pytest_upskill.cells.comparison import (
-    ComparedCase,
-    Comparison,
-    adjust,
-    other_model,
-    p_text,
-    total,
-)
+from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust, p_text, total
 from pytest_upskill.cells.comparison import tally as tally_of
+from pytest_upskill.cells.past import other_model
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.trials.result import TrialResult
 

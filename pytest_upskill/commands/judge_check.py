@@ -16,13 +16,8 @@ from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.trials.trial import (
-    case_digest,
-    installed_digest,
-    judge_name,
-    skill_digest,
-    user_message,
-)
+from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
+from pytest_upskill.trials.trial import user_message
 
 if TYPE_CHECKING:
     from pytest_upskill.completions.workplace import Workplace

@@ -21,15 +21,9 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.statements import suspects
 from pytest_upskill.grading.workspace import files_after, process_results, without_contents
 from pytest_upskill.trials.conversation import Choice
+from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
 from pytest_upskill.trials.result import RunResult, TrialResult
-from pytest_upskill.trials.trial import (
-    Trial,
-    arm_digests,
-    case_digest,
-    grader_digest,
-    request,
-    trigger_digest,
-)
+from pytest_upskill.trials.trial import Trial, request
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

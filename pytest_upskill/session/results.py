@@ -28,6 +28,7 @@ from pytest_upskill.session.gate_reports import report_gate
 from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import Settings
+from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import (
     CellLabels,
     SkippedCase,
@@ -35,7 +36,7 @@ from pytest_upskill.trials.result import (
     Unmeasured,
     skip_reasons,
 )
-from pytest_upskill.trials.trial import TRIGGER_ARMS, judge_name, runs_of
+from pytest_upskill.trials.trial import TRIGGER_ARMS, runs_of
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines

@@ -1,0 +1,107 @@
+"""Digests that recordings, results and baselines keep: of requests, skills and checks."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import MISSING, Field, asdict, fields
+from typing import Any
+
+from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.checks.judge import PROMPT_DIGEST
+from pytest_upskill.completion import Request
+from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.model import Model
+from pytest_upskill.trials.trial import Trial, block_of, user_message
+
+
+def arm_digests(request: Request) -> tuple[str, str]:
+    """Return digests of a request's parts, which prove that arms differ only in the skill.
+
+    Returns:
+        Hexadecimal digests of the part that is equal in all arms of a case, and of the skill block
+        (empty without a skill).
+    """
+    alike: list[object] = [request.frame, request.user, request.max_tokens]
+    if request.model.parameters:
+        alike.append(request.model.parameters.entries)
+    skill = request.skill
+    if task := request.task:
+        alike += [[asdict(file) for file in task.workspace], task.max_turns]
+        skill = _installed(task.skill_name, task.skill) if task.skill else ""
+    return _digest(json.dumps(alike)), _digest(skill) if skill else ""
+
+
+def grader_digest(trial: Trial) -> str:
+    """Return the digest of a trial's checks and judge; fields with default values do not count."""
+    said = []
+    if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
+        judge = judge_name(trial.judge)
+        reference = {"reference": trial.case.reference} if trial.case.reference else {}
+        said.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
+    return _digest(_as_json([*said, *_checks(trial.case)]))
+
+
+def case_digest(case: Case) -> str:
+    """Return the digest of what is asked in a case and what must hold, whoever is the judge."""
+    asked = [user_message(case), case.reference, case.workspace, case.max_turns]
+    return _digest(_as_json([asked, *_checks(case)]))
+
+
+def skill_digest(skill: Skill) -> str:
+    """Return the digest of the skill block that a model gets."""
+    return _digest(block_of(skill))
+
+
+def installed_digest(skill: Skill) -> str:
+    """Return the digest of a skill as it is installed for an agent."""
+    return _digest(_installed(skill.name, skill.files))
+
+
+def judge_name(model: Model) -> str:
+    """Return the name by which a judge is known, with its parameters, whichever host serves it."""
+    return " ".join((f"{model.provider}:{model.name}", *model.parameters.entries))
+
+
+def _installed(name: str, files: Iterable[WorkspaceFile]) -> str:
+    return json.dumps([name, *map(asdict, files)])
+
+
+def _checks(case: Case) -> Iterator[dict[str, Any]]:
+    for check in case.checks:
+        named = fields(check)  # type: ignore[arg-type]  # every check is a dataclass
+        values = {
+            field.name: getattr(check, field.name) for field in named if _is_set(check, field)
+        }
+        yield {"name": check.name} | values
+
+
+def _as_json(said: list[Any]) -> str:
+    return json.dumps(said, sort_keys=True, default=_described)
+
+
+def _described(value: Any) -> dict[str, Any]:
+    """Return the fields of a value, and its name, which may be an attribute of its class."""
+    described: dict[str, Any] = {"name": value.name} | asdict(value)
+    if "check" in described:
+        described["check"] = _described(value.check)
+    return described
+
+
+def trigger_digest(trial: Trial) -> str:
+    """Return the digest of what a query should trigger, whatever the skill's name is now."""
+    trigger = trial.case.trigger
+    return "" if trigger is None else _digest(json.dumps(asdict(trigger), sort_keys=True))
+
+
+def _is_set(check: AnyCheck, field: Field[object]) -> bool:
+    """Return whether a field differs from its default in value or type."""
+    made = field.default if field.default_factory is MISSING else field.default_factory()
+    value = getattr(check, field.name)
+    return type(value) is not type(made) or value != made
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
