@@ -3,31 +3,18 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from pytest_upskill.checks import (
-    Check,
-    Contains,
-    ContainsAny,
     FileExists,
     InFile,
-    JsonSchema,
-    NotContains,
-    NotRegex,
-    Regex,
-    compile_pattern,
 )
 from pytest_upskill.checks.files import safe_name
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.evals.typed_checks import MAKERS, Checks, Unsupported
 from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
 from pytest_upskill.formats.source.problems import shown
-
-Checks = Sequence[Check | Judge | FileExists | InFile]
-
-
-class Unsupported(Exception):  # noqa: N818  a reason to skip a case, not an error of the code
-    """An assertion that cannot be checked on a single answer; the message names the feature."""
 
 
 def checks_of(assertion: object) -> Checks:
@@ -46,7 +33,7 @@ def checks_of(assertion: object) -> Checks:
         return _nested(check)
     if kind := _kind(assertion):
         return _of_kind(assertion, kind)
-    if told := [key for key in assertion if _plain(key) in _MAKERS and assertion[key]]:
+    if told := [key for key in assertion if _plain(key) in MAKERS and assertion[key]]:
         made = [_typed(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
         return [check for checks in made for check in checks]
     if text := _said(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
@@ -61,7 +48,7 @@ def _written(text: str) -> Checks:
     text = text.strip()
     if match := _TYPED_TEXT.fullmatch(text):
         kind = _plain(match[1])
-        if kind in _MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
+        if kind in MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
             return _of_kind({"value": match[2]}, kind)
     return statements([text], prefix=_SUBJECT if _WORD.fullmatch(text) else "")
 
@@ -75,7 +62,7 @@ def _nested(check: Mapping[str, Any]) -> Checks:
 
 
 def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
-    if kind in _MAKERS:
+    if kind in MAKERS:
         return _typed(assertion, kind)
     if kind in _FILE_EXISTS and not assertion.get("negate"):
         return _file_exists(assertion)
@@ -139,7 +126,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
     keys = (*_VALUE_KEYS, kind, kind.removeprefix("not_"))
     if assertion.get("negate"):
         kind = _plain(f"not_{kind}")
-        if kind not in _MAKERS:
+        if kind not in MAKERS:
             raise Unsupported(f"{kind}: no such type of assertion is known")
     given = [key for key in keys if key in assertion]
     if not given and "text" in assertion:
@@ -150,7 +137,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
             return statements([text])
         raise Unsupported(f"{kind}: no known key says what to look for")
     value = next((assertion[key] for key in given if assertion[key]), None)
-    return _MAKERS[kind](value, str(assertion.get("flags") or ""))
+    return MAKERS[kind](value, str(assertion.get("flags") or ""))
 
 
 def _in_file(file: object, checks: Checks) -> Checks:
@@ -173,79 +160,6 @@ def _file_exists(assertion: Mapping[str, Any]) -> Checks:
     return [FileExists(file=name)]
 
 
-def _texts(value: object) -> list[str]:
-    listed = value if isinstance(value, list) else [value]
-    texts = [text for text in listed if isinstance(text, str) and text]
-    if not texts or len(texts) < len(listed):
-        raise ValueError("has no text to look for: add 'value'")
-    return texts
-
-
-def _patterns(value: object, flags: str) -> list[str]:
-    """Convert Python or JavaScript patterns to Python patterns with inline flags."""
-    inline = "".join(flag for flag in "imsx" if flag in flags)
-    patterns = []
-    for text in _texts(value):
-        pattern = (f"(?{inline})" if inline else "") + re.sub(r"\(\?<(?=[A-Za-z])", "(?P<", text)
-        try:
-            compile_pattern(pattern)
-        except (re.error, RecursionError, OverflowError) as error:
-            raise Unsupported(
-                f"pattern {text[:40]!r} is not a Python regular expression: {error}"
-            ) from None
-        patterns.append(pattern)
-    return patterns
-
-
-_FLAGS = re.compile(r"(?:\(\?([imsx]+)\))?(.*)", re.DOTALL)
-"""Inline flags at the start of a pattern, and the rest."""
-
-
-def _contains(value: object, _flags: str) -> Checks:
-    return [Contains(text=text) for text in _texts(value)]
-
-
-def _not_contains(value: object, _flags: str) -> Checks:
-    return [NotContains(text=text) for text in _texts(value)]
-
-
-def _contains_any(value: object, _flags: str) -> Checks:
-    return [ContainsAny(texts=tuple(_texts(value)))]
-
-
-def _regex(value: object, flags: str) -> Checks:
-    return [Regex(pattern=pattern) for pattern in _patterns(value, flags)]
-
-
-def _regex_any(value: object, flags: str) -> Checks:
-    parts = [_FLAGS.fullmatch(pattern) for pattern in _patterns(value, flags)]
-    local = [f"(?{part[1] or ''}:{part[2]})" for part in parts if part]
-    return _regex("|".join(local), "")
-
-
-def _not_regex(value: object, flags: str) -> Checks:
-    return [NotRegex(pattern=pattern) for pattern in _patterns(value, flags)]
-
-
-def _json_schema(value: object, _flags: str) -> Checks:
-    # Imported late: the schema library is slow to import, and few cases need it.
-    from pytest_upskill.checks.schemas import check_schema
-
-    if not isinstance(value, dict) or not value:
-        raise Unsupported("json_schema: the schema must be part of the assertion")
-    check_schema(value)
-    return [JsonSchema(schema=value)]
-
-
-_MAKERS: Mapping[str, Callable[[object, str], Checks]] = {
-    "contains": _contains,
-    "not_contains": _not_contains,
-    "contains_any": _contains_any,
-    "regex": _regex,
-    "regex_any": _regex_any,
-    "not_regex": _not_regex,
-    "json_schema": _json_schema,
-}
 _SYNONYMS: Mapping[str, str] = {
     synonym: kind
     for kind, synonyms in (

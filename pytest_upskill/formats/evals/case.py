@@ -7,9 +7,10 @@ from typing import Any, TypeGuard
 
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.formats.evals.agent_parts import agent_parts
-from pytest_upskill.formats.evals.assertions import Checks, Unsupported, checks_of, statements
+from pytest_upskill.formats.evals.assertions import checks_of, statements
 from pytest_upskill.formats.evals.owner import NAMING, Owner
 from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS, trigger_of, unclear
+from pytest_upskill.formats.evals.typed_checks import Checks, Unsupported
 from pytest_upskill.formats.evals.unsupported import (
     FEATURES,
     NO_TURNS,
