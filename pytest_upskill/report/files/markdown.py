@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import html
-import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import accumulate
 
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
@@ -16,6 +12,15 @@ from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text
 from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.report.files.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.files.markdown_parts import (
+    COMMENT_LIMIT,
+    Section,
+    code,
+    fence,
+    fit,
+    folded,
+    table_head,
+)
 from pytest_upskill.report.files.phrases import (
     ICONS,
     costs,
@@ -33,20 +38,7 @@ from pytest_upskill.trials.result import RunResult, TrialResult
 MARKER = "<!-- pytest-upskill -->"
 """First line, by which a bot finds the comment to update."""
 
-COMMENT_LIMIT = 65_536
-"""GitHub's limit of a comment in characters, applied to bytes, which are never fewer."""
-
 _ANSWER_SHOWN = 1_500
-_RESERVE = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Section:
-    """A part of the page whose rows can be left out."""
-
-    head: str
-    rows: tuple[str, ...] = ()
-    tail: str = ""
 
 
 def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
@@ -57,33 +49,12 @@ def write_markdown(report: Report, limit: int = COMMENT_LIMIT) -> str:
         limit: Maximum UTF-8 bytes; parts that do not fit are left out, and the page counts them.
     """
     sections = [*_overview(report), *_triggers(report), *_details(report.gates)]
-    return _fit(sections, _footer(report), limit)
+    return fit(sections, _footer(report), limit)
 
 
-def code(text: str, *, table: bool = False) -> str:
-    """Return untrusted text as inline code, where HTML, links and @mentions have no effect.
-
-    Args:
-        text: Any text; it becomes one line.
-        table: Whether the text is for a table cell, where ``|`` must be escaped.
-    """
-    text = safe(text).replace("\n", " ") or " "
-    ticks = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    pad = " " if "`" in (text[0], text[-1]) else ""
-    text = text.replace("|", "\\|") if table else text
-    return f"{ticks}{pad}{text}{pad}{ticks}"
-
-
-def fence(text: str) -> str:
-    """Return untrusted lines as a fenced code block."""
-    text = safe(text).rstrip("\n")
-    ticks = "`" * max(3, 1 + max(map(len, re.findall("`+", text)), default=0))
-    return f"{ticks}text\n{text}\n{ticks}\n"
-
-
-def _overview(report: Report) -> Iterator[_Section]:
+def _overview(report: Report) -> Iterator[Section]:
     icon = {"failed": "\u274c", "undecided": "\u2754", "passed": "\u2705"}[outcome(report)]
-    yield _Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
+    yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
     yield _matrix(report)
     red = tuple(
         f"- {code(line)}\n"
@@ -92,7 +63,7 @@ def _overview(report: Report) -> Iterator[_Section]:
         for line in (gate.text, *gate.details)
     )
     if red:
-        yield _Section(head="#### Failed gates\n\n", rows=red, tail="\n")
+        yield Section(head="#### Failed gates\n\n", rows=red, tail="\n")
     lines = [
         *map(str, report.unmeasured),
         *notes(report.gates, verbose=False),
@@ -100,18 +71,18 @@ def _overview(report: Report) -> Iterator[_Section]:
     ]
     said = tuple(f"- {code(note)}\n" for note in lines)
     if said:
-        yield _Section(head="#### Notes\n\n", rows=said, tail="\n")
+        yield Section(head="#### Notes\n\n", rows=said, tail="\n")
     changed = [line for session in report.sessions for line in session.recordings]
     if changed:
         rows = tuple(f"- {code(line)}\n" for line in changed)
-        yield _Section(head="#### Recordings that this branch changed\n\n", rows=rows, tail="\n")
+        yield Section(head="#### Recordings that this branch changed\n\n", rows=rows, tail="\n")
     worse = tuple(_worse(report.gates))
     if worse:
         head = "#### Cases that got worse with the skill\n\n"
-        yield _Section(head=head + _table("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
+        yield Section(head=head + table_head("case", "model", *_CASE_HEAD), rows=worse, tail="\n")
 
 
-def _triggers(report: Report) -> Iterator[_Section]:
+def _triggers(report: Report) -> Iterator[Section]:
     """Yield how often each skill is chosen, and what was taken instead."""
     rows = tuple(
         f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
@@ -121,13 +92,13 @@ def _triggers(report: Report) -> Iterator[_Section]:
     )
     if rows:
         columns = ("skill", "model", "recall", "false triggers", "precision", "queries", "gate")
-        yield _Section(
-            head="#### Is the skill chosen?\n\n" + _table(*columns), rows=rows, tail="\n"
+        yield Section(
+            head="#### Is the skill chosen?\n\n" + table_head(*columns), rows=rows, tail="\n"
         )
     for each in confusion_matrices(report.trigger_gates):
-        yield _Section(
-            head=_folded(f"right skill (rows), taken (columns), in runs of {each.model}")
-            + _table("", *(code(name, table=True) for name in each.taken)),
+        yield Section(
+            head=folded(f"right skill (rows), taken (columns), in runs of {each.model}")
+            + table_head("", *(code(name, table=True) for name in each.taken)),
             rows=tuple(
                 f"| {code(wanted, table=True)} | {' | '.join(map(str, counts))} |\n"
                 for wanted, counts in each.rows
@@ -153,14 +124,14 @@ def _heading(report: Report) -> str:
     return code(headline(report)) if len(report.gates) == 1 else headline(report)
 
 
-def _matrix(report: Report) -> _Section:
+def _matrix(report: Report) -> Section:
     models, skills = matrix(report)
     rows = tuple(
         f"| {code(skill, table=True)} | {' | '.join(map(_matrix_entry, gates))} |\n"
         for skill, gates in skills
     )
-    head = _table("skill", *(code(model, table=True) for model in models)) if rows else ""
-    return _Section(head=head, rows=rows, tail="\n")
+    head = table_head("skill", *(code(model, table=True) for model in models)) if rows else ""
+    return Section(head=head, rows=rows, tail="\n")
 
 
 def _matrix_entry(gate: Gate | None) -> str:
@@ -182,11 +153,11 @@ def _worse(gates: Iterable[Gate]) -> Iterator[str]:
                 yield f"| {name} | {code(cell.model, table=True)} | {_case_columns(case)} |\n"
 
 
-def _details(gates: Sequence[Gate]) -> Iterator[_Section]:
+def _details(gates: Sequence[Gate]) -> Iterator[Section]:
     for gate in gates:
         cell = gate.cell
-        yield _Section(
-            head=_folded(f"{cell.name}: all cases") + _table("case", "", *_CASE_HEAD),
+        yield Section(
+            head=folded(f"{cell.name}: all cases") + table_head("case", "", *_CASE_HEAD),
             rows=(*_measured(gate), *_unmeasured(cell)),
             tail="\n</details>\n\n",
         )
@@ -207,7 +178,7 @@ def _unmeasured(cell: Cell) -> Iterator[str]:
         yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
 
 
-def _missed(skill: str, trial: TrialResult) -> _Section:
+def _missed(skill: str, trial: TrialResult) -> Section:
     """Return the section of a trial that failed or has errors, with its first failed run."""
     run = next((run for run in trial.runs if not run.passed), None)
     title = f"{skill}::{trial.case} on {trial.model}, {trial.arm}: "
@@ -215,7 +186,7 @@ def _missed(skill: str, trial: TrialResult) -> _Section:
     body = [fence("\n".join(dict.fromkeys(trial.errors)))] if trial.errors else []
     if run is not None:
         body += [fence("\n".join(_evidence(run))), "The answer:\n\n", fence(_shown(run))]
-    return _Section(head=_folded(title) + "\n".join(body), tail="\n</details>\n\n")
+    return Section(head=folded(title) + "\n".join(body), tail="\n</details>\n\n")
 
 
 def _evidence(run: RunResult) -> Iterator[str]:
@@ -233,7 +204,7 @@ def _shown(run: RunResult) -> str:
     return f"{text[:_ANSWER_SHOWN]}\n[... {more} more characters]" if more > 0 else text
 
 
-def _footer(report: Report) -> _Section:
+def _footer(report: Report) -> Section:
     rows = [f"- {name}: {value}\n" for name, value in costs(report)]
     for session in report.sessions:
         versions = ", ".join(f"{name} {number}" for name, number in session.versions.items())
@@ -241,8 +212,8 @@ def _footer(report: Report) -> _Section:
         rows += [
             f"- {code(label)} is {code(resolved)}\n" for label, resolved in session.models.items()
         ]
-    return _Section(
-        head=_folded("cost, versions, how to read this"),
+    return Section(
+        head=folded("cost, versions, how to read this"),
         rows=tuple(rows),
         tail="\nPass rates without \u2192 with the skill; lift in points with its 95 % interval; "
         "tokens per run as a multiple of those without the skill.\n\n</details>\n",
@@ -268,41 +239,3 @@ def _checks(arm: ArmFigures | None) -> str:
 
 def _tokens(arm: ArmFigures | None) -> str:
     return "n/a" if arm is None or arm.tokens is None else f"{arm.tokens:.0f}"
-
-
-def _table(*columns: str) -> str:
-    return f"| {' | '.join(columns)} |\n|{' --- |' * len(columns)}\n"
-
-
-def _folded(title: str) -> str:
-    return f"<details><summary><code>{html.escape(safe(title))}</code></summary>\n\n"
-
-
-def _fit(sections: Sequence[_Section], footer: _Section, limit: int) -> str:
-    """Return the sections joined; each keeps its head and as many rows as fit the limit."""
-    left = limit - _RESERVE
-    last, left_out = _take(footer, left)
-    left -= _bytes(last)
-    page = ""
-    for section in sections:
-        text, more = _take(section, left)
-        left -= _bytes(text)
-        left_out += more
-        page += text
-    if left_out:
-        page += f"_{left_out} parts left out for size: --upskill-html has them._\n\n"
-    return page + last
-
-
-def _take(section: _Section, room: int) -> tuple[str, int]:
-    """Return the part of a section that fits, and the number of parts left out."""
-    room -= _bytes(section.head + section.tail)
-    if room < 0:
-        return "", 1
-    sizes = accumulate(_bytes(row) for row in section.rows)
-    rows = section.rows[: sum(size <= room for size in sizes)]
-    return section.head + "".join(rows) + section.tail, len(section.rows) - len(rows)
-
-
-def _bytes(text: str) -> int:
-    return len(text.encode())
