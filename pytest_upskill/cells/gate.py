@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_upskill.cells.cell import Cell, CellVerdict
+from pytest_upskill.cells.decision import Decision, weighed
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.wording import cell_sentence
 
@@ -31,24 +32,13 @@ ShownVerdict = CellVerdict | Literal["regression"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate:
-    """Decision about one cell."""
+class Gate(Decision[Cell, "Comparison"]):
+    """Decision about one cell of answers."""
 
-    cell: Cell
-    outcome: Literal["passed", "failed", "skipped"]
-    text: str
-    """Complete sentence, one line."""
-    comparison: Comparison | None = None
-    """Comparison with the baseline or the git ref; None for none."""
-    misses_data: bool = False
-    """Whether missing runs prevent a decision."""
+    kind: ClassVar[str] = "gate"
+
     warning: str = ""
     """What to know about a decision that was made nevertheless; empty for nothing."""
-
-    @property
-    def nodeid(self) -> str:
-        """Node id, ``path::gate[model]``."""
-        return f"{self.cell.path}::gate[{self.cell.model}]"
 
     @property
     def verdict(self) -> ShownVerdict:
@@ -65,12 +55,6 @@ class Gate:
             return []
         lift = f"lift: {cell_sentence(self.cell)}"
         return [lift, *self.comparison.worse, self.comparison.next_step]
-
-    @property
-    def report(self) -> str:
-        """Text, details and notes, one per line."""
-        notes = () if self.comparison is None else self.comparison.notes
-        return "\n".join([self.text, *self.details, *notes])
 
 
 def decide_all(
@@ -102,13 +86,10 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
     reason = undecidable(cell)
     if reason is not None:
         return no_decision(cell, reason)
-    found = dict(_problems(cell, thresholds, comparison))
-    problems = "; ".join(problem for problem, sure in found.items() if sure)
-    if found and not problems:
-        open_ = no_decision(
-            cell, f"missing data: {_missing(cell)} could decide: {'; '.join(found)}"
-        )
-        return replace(open_, comparison=comparison, misses_data=True)
+    problems, undecided = weighed(_problems(cell, thresholds, comparison))
+    if undecided:
+        reason = f"missing data: {_missing(cell)} could decide: {undecided}"
+        return replace(no_decision(cell, reason), comparison=comparison, misses_data=True)
     gate = Gate(
         cell=cell,
         outcome="failed" if problems else "passed",

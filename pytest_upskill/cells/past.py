@@ -24,22 +24,8 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     """
     if baseline is None:
         return Comparison(then="baseline", notes=(f"no baseline: {_RECORD}",), lacking=True)
-    recorded = {case.id: case for case in baseline.cases}
-    same = [
-        (trial, recorded[trial.case])
-        for trial in cell.trials
-        if trial.arm == "with_skill" and trial.case in recorded
-        if _is_same(trial, recorded[trial.case])
-    ]
-    cases = tuple(
-        ComparedCase(
-            id=case.id,
-            now=_tally(trial),
-            then=case.with_skill,
-            missing_now=len(trial.errors),
-        )
-        for trial, case in same
-    )
+    now = [trial for trial in cell.trials if trial.arm == "with_skill"]
+    cases = since_baseline(now, baseline)
     notes = tuple(_left_out(cell, baseline, {case.id for case in cases}))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
@@ -57,21 +43,42 @@ def against_ref(cell: Cell) -> Comparison:
     """Compare a cell with the results of its old skill, from a git ref, in the same session."""
     if cell.history:
         return Comparison(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
-    old = {trial.case: trial for trial in cell.trials if trial.arm == "old_skill"}
-    cases = tuple(
-        ComparedCase(
-            id=one.case,
-            now=_tally(one),
-            then=_tally(old[one.case]),
-            missing_now=len(one.errors),
-            missing_then=len(old[one.case].errors),
-        )
-        for one in cell.trials
-        if one.arm == "with_skill" and one.case in old
+    now, old = (
+        [trial for trial in cell.trials if trial.arm == arm] for arm in ("with_skill", "old_skill")
     )
-    return Comparison(
-        then=cell.ref,
-        cases=cases,
+    return Comparison(then=cell.ref, cases=since_ref(now, old))
+
+
+def since_baseline(trials: Iterable[TrialResult], baseline: Baseline) -> tuple[ComparedCase, ...]:
+    """Compare trials with a baseline, on cases whose prompt and checks did not change."""
+    recorded = {case.id: case for case in baseline.cases}
+    return tuple(
+        ComparedCase(
+            id=trial.case,
+            now=_tally(trial),
+            then=recorded[trial.case].with_skill,
+            missing_now=len(trial.errors),
+        )
+        for trial in trials
+        if trial.case in recorded and _is_same(trial, recorded[trial.case])
+    )
+
+
+def since_ref(
+    trials: Iterable[TrialResult], old: Iterable[TrialResult]
+) -> tuple[ComparedCase, ...]:
+    """Compare trials with those of the old skill, on the cases that both have."""
+    then = {trial.case: trial for trial in old}
+    return tuple(
+        ComparedCase(
+            id=trial.case,
+            now=_tally(trial),
+            then=_tally(then[trial.case]),
+            missing_now=len(trial.errors),
+            missing_then=len(then[trial.case].errors),
+        )
+        for trial in trials
+        if trial.case in then
     )
 
 

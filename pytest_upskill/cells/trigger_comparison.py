@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from pytest_upskill.cells.baseline import Baseline
 from pytest_upskill.cells.baseline_folder import Baselines, key_of
-from pytest_upskill.cells.comparison import ComparedCase, Comparison, adjust, p_text, total
-from pytest_upskill.cells.comparison import tally as tally_of
-from pytest_upskill.cells.past import other_model
+from pytest_upskill.cells.comparison import Comparison, adjust, p_text, total
+from pytest_upskill.cells.past import other_model, since_baseline, since_ref
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.trials.result import TrialResult
 
 _RECORD = "record one with --upskill-runs 5 --upskill-baseline-update and commit it"
 
@@ -63,21 +61,7 @@ def _against_ref(cell: TriggerCell) -> TriggerComparison:
         return TriggerComparison(
             then=cell.ref, notes=(cell.history,) * bool(cell.history), lacking=cell.past_unknown
         )
-    old = {trial.case: trial for trial in cell.before}
-    return TriggerComparison(
-        then=cell.ref,
-        cases=tuple(_compared(one, old[one.case]) for one in cell.now if one.case in old),
-    )
-
-
-def _compared(one: TrialResult, other: TrialResult) -> ComparedCase:
-    return ComparedCase(
-        id=one.case,
-        now=tally_of(one) if one.runs else None,
-        then=tally_of(other) if other.runs else None,
-        missing_now=len(one.errors),
-        missing_then=len(other.errors),
-    )
+    return TriggerComparison(then=cell.ref, cases=since_ref(cell.now, cell.before))
 
 
 def _against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerComparison:
@@ -89,23 +73,7 @@ def _against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerCo
         return TriggerComparison(
             then="baseline", notes=("description unchanged since the baseline: not compared",)
         )
-    recorded = {case.id: case for case in baseline.cases}
-    same = [
-        (trial, recorded[trial.case])
-        for trial in cell.now
-        if trial.case in recorded
-        and (trial.prompt_digest, trial.grader_digest)
-        == (recorded[trial.case].digest, recorded[trial.case].grader)
-    ]
-    cases = tuple(
-        ComparedCase(
-            id=case.id,
-            now=tally_of(trial) if trial.runs else None,
-            then=case.with_skill,
-            missing_now=len(trial.errors),
-        )
-        for trial, case in same
-    )
+    cases = since_baseline(cell.now, baseline)
     changed = sorted({trial.case for trial in cell.now} - {case.id for case in cases})
     notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
     return TriggerComparison(

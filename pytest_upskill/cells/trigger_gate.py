@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 from pytest_upskill import stats
+from pytest_upskill.cells.decision import Decision, weighed
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent, runs
@@ -19,27 +20,10 @@ BY_WORDS = "offline chooses by words in common, and no model decided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerGate:
+class TriggerGate(Decision[TriggerCell, "TriggerComparison"]):
     """Decision about one trigger cell."""
 
-    cell: TriggerCell
-    outcome: Literal["passed", "failed", "skipped"]
-    text: str
-    """Complete sentence, one line."""
-    comparison: TriggerComparison | None = None
-    """Comparison with the baseline or the git ref; None for none."""
-    misses_data: bool = False
-    """Whether missing runs prevent a decision."""
-
-    @property
-    def nodeid(self) -> str:
-        """Node id, ``path::trigger-gate[model]``."""
-        return f"{self.cell.path}::{self.name}"
-
-    @property
-    def name(self) -> str:
-        """The part of the node id after the path."""
-        return f"trigger-gate[{self.cell.model}]"
+    kind: ClassVar[str] = "trigger-gate"
 
     @property
     def regressed(self) -> bool:
@@ -53,12 +37,6 @@ class TriggerGate:
         if self.comparison is None or not self.regressed or self.outcome == "skipped":
             return lines
         return [*lines, *self.comparison.worse, self.comparison.next_step]
-
-    @property
-    def report(self) -> str:
-        """Text, details and notes, one per line."""
-        notes = () if self.comparison is None else self.comparison.notes
-        return "\n".join([self.text, *self.details, *notes])
 
 
 def decide_triggers(
@@ -143,10 +121,9 @@ def _decide(
         return no_trigger_decision(cell, BY_WORDS)
     if (reason := cell.undecidable) is not None:
         return no_trigger_decision(cell, reason, misses_data=bool(cell.missing))
-    found = dict(_problems(cell, thresholds, comparison))
-    problems = "; ".join(problem for problem, sure in found.items() if sure)
-    if found and not problems:
-        missing = f"missing data: missing runs could decide: {'; '.join(found)}"
+    problems, undecided = weighed(_problems(cell, thresholds, comparison))
+    if undecided:
+        missing = f"missing data: missing runs could decide: {undecided}"
         gate = no_trigger_decision(cell, missing, misses_data=True)
         return replace(gate, comparison=comparison)
     sentence = trigger_sentence(cell)

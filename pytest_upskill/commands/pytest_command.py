@@ -7,16 +7,33 @@ import os
 import shlex
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import NoReturn
 
-from pytest_upskill.commands.command import CommandError
+from pytest_upskill.commands.command import Command, CommandError
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.sanitize.redaction import without_credentials
 from pytest_upskill.sanitize.safe_text import safe_line
 
 
-def add_run_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
+def run_command(description: str, *, runs: int) -> Command:
+    """Return a command that runs the cases of skills by pytest.
+
+    Args:
+        description: What it does, for its help.
+        runs: Default of ``--runs``.
+    """
+    return Command(
+        description=description,
+        epilog="What follows -- is passed on to pytest, such as: -- --upskill-max-cost 2 -k json",
+        add_arguments=partial(_add_arguments, runs=runs),
+        run=_run,
+        passes_on=True,
+    )
+
+
+def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
     """Add the arguments of a command that runs pytest.
 
     Args:
@@ -71,7 +88,7 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
     """Return the arguments of the equivalent ``pytest`` command.
 
     Args:
-        options: Values of `add_run_arguments`, and ``passed_on``.
+        options: Values of `_add_arguments`, and ``passed_on``.
 
     Raises:
         CommandError: ``--tests`` is given, and there is no such file, or not one skill.
@@ -91,13 +108,17 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
     return [*arguments, *options.passed_on, *_paths(options.skills, options.tests)]
 
 
-def run_pytest(arguments: Sequence[str]) -> NoReturn:
+def _run_pytest(arguments: Sequence[str]) -> NoReturn:
     """Print the ``pytest`` command and replace this process by it, with its exit code."""
     shown = shlex.join(["pytest", *map(without_credentials, arguments)])
     sys.stdout.write(f"$ {safe_line(shown)}\n")
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *arguments]
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
+
+
+def _run(options: argparse.Namespace) -> int:
+    _run_pytest(pytest_arguments(options))
 
 
 def _history(options: argparse.Namespace) -> list[str]:

@@ -16,18 +16,15 @@ _When = Literal["setup", "call", "teardown"]
 _Outcome = Literal["passed", "failed", "skipped"]
 
 
-def report_gate(
-    config: pytest.Config, gate: Gate | TriggerGate, name: str, properties: Properties
-) -> None:
+def report_gate(config: pytest.Config, gate: Gate | TriggerGate, properties: Properties) -> None:
     """Report a gate as if it were a test.
 
     Args:
         config: Config of this process.
         gate: The gate.
-        name: Its name among the tests of the case file.
         properties: Its JUnit properties.
     """
-    location = (gate.cell.path, 0, f"{gate.cell.title}: {name}")
+    location = (gate.cell.path, 0, f"{gate.cell.title}: {gate.name}")
     hook = config.hook
     hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
     for when, outcome, longrepr in _phases(gate):

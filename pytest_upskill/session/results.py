@@ -164,9 +164,9 @@ class Results:
             self.orphans = list(self._orphans())
             session.testscollected += len(self.gates) + len(self.trigger_gates)
             for gate in self.gates:
-                report_gate(self._config, gate, f"gate[{gate.cell.model}]", cell_properties(gate))
+                report_gate(self._config, gate, cell_properties(gate))
             for chosen in self.trigger_gates:
-                report_gate(self._config, chosen, chosen.name, trigger_properties(chosen))
+                report_gate(self._config, chosen, trigger_properties(chosen))
             if self._settings.baseline_update:
                 self.baselines = self._update_baselines()
 
