@@ -92,33 +92,15 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         answers: One answer for each run.
         decide: Function that decides custom checks.
     """
-    runs: list[RunResult] = []
-    errors: list[str] = []
-    ungraded, broken = False, ""
-    for answer in answers:
-        if answer.not_needed:
-            continue
-        if answer.completion is None or answer.error:
-            errors.append(answer.error)
-            continue
-        if answer.completion.agent_run and answer.completion.agent_run.broken:
-            broken = answer.completion.agent_run.broken
-            errors.append(broken)
-            continue
-        try:
-            checks = tuple(_check(trial, answer, answer.completion, decide))
-        except CheckError as error:
-            errors.append(str(error))
-        else:
-            run = RunResult(
-                completion=without_contents(answer.completion),
-                checks=checks,
-                judgement=answer.judgement,
-                process=process_results(trial.case.process, answer.completion.agent_run),
-                choice=answer.choice,
-            )
-            runs.append(run)
-            ungraded = ungraded or answer.judged is None
+    needed = [answer for answer in answers if not answer.not_needed]
+    graded = [_graded(trial, answer, decide) for answer in needed]
+    runs = tuple(run for run in graded if isinstance(run, RunResult))
+    # Without a judge for one run, the statements of none count.
+    ungraded = any(
+        answer.judged is None
+        for answer, run in zip(needed, graded, strict=True)
+        if isinstance(run, RunResult)
+    )
     prompt_digest, skill_digest = arm_digests(request(trial, run=0))
     if trial.listed is not None:
         skill_digest = trial.listed.digest
@@ -132,12 +114,12 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         prompt_digest=prompt_digest,
         skill_digest=skill_digest,
         grader_digest=trigger_digest(trial) if trial.chooses else grader_digest(trial),
-        runs=tuple(runs),
+        runs=runs,
         planned=trial.runs,
         early_stop=trial.early_stop,
-        errors=tuple(errors),
+        errors=tuple(run for run in graded if isinstance(run, str)),
         agent=trial.model.agent,
-        broken=broken,
+        broken=next(filter(None, map(_broken, reversed(needed))), ""),
         train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,
@@ -148,6 +130,32 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         statements=() if ungraded else tuple(each.statement for each in statements_of(trial.case)),
         case_digest=case_digest(trial.case),
     )
+
+
+def _graded(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
+    """Return the result of a run, or why it is missing."""
+    if answer.completion is None or answer.error:
+        return answer.error
+    if broken := _broken(answer):
+        return broken
+    try:
+        checks = tuple(_check(trial, answer, answer.completion, decide))
+    except CheckError as error:
+        return str(error)
+    return RunResult(
+        completion=without_contents(answer.completion),
+        checks=checks,
+        judgement=answer.judgement,
+        process=process_results(trial.case.process, answer.completion.agent_run),
+        choice=answer.choice,
+    )
+
+
+def _broken(answer: Answer) -> str:
+    """Return why an agent's run measures nothing, "" if it does or is missing for another cause."""
+    if answer.completion is None or answer.completion.agent_run is None or answer.error:
+        return ""
+    return answer.completion.agent_run.broken
 
 
 def _check(

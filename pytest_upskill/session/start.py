@@ -82,6 +82,12 @@ def start(config: pytest.Config) -> None:
         answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
         plugins.register(answers, "upskill-answers")
         return
+    _report_results(config, settings)
+
+
+def _report_results(config: pytest.Config, settings: Settings) -> None:
+    """Register the plugins of the process that reports: the only one, or the controller."""
+    plugins = config.pluginmanager
     ledger = Results(config, settings)
     plugins.register(ledger, "upskill-ledger")
     plugins.register(Terminal(settings, ledger), "upskill-terminal")

@@ -10,7 +10,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_gate import TriggerGate
@@ -65,24 +65,7 @@ def report_of(
             "python": platform.python_version(),
         },
         models={model.label: model.resolved for model in settings.models},
-        options={
-            "runs": settings.runs,
-            "min_pass_rate": settings.thresholds.min_pass_rate,
-            "min_lift": settings.thresholds.min_lift,
-            "min_recall": settings.thresholds.min_recall,
-            "max_false_triggers": settings.thresholds.max_false_triggers,
-            "fail_on": sorted(settings.thresholds.fail_on),
-            "max_tokens": settings.max_tokens,
-            "params": [
-                f"{model.label}:{entry}"
-                for model in settings.models
-                for entry in model.parameters.entries
-            ],
-            "compare": settings.compare,
-            "judge": settings.judge.resolved if settings.judge else None,
-            "cache": settings.cache_mode,
-            "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
-        },
+        options=_options(settings),
         sandbox=compilers().level if built else None,
         complete=complete,
         unmeasured=tuple(unmeasured),
@@ -90,6 +73,28 @@ def report_of(
         revision=revision(settings.project, _folders((*gates, *trigger_gates), Path(root))),
     )
     return Report(sessions=(session,), gates=gates, trigger_gates=trigger_gates)
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """Return the options that a report shows, by name."""
+    return {
+        "runs": settings.runs,
+        "min_pass_rate": settings.thresholds.min_pass_rate,
+        "min_lift": settings.thresholds.min_lift,
+        "min_recall": settings.thresholds.min_recall,
+        "max_false_triggers": settings.thresholds.max_false_triggers,
+        "fail_on": sorted(settings.thresholds.fail_on),
+        "max_tokens": settings.max_tokens,
+        "params": [
+            f"{model.label}:{entry}"
+            for model in settings.models
+            for entry in model.parameters.entries
+        ],
+        "compare": settings.compare,
+        "judge": settings.judge.resolved if settings.judge else None,
+        "cache": settings.cache_mode,
+        "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
+    }
 
 
 def _folders(gates: Iterable[Gate | TriggerGate], root: Path) -> set[Path]:
