@@ -87,7 +87,7 @@ def main() -> None:
 
 
 def cpu_time(folder: Path, arguments: Sequence[str]) -> float:
-    """Take the CPU time of one pytest, in seconds."""
+    """Return the CPU time of one pytest, in seconds."""
     command = [sys.executable, "-m", "pytest", "-qq", *arguments]
     start = resource.getrusage(resource.RUSAGE_CHILDREN)
     subprocess.run(

@@ -15,7 +15,7 @@ SYSTEM = "Answer.\n\n<skill>\n" + "Facts are known by their number.\n" * 66 + "<
 
 
 def openai_ask(url: str) -> Ask:
-    """Ask by chat completions."""
+    """Send chat completions."""
     from openai import AsyncOpenAI
 
     client = AsyncOpenAI(base_url=f"{url}/v1", api_key="none", max_retries=0)
@@ -27,7 +27,7 @@ def openai_ask(url: str) -> Ask:
 
 
 def anthropic_ask(url: str) -> Ask:
-    """Ask by messages."""
+    """Send messages."""
     from anthropic import AsyncAnthropic
 
     client = AsyncAnthropic(base_url=url, api_key="none", max_retries=0)
@@ -37,7 +37,7 @@ def anthropic_ask(url: str) -> Ask:
 
 
 async def main(ask: Ask, requests: int, concurrency: int) -> None:
-    """Ask everything, so many at a time."""
+    """Send every request, so many at a time."""
     free = asyncio.Semaphore(concurrency)
 
     async def one(number: int) -> None:

@@ -56,7 +56,7 @@ class Backend:
 
 @contextmanager
 def backend() -> Iterator[Backend]:
-    """Keep a server running in a process of its own."""
+    """Run a server in a process of its own."""
     command = [sys.executable, str(HERE / "server.py"), "--port", "0"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
@@ -101,22 +101,22 @@ def interleaved(repeats: int, *jobs: Callable[[], Cost]) -> list[list[Cost]]:
 
 
 def wall(costs: Iterable[Cost]) -> float:
-    """Take the median of the seconds."""
+    """Return the median of the seconds."""
     return median(cost.wall for cost in costs)
 
 
 def cpu(costs: Iterable[Cost]) -> float:
-    """Take the median of the CPU seconds."""
+    """Return the median of the CPU seconds."""
     return median(cost.cpu for cost in costs)
 
 
 def megabytes(costs: Iterable[Cost]) -> float:
-    """Take the median of the peaks."""
+    """Return the median of the peaks."""
     return median(cost.megabytes for cost in costs)
 
 
 def list_schedule(durations: Iterable[float], slots: int) -> float:
-    """Tell how long jobs take that start in order, each as soon as one of ``slots`` is free."""
+    """Return how long jobs take that start in order, each as soon as one of ``slots`` is free."""
     free = [0.0] * slots
     for duration in durations:
         heapq.heapreplace(free, free[0] + duration)

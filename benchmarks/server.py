@@ -110,7 +110,7 @@ class Connection(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         assert isinstance(transport, asyncio.Transport)
         self._transport = transport
         self._server.counters.connections += 1
@@ -190,7 +190,7 @@ def messages_reply(body: dict[str, Any]) -> dict[str, object]:
 
 
 def answer(system: str, user: str) -> str:
-    """Say the user's words again, if there is a skill."""
+    """Repeat the user's words, if there is a skill."""
     return user if "<skill" in system else "I do not know."
 
 

@@ -127,7 +127,7 @@ def simulate(cell: Cell, suites: int, seed: int) -> Shares:
 
 
 def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Say whether the suite is significant, and whether its interval covers the lift."""
+    """Return whether the suite is significant, and whether its interval covers the lift."""
     without = pass_rates(cell, rng)
     with_ = improved(without, cell, rng)
     cases = [
@@ -142,7 +142,7 @@ def judge_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
 
 
 def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Say whether a look finds an effect, if its lift is not 10 points too high, and what it saves.
+    """Return whether a look finds an effect, overstates it by under 10 points, and what it saves.
 
     What it saves is the share of the runs.
     """
@@ -163,7 +163,7 @@ def judge_early_verdict(cell: Cell, rng: random.Random) -> tuple[bool, bool, flo
 
 
 def judge_gate(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Say whether the gate fails the pull request."""
+    """Return whether the gate fails the pull request."""
     before = pass_rates(cell, rng)
     cases = [
         CaseCounts(
@@ -178,7 +178,7 @@ def judge_gate(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
 
 
 def judge_suite(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Say whether any model is red, and whether none is but one is left open, by missing runs.
+    """Return whether any model is red, and whether none is but one is left open, by missing runs.
 
     ``cell.models`` models are compared with their baselines; each lacks a run of its first case.
     """
@@ -206,7 +206,7 @@ def compared(cell: Cell, rng: random.Random) -> Comparison:
 
 
 def judge_dependent(cell: Cell, rng: random.Random) -> tuple[bool, bool, float]:
-    """Say whether the suite is significant though no case differs, as runs of a case are alike."""
+    """Return whether the suite is significant though no case differs: runs of a case are alike."""
     cases = []
     for rate in pass_rates(cell, rng):
         one, other = (
@@ -243,7 +243,7 @@ def pass_rates(cell: Cell, rng: random.Random) -> list[float]:
 
 
 def improved(rates: list[float], cell: Cell, rng: random.Random) -> list[float]:
-    """Let the skill repair failures: all here and none there, or the same share everywhere."""
+    """Make the skill repair failures: all here and none there, or the same share everywhere."""
     share = min(1.0, cell.change / (1 - cell.rate))
     if not share:
         return rates
@@ -251,7 +251,7 @@ def improved(rates: list[float], cell: Cell, rng: random.Random) -> list[float]:
 
 
 def worsened(rates: list[float], cell: Cell, rng: random.Random) -> list[float]:
-    """Let cases lose their passes, all here and none there, or break one case for good."""
+    """Make cases lose their passes, all here and none there, or break one case for good."""
     if cell.change == ONE_BROKEN:
         broken = rng.randrange(len(rates))
         return [0.0 if index == broken else p for index, p in enumerate(rates)]

@@ -69,7 +69,7 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(body)
 
     def _gone(self) -> bool:
-        """Tell whether the client closed the connection: then there is an end to be read."""
+        """Return whether the client closed the connection: then there is an end to read."""
         self.close_connection = bool(select.select([self.connection], [], [], 0)[0])
         return self.close_connection
 

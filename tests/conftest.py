@@ -49,7 +49,7 @@ def recordings(folder: Path) -> list[Path]:
 
 @pytest.fixture(autouse=True)
 def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Keep the developer's keys, and what CI and coverage set, out of every test.
+    """Remove the developer's keys, and what CI and coverage set, from each test's environment.
 
     A process that a test starts takes a third longer when it is measured, and shows little: what it
     does, tests in this process do too.

@@ -151,7 +151,7 @@ def run(target: Callable[[str], None], examples: int) -> float:
 
 
 def _of_file(text: str) -> str:
-    """Leave out what no file in UTF-8 can hold."""
+    """Drop the characters that no file in UTF-8 can contain."""
     return text.encode("utf-8", "ignore").decode()
 
 

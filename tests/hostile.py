@@ -174,7 +174,7 @@ def attack(compilers: Compilers, answer: Answer, targets: Mapping[str, object]) 
 
 @contextmanager
 def tight_limits() -> Iterator[None]:
-    """Give programs less, for bombs to end soon."""
+    """Lower the limits of programs, so that bombs end soon."""
     with ExitStack() as stack:
         compile_limits = replace(LIMITS, wall_s=10, cpu_s=10, memory_bytes=2 << 30)
         for module, limits in (("python_runner", LIMITS), ("command", compile_limits)):
@@ -199,7 +199,7 @@ class Peaks(threading.Thread):
         self.join()
 
     def run(self) -> None:
-        """Look five times a second."""
+        """Sample five times a second."""
         while not self._over.wait(0.2):
             sizes = list(_sizes(os.getpid()))
             self.memory = max([self.memory, *sizes])

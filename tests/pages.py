@@ -57,7 +57,7 @@ def fences(page: Path) -> list[Fence]:
 
 
 def commands(console: str) -> Iterator[Command]:
-    """Take a session apart: ``$ `` begins a command, a backslash continues it."""
+    """Split a session into commands: ``$ `` begins a command, a backslash continues it."""
     first, *entries = re.split(r"(?m)^\$ ", console)
     assert not first.strip(), "a session begins with a command"
     for entry in entries:

@@ -77,7 +77,7 @@ def _reply(received: Received, step: Step) -> Reply:
 
 @pytest.fixture
 def claude(loopback: Loopback, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Put the program on PATH; return how its model on the loopback server is chosen."""
+    """Install the program on PATH; return how its model on the loopback server is chosen."""
     folder = tmp_path / "bin"
     folder.mkdir()
     shutil.copy(Path(__file__).with_name("fake_claude.py"), folder / "claude")

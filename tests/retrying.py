@@ -95,7 +95,7 @@ def client_of(
 
 
 def outcomes(*asking: Coroutine[object, object, Completion]) -> list[Completion | BaseException]:
-    """Ask together; return what came of each."""
+    """Send all requests at once; return the outcome of each."""
 
     async def gather() -> list[Completion | BaseException]:
         return await asyncio.gather(*asking, return_exceptions=True)

@@ -61,7 +61,7 @@ def running(marker: str) -> list[int]:
 
 
 def is_gone(marker: str) -> bool:
-    """Tell whether no process has the marker, at the latest ten seconds from now."""
+    """Return whether no process has the marker any more, after ten seconds at most."""
     deadline = time.monotonic() + 10
     while running(marker) and time.monotonic() < deadline:
         time.sleep(0.01)

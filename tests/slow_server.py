@@ -91,7 +91,7 @@ class Session:
 
 
 def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None = 4) -> Session:
-    """Ask for so many answers, all at once."""
+    """Request so many answers, all at once."""
 
     async def ask() -> tuple[list[Completion | BaseException], float]:
         loop = asyncio.get_running_loop()

@@ -27,7 +27,7 @@ def proposed(bay: int, **changes: Any) -> dict[str, Any]:
 
 
 def propose(depot: Depot, *proposals: dict[str, Any]) -> None:
-    """Let the teacher propose cases once, and answer them by the sources that it is given."""
+    """Make a teacher that proposes cases once, and answers them by the sources that it is given."""
     answer = depot.loopback.answer
 
     def teach(received: Received) -> Reply | str:

@@ -50,7 +50,7 @@ def proposals() -> str:
 
 
 def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
-    """Let the teacher write drafts, propose a case for each bay, and answer by its sources."""
+    """Make a teacher that writes drafts, proposes a case for each bay, answers by its sources."""
     answer, replies = depot.loopback.answer, iter(drafts)
 
     def reply(received: Received) -> Reply | str:

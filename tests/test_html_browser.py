@@ -67,7 +67,7 @@ def heard(page: Page, event: Any) -> list[Any]:
 
 
 def fits(page: Page) -> bool:
-    """Tell whether nothing sticks out of the window sideways."""
+    """Return whether nothing is wider than the window."""
     return bool(page.evaluate("document.documentElement.scrollWidth <= window.innerWidth"))
 
 

@@ -92,7 +92,7 @@ def group_is_gone(process: subprocess.Popen[str]) -> bool:
 
 @pytest.fixture
 def the_next_run_goes_on(run_once: Run, loopback: Loopback, hanging: str) -> Callable[[], bool]:
-    """Tell whether another run asks for what is missing alone."""
+    """Check that another run requests only what is missing."""
 
     def goes_on() -> bool:
         loopback.requests.clear()

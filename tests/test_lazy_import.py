@@ -16,7 +16,7 @@ PATIENCE_S = 10.0
 
 @pytest.fixture
 def sdk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give the folder of ``sdk.types``, which ``sdk`` imports and takes one module of."""
+    """Return the folder of ``sdk.types``, which ``sdk`` imports and uses one module of."""
     types = tmp_path / "sdk" / "types"
     types.mkdir(parents=True)
     (tmp_path / "sdk" / "__init__.py").write_text("from . import types\nfrom .types.small import A")

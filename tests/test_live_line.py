@@ -74,7 +74,7 @@ class Screen:
         os.close(self._terminal)
 
     def _read(self) -> bool:
-        """Show one more line, so that none scrolls past unseen; tell whether there was one."""
+        """Show one more line, so that none scrolls past unseen; return whether there was one."""
         if not self._unread and not self._fill():
             return False
         line, end, self._unread = self._unread.partition(b"\n")
@@ -113,7 +113,7 @@ def start(pytester: pytest.Pytester) -> Iterator[Start]:
 
 @pytest.fixture
 def seen(loopback: Loopback) -> Iterator[threading.Event]:
-    """Let the server answer the second half of a run's requests only once this is set."""
+    """Make the server answer the second half of a run's requests only once this event is set."""
     event = threading.Event()
 
     def answer(received: Received) -> Reply:

@@ -12,7 +12,7 @@ from tests.loopback import Loopback, Reply
 
 @pytest.fixture
 def model(model: str, pytester: pytest.Pytester) -> str:
-    """Ask a dollar for a million tokens of the model; an answer comes to $0.000018."""
+    """Set a price of a dollar for a million tokens; an answer then costs $0.000018."""
     pytester.makeini("[pytest]\nupskill_prices = m = 1/1\n")
     return model
 

@@ -14,7 +14,7 @@ ANSWER = "Written so:\n\n```c\nint add(int a, int b) { return a + b; }\n```\n"
 
 @pytest.fixture
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Take away what macOS has not: processors of a process, /proc, bubblewrap, Landlock."""
+    """Remove what macOS lacks: processors of a process, /proc, bubblewrap, Landlock."""
     glob = Path.glob
     monkeypatch.delattr(os, "sched_getaffinity")
     monkeypatch.setattr("pytest_upskill.sandbox.run.sys.platform", "darwin")

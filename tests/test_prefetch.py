@@ -44,7 +44,7 @@ class Source:
         self.closed.set()
 
     def let_go(self, *keys: int) -> None:
-        """Give the values of these keys, or of all that will be asked for."""
+        """Release the values of these keys, or of all that will be requested."""
         with self._changed:
             self._all_free = not keys
             for key in keys:

@@ -16,7 +16,7 @@ PRICES = Prices({"m": OwnPrice(input=1.0, output=1.0)})
 
 
 async def spend_most_of_a_run(limit: float) -> float | None:
-    """Ask with 280 KB, when 350,000 of a run's 500,000 tokens are spent; return what is left."""
+    """Send 280 KB when 350,000 of a run's 500,000 tokens are spent; return what is left."""
     budget = Budget(limit)
     reservation = await RunBudget(budget, PRICES).reserve(asked())
     settle = await reservation.request(350_000)

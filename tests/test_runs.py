@@ -16,7 +16,7 @@ CASE: dict[str, Any] = {"id": "budget", "input": QUESTION, "expected": {"contain
 
 @pytest.fixture
 def passing(loopback: Loopback) -> Passing:
-    """Let a model answer right only so many times in each arm; return its options."""
+    """Make a model that is right only so many times in each arm; return its options."""
 
     def passing(times: int) -> tuple[str, ...]:
         left = {True: times, False: times}

@@ -115,7 +115,7 @@ def test_the_shards_of_a_workflow_merge_into_one_report(project: Path) -> None:
 
 @pytest.fixture
 def night(project: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Lay out what the job that proposes finds: a clone of main, new results, and GitHub's tool."""
+    """Prepare what the job that proposes finds: a clone of main, new results, and GitHub's tool."""
     git(project, "switch", "--quiet", "main")
     for name in ("old", "kept"):
         write(project / "recordings" / f"{name}.json", name)

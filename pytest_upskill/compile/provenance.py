@@ -111,7 +111,7 @@ def _without_names(lines: Iterable[str]) -> Iterator[str]:
 def _of_public_files(
     lines: Iterable[str], home: Workspace, known: tuple[str, ...]
 ) -> Iterator[str]:
-    """Keep the lines about public files; a line without a place belongs to the line above."""
+    """Return the lines about public files; a line without a place belongs to the line above."""
     keeping = True
     left_out = False
     for line in lines:
