@@ -147,7 +147,7 @@ def test_what_is_no_text_is_refused_with_the_cure(tmp_path: Path) -> None:
     (tmp_path / "empty.md").write_text(" \n", "utf-8")
 
     for name, problem in (
-        ("a.pdf", "no UTF-8 text: convert it to Markdown first"),
+        ("a.pdf", "not UTF-8 text: convert it to Markdown first"),
         ("empty.md", "empty: name another source"),
         ("none.md", "cannot be read: No such file or directory"),
         ("", "a folder without a SKILL.md"),

@@ -168,7 +168,7 @@ OPTIONS = (
     Option(
         "fail-on",
         "gate",
-        "Fail on any of hurts, regression, no-effect, too-few-runs.",
+        "Fail on any of hurts, regression, no-effect, too-few-runs, uncalibrated.",
         "WORDS",
         default="hurts,regression",
     ),

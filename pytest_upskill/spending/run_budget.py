@@ -38,9 +38,7 @@ class RunBudget:
         return Reservation(self, request, amount or 0.0)
 
     def _exceeded(self) -> BudgetError:
-        return BudgetError(
-            f"--upskill-max-cost: ${self.budget.limit:g} could be passed by asking this"
-        )
+        return BudgetError(f"--upskill-max-cost: this request could exceed ${self.budget.limit:g}")
 
 
 class Reservation:

@@ -11,7 +11,7 @@ from pytest_upskill.teacher.engine import Engine, Stopped
 DRY_RUN = "--dry-run: nothing was requested"
 """The reason of a decision that was not to be made."""
 
-_GO_ON = "everything so far is recorded: the same command goes on from here"
+_GO_ON = "everything so far is recorded: the same command continues from here"
 
 
 def conclude(

@@ -183,7 +183,7 @@ class Engine:
         if not lacking:
             return
         if any(each.not_sent for each in lacking):
-            raise Stopped(f"--max-cost: ${self._limits.max_cost:g} could be passed by asking more")
+            raise Stopped(f"--max-cost: further requests could exceed ${self._limits.max_cost:g}")
         first = next(each.error for each in lacking)
         are = "is" if len(lacking) == 1 else "are"
         count = f"{len(lacking)} of {counted(len(flat), 'answer')} {are} missing"

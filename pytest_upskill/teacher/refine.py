@@ -234,9 +234,7 @@ class _Refinement:
             count = len(self._task.train)
             say(f'{case_file.name}: {count} train cases get "train": true and leave the lift')
         if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
-            say(
-                "nothing was changed: the same command with --apply writes it, and asks for nothing"
-            )
+            say("nothing was changed: the same command with --apply writes it, without requests")
             return False
         check_clean(file)
         check_clean(case_file)

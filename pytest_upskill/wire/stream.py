@@ -63,12 +63,12 @@ class ReplyReader:
         """Return the whole reply.
 
         Raises:
-            ValueError: It is no JSON object.
+            ValueError: It is not a JSON object.
         """
         if not self._streamed:
             body = json.loads(bytes(self._whole) or b"null")
             if not isinstance(body, dict):
-                raise ValueError("the reply is no JSON object")
+                raise ValueError("the reply is not a JSON object")
             return body
         for event in _events([self._rest]):
             self._put(self._body, event)

@@ -18,7 +18,6 @@ BUDGET = 48_000
 MAX_BYTES = 64 << 20
 """Size of a file that is read: sessions of agents get long."""
 
-
 _NAMES: Mapping[str, str] = MappingProxyType(
     {
         "user": "user's turns",
@@ -115,7 +114,7 @@ def _text_of(path: Path) -> str:
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SourceError(f"{file}: no UTF-8 text: convert it to Markdown first") from None
+        raise SourceError(f"{file}: not UTF-8 text: convert it to Markdown first") from None
     if "\0" in text:
         raise SourceError(f"{file}: no text: convert it to Markdown first")
     if not text.strip():
