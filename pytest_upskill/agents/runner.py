@@ -32,16 +32,7 @@ class AgentRunner:
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
     async def complete(self, request: Request, client: Client) -> Completion:
-        """Run an agent on a request with a task, and return its answer with what it did.
-
-        Args:
-            request: The request with a task.
-            client: Sends each request of the agent's model, with retries and within the budget.
-
-        Raises:
-            ProviderError: There is no usable reply, or the machine cannot run the agent.
-            BudgetError: The budget is used up.
-        """
+        """See `pytest_upskill.completions.resources.AgentRunner`."""
         assert request.task is not None
         try:
             if self._sandbox is None:

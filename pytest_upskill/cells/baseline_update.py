@@ -13,6 +13,7 @@ from pytest_upskill.cells.baseline import (
     Baseline,
     BaselineCase,
     BaselineError,
+    Tally,
     write_baseline,
 )
 from pytest_upskill.cells.baseline_folder import baseline_file, key_of
@@ -20,6 +21,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.comparison import tally
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.trials.result import TrialResult
 
 G = TypeVar("G", bound=TrialGroup)
 
@@ -61,32 +63,24 @@ def update_baselines(
 
 def baseline_of(cell: Cell) -> Baseline:
     """Return the baseline of a cell, dated today."""
-    cases = [
-        BaselineCase(
-            id=one.case,
-            digest=one.prompt_digest,
-            grader=one.grader_digest,
-            with_skill=tally(one),
-            without_skill=tally(other),
-        )
-        for one, other in cell.pairs
-    ]
+    cases = [_case(one, without_skill=tally(other)) for one, other in cell.pairs]
     return _dated(cell, cell.pairs[0][0].skill_digest, cases)
 
 
 def trigger_baseline_of(cell: TriggerCell) -> Baseline:
     """Return the baseline of a trigger cell, dated today."""
-    cases = [
-        BaselineCase(
-            id=trial.case,
-            digest=trial.prompt_digest,
-            grader=trial.grader_digest,
-            with_skill=tally(trial),
-            without_skill=None,
-        )
-        for trial in cell.now
-    ]
+    cases = [_case(trial) for trial in cell.now]
     return _dated(cell, cell.now[0].skill_digest, cases)
+
+
+def _case(trial: TrialResult, without_skill: Tally | None = None) -> BaselineCase:
+    return BaselineCase(
+        id=trial.case,
+        digest=trial.prompt_digest,
+        grader=trial.grader_digest,
+        with_skill=tally(trial),
+        without_skill=without_skill,
+    )
 
 
 def _dated(cell: TrialGroup, skill_digest: str, cases: Iterable[BaselineCase]) -> Baseline:

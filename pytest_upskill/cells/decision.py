@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
 
+from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trial_group import TrialGroup
 
 if TYPE_CHECKING:
@@ -65,3 +66,22 @@ def weighed(problems: Iterable[tuple[str, bool]]) -> tuple[str, str]:
     found = dict(problems)
     certain = "; ".join(problem for problem, sure in found.items() if sure)
     return certain, "" if certain else "; ".join(found)
+
+
+def regression(
+    comparison: Comparison | None, thresholds: Thresholds, subject: str
+) -> Iterator[tuple[str, bool]]:
+    """Yield the problem that a cell has become worse, or could have because of missing runs.
+
+    Args:
+        comparison: Comparison with the cell's past, None for none.
+        thresholds: Thresholds from the options.
+        subject: What has become worse.
+
+    Yields:
+        The problem, and whether it is certain whatever the missing runs' results.
+    """
+    if comparison is None or "regression" not in thresholds.fail_on:
+        return
+    if comparison.would_regress(worse=True):
+        yield f"{subject} {comparison.headline}", comparison.would_regress(worse=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_upskill.cells.cell import Cell, CellVerdict
-from pytest_upskill.cells.decision import Decision, weighed
+from pytest_upskill.cells.decision import Decision, regression, weighed
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.wording import cell_sentence
 
@@ -163,9 +163,7 @@ def _problems(
     Yields:
         Each problem, and whether it is certain whatever the missing runs' results.
     """
-    watched = comparison is not None and "regression" in thresholds.fail_on
-    if comparison is not None and watched and comparison.would_regress(worse=True):
-        yield f"the skill {comparison.headline}", comparison.would_regress(worse=False)
+    yield from regression(comparison, thresholds, "the skill")
     least = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds

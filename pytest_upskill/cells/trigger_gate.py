@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_upskill import stats
-from pytest_upskill.cells.decision import Decision, weighed
+from pytest_upskill.cells.decision import Decision, regression, weighed
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent, runs
@@ -143,9 +143,7 @@ def _problems(
     Yields:
         Each problem, and whether it is certain whatever the missing runs' results.
     """
-    watched = comparison is not None and "regression" in thresholds.fail_on
-    if comparison is not None and watched and comparison.would_regress(worse=True):
-        yield f"the choice {comparison.headline}", comparison.would_regress(worse=False)
+    yield from regression(comparison, thresholds, "the choice")
     least, most = limits(cell, thresholds)
     if least is not None and (bounds := cell.recall_bounds) and bounds.low < least:
         yield f"recall is under {100 * least:g}%", bounds.high < least
