@@ -286,6 +286,7 @@ class ProviderError(Exception):
         fatal: Whether every further request to this model would fail too (bad key, no model).
         loading: Whether the host is still loading the model.
         timed_out: Whether no reply came within the timeout.
+        of_request: Whether it is due to this request's length or tools, so that others may succeed.
         billable: Whether the host may bill the request; by default, unless it replied with an HTTP
             error.
         paid: What earlier requests of the same run have cost, None if there were none.
@@ -301,6 +302,7 @@ class ProviderError(Exception):
         fatal: bool = False,
         loading: bool = False,
         timed_out: bool = False,
+        of_request: bool = False,
         billable: bool | None = None,
     ) -> None:
         super().__init__(message)
@@ -310,5 +312,6 @@ class ProviderError(Exception):
         self.fatal = fatal
         self.loading = loading
         self.timed_out = timed_out
+        self.of_request = of_request
         self.billable = status in {None, HTTPStatus.OK} if billable is None else billable
         self.paid: Completion | None = None

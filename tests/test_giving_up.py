@@ -1,6 +1,11 @@
 from __future__ import annotations
 
-from pytest_upskill.completion import Completion, ProviderError
+from copy import copy
+from dataclasses import replace
+
+import pytest
+
+from pytest_upskill.completion import Completion, ProviderError, Tool
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.retry import RetryPolicy
 from tests.retrying import (
@@ -31,12 +36,13 @@ def test_no_attempt_starts_after_the_deadline() -> None:
     assert len(host.asked) == 3
 
 
-def unavailable(*, loading: bool = False) -> ProviderError:
-    return ProviderError("m: HTTP 503 down", status=503, retryable=True, loading=loading)
+def unavailable(status: int = 503, *, loading: bool = False) -> ProviderError:
+    return ProviderError(f"m: HTTP {status}", status=status, retryable=True, loading=loading)
 
 
-def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute() -> None:
-    host, clock = Host(rest=always(unavailable)), Clock()
+@pytest.mark.parametrize("status", [502, 503])
+def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute(status: int) -> None:
+    host, clock = Host(rest=always(lambda: unavailable(status))), Clock()
 
     error = outcome(client_of(host, clock, patience=RetryPolicy()).complete(request()))
 
@@ -161,6 +167,64 @@ def test_a_host_that_never_answered_is_given_up_on_soon_and_for_good() -> None:
     assert str(first).startswith("m: no connection (after 3 attempts in ")
     assert str(second) == str(first)
     assert len(host.asked) == 3
+
+
+def test_a_host_from_which_there_is_no_reply_is_given_up_on_for_all_its_models() -> None:
+    host, clock = Host(rest=always(silence)), Clock()
+    client = client_of(host, clock)
+
+    first = outcome(client.complete(request(model=M)))
+    second = outcome(client.complete(request(model=N)))
+
+    assert str(second) == str(first)
+    assert len(host.asked) == 3
+
+
+def refusal(*, of_request: bool = False, status: int = 400) -> ProviderError:
+    return ProviderError("m: refused", status=status, of_request=of_request)
+
+
+@pytest.mark.parametrize("status", [200, 400])
+def test_a_model_that_refuses_everything_in_the_same_words_is_stopped(status: int) -> None:
+    host, clock = Host(rest=always(lambda: refusal(status=status))), Clock()
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(20)))
+
+    assert [str(error) for error in errors] == ["m: refused"] * 20
+    assert len(host.asked) == 3
+
+
+def test_a_reply_that_is_always_broken_stops_the_model() -> None:
+    broken = ProviderError("m: broken JSON", status=200, retryable=True)
+    host, clock = Host(rest=always(lambda: copy(broken))), Clock()
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+
+    outcomes(*(client.complete(request(run)) for run in range(20)))
+
+    assert len(host.asked) == 3
+
+
+@pytest.mark.parametrize("why", ["an answer before", "its length", "its tools", "other words"])
+def test_a_refusal_that_others_may_escape_does_not_stop_the_model(why: str) -> None:
+    host, clock = Host(), Clock()
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1))
+    if why == "an answer before":
+        outcome(client.complete(request()))
+    tool = Tool(name="look", description="", schema={})
+    asked = replace(request(), tools=(tool,)) if why == "its tools" else request()
+    host.script = [
+        ProviderError(
+            f"m: refused {run if why == 'other words' else ''}",
+            status=400,
+            of_request=why == "its length",
+        )
+        for run in range(9)
+    ]
+
+    outcomes(*(client.complete(asked) for _ in range(9)))
+
+    assert isinstance(outcome(client.complete(request())), Completion)
 
 
 def test_a_host_that_answered_once_is_waited_for_until_the_deadline() -> None:

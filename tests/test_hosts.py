@@ -8,6 +8,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.model import ModelError, parse_model
 from pytest_upskill.model.hosts import HOSTS, KnownHost
 from pytest_upskill.providers.keys import KeyProblem, endpoints, is_custom, missing_key
+from pytest_upskill.session.hosts import model_problems
 from pytest_upskill.spending.prices import Prices
 from tests.conftest import Run, WriteSkill
 from tests.pages import CHECKOUT
@@ -33,6 +34,7 @@ def docs_table() -> str:
         f"{' or '.join(f'`{key}`' for key in host.keys) or 'no key'} | "
         f"{differences(host)} |"
         for host in HOSTS
+        if not host.retired
     ]
     head = "| write | host | base URL | key | |\n|---|---|---|---|---|\n"
     return head + "\n".join(rows) + "\n"
@@ -118,6 +120,8 @@ def test_servers_of_ones_own_are_custom_and_vendors_are_not() -> None:
         ("hf:openai/gpt-oss-20b:groq", True),
         ("hf:openai/gpt-oss-20b", False),
         ("github:openai/gpt-4.1-mini", False),
+        ("together:openai/gpt-oss-120b", True),
+        ("openai/gpt-oss-120b@https://api.together.ai/v1", True),
         ("ollama:gpt-oss:20b", False),
     ],
 )
@@ -180,6 +184,21 @@ def test_a_host_of_no_row_and_no_plugin_is_one_line(
     assert result.ret == 4
     result.stderr.fnmatch_lines([said])
     assert "secret" not in result.stderr.str()
+
+
+def test_a_host_that_was_retired_is_one_line_before_a_key_is_looked_for() -> None:
+    (line,) = model_problems(parse_model("m=github:openai/gpt-4.1-mini"))
+
+    assert line == "m: GitHub Models was retired on 2026-07-30: choose another host"
+    assert model_problems(parse_model("m=x@http://127.0.0.1:1/v1")) == []
+
+
+def test_a_vendors_key_goes_to_its_former_address_too() -> None:
+    model = parse_model("m@https://api.together.xyz/v1")
+
+    (endpoint,) = endpoints([model], {"TOGETHER_API_KEY": "k", "UPSKILL_API_KEY": "other"}).values()
+
+    assert (endpoint.key, endpoint.url) == ("k", "https://api.together.xyz/v1")
 
 
 def test_a_plugin_is_asked_before_the_table(

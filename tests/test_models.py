@@ -223,6 +223,12 @@ def test_a_server_is_known_by_its_url_without_the_slashes_at_its_end() -> None:
     assert server("HTTP://localhost:8080/v1//") == "HTTP://localhost:8080/v1"
 
 
+@pytest.mark.parametrize("path", ["/chat/completions", "/completions/", "/messages", "/api/chat"])
+def test_a_base_url_does_not_end_with_the_path_of_a_request(path: str) -> None:
+    with pytest.raises(ModelError, match=rf"base URL ends with {path.rstrip('/')}, which is added"):
+        parse_model(f"m@http://h/v1{path}")
+
+
 @pytest.mark.parametrize(
     "text", ["", "localhost:8080/v1", "http://", "http://[", "ftp://localhost", "http://a b"]
 )

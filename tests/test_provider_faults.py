@@ -46,12 +46,28 @@ def test_an_unknown_model_stops_the_model_and_names_it(loopback: Loopback, provi
     assert (error.fatal, error.retryable) == (True, False)
 
 
-def test_a_base_url_without_its_v1_is_suspected(loopback: Loopback) -> None:
-    loopback.replies.append(Reply(status=404, text="no such path"))
-    model = parse_model(f"m=some-model@{loopback.url}")
+@pytest.mark.parametrize(
+    ("status", "spec", "doubt"),
+    [
+        (404, "m=x@{url}", "no model 'x' at {host}, or the base URL lacks /v1"),
+        (404, "m=x@{url}/v1", "no model 'x' at {host}"),
+        (404, "m=anthropic:x@{url}", "no model 'x' at {host}"),
+        (405, "m=x@{url}/v1", "{host} serves no models at this URL"),
+        (410, "m=anthropic:x@{url}", "{host} serves no models at this URL"),
+        (501, "m=x@{url}", "{host} serves no models at this URL, or the base URL lacks /v1"),
+    ],
+)
+def test_where_nothing_is_served_the_base_url_is_doubted(
+    loopback: Loopback, status: int, spec: str, doubt: str
+) -> None:
+    loopback.replies.append(Reply(status=status, text="no"))
 
-    with pytest.raises(ProviderError, match=r"or the base URL lacks /v1$"):
-        ask(request_to(model))
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(parse_model(spec.format(url=loopback.url))))
+
+    where = doubt.format(host=loopback.url.removeprefix("http://"))
+    assert str(caught.value) == f"m: HTTP {status} no: {where}"
+    assert (caught.value.fatal, caught.value.retryable) == (True, False)
 
 
 @BOTH
@@ -227,7 +243,7 @@ def test_a_host_that_is_not_there_is_named(provider: str) -> None:
     with pytest.raises(ProviderError) as caught:
         ask(request_to(model))
 
-    assert str(caught.value).startswith(f"m: no connection to {host} (")
+    assert str(caught.value).startswith(f"no connection to {host} (")
     assert (caught.value.status, caught.value.retryable) == (None, True)
     assert not caught.value.billable
 
@@ -249,6 +265,8 @@ def test_a_web_page_is_a_fault(loopback: Loopback, provider: str, content_type: 
 
     assert str(error).isprintable()
     assert error.status == 200
+    if content_type == "text/html":
+        assert " sent 'a web page (Sign in)' instead of an API reply: is the base " in str(error)
 
 
 @BOTH

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import socket
 from dataclasses import replace
 from pathlib import Path
 
@@ -65,6 +66,27 @@ def test_the_other_models_of_the_host_go_on(
 
     result.stdout.fnmatch_lines(
         ["*41 passed, 1 skipped, 1 error, 39 more errors with the same cause in *"]
+    )
+
+
+def test_a_host_that_is_not_running_is_one_line_for_its_models_and_the_others_go_on(
+    run: Run, write_skill: WriteSkill, model: str
+) -> None:
+    write_skill(*budget_cases(20))
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        host = f"127.0.0.1:{free.getsockname()[1]}"
+
+    result = run(
+        "--upskill-models", f"ollama:a@http://{host}/v1,b@http://{host}/v1,{model}", "skills"
+    )
+
+    assert result.stdout.str().count(f"no connection to {host}") == 1
+    result.stdout.fnmatch_lines(
+        [
+            f"no connection to {host} (*): is it running* and reachable? (after 3 attempts in ? s)",
+            "*41 passed, 2 skipped, 1 error, 79 more errors with the same cause in *",
+        ]
     )
 
 

@@ -1,7 +1,7 @@
 """The table of hosts that are known by name: to add one, add a row.
 
-Base URLs and key variables are those of the vendors' own documentation of their OpenAI-compatible
-APIs. The table in ``docs/models.md`` is made from this one.
+Base URLs and key variables are those of the vendors' own SDKs and documentation, which
+``docs/models.md`` lists by row; the table there is made from this one.
 """
 
 from __future__ import annotations
@@ -37,6 +37,12 @@ class KnownHost:
     """Its name for the seed."""
     nested_effort: bool = False
     """Whether it takes the effort as ``{"reasoning": {"effort": …}}``."""
+    former_url: str = ""
+    """An earlier base URL that the vendor still serves, and by which genai-prices knows it."""
+    retired: str = ""
+    """The day on which the vendor ended the service; its recorded answers remain."""
+    command: str = ""
+    """What starts it, for a message where it does not run."""
     example: str
     """A model there, as its vendor writes it."""
 
@@ -78,16 +84,17 @@ HOSTS = (
     KnownHost(
         prefix="together",
         title="Together AI",
-        url="https://api.together.xyz/v1",
+        url="https://api.together.ai/v1",
+        former_url="https://api.together.xyz/v1",
         keys=("TOGETHER_API_KEY",),
-        example="openai/gpt-oss-20b",
+        example="openai/gpt-oss-120b",
     ),
     KnownHost(
         prefix="deepseek",
         title="DeepSeek",
         url="https://api.deepseek.com/v1",
         keys=("DEEPSEEK_API_KEY",),
-        example="deepseek-chat",
+        example="deepseek-v4-flash",
     ),
     KnownHost(
         prefix="mistral",
@@ -101,8 +108,8 @@ HOSTS = (
         prefix="gemini",
         title="Google Gemini",
         url="https://generativelanguage.googleapis.com/v1beta/openai",
-        keys=("GEMINI_API_KEY",),
-        example="gemini-2.5-flash",
+        keys=("GEMINI_API_KEY", "GOOGLE_API_KEY"),
+        example="gemini-3.5-flash",
     ),
     KnownHost(
         prefix="hf",
@@ -116,6 +123,7 @@ HOSTS = (
         title="GitHub Models",
         url="https://models.github.ai/inference",
         keys=("GITHUB_TOKEN",),
+        retired="2026-07-30",
         example="openai/gpt-4.1-mini",
     ),
     KnownHost(
@@ -137,13 +145,15 @@ HOSTS = (
         title="Moonshot (Kimi)",
         url="https://api.moonshot.ai/v1",
         keys=("MOONSHOT_API_KEY",),
-        example="kimi-k2-0905-preview",
+        example="kimi-k2.6",
     ),
     KnownHost(
         prefix="llamacpp",
         title="llama.cpp",
         url="http://127.0.0.1:8080/v1",
         local=True,
+        # Its own default became 9931 in autumn 2026; the docs start it on the earlier port.
+        command="llama-server --port 8080",
         example="glm-4.7-flash",
     ),
     KnownHost(
@@ -151,6 +161,7 @@ HOSTS = (
         title="Ollama",
         url="http://127.0.0.1:11434/v1",
         local=True,
+        command="ollama serve",
         example="gpt-oss:20b",
     ),
     KnownHost(
@@ -158,6 +169,7 @@ HOSTS = (
         title="LM Studio",
         url="http://127.0.0.1:1234/v1",
         local=True,
+        command="lms server start --port 1234",
         example="openai/gpt-oss-20b",
     ),
     KnownHost(
@@ -165,6 +177,7 @@ HOSTS = (
         title="vLLM",
         url="http://127.0.0.1:8000/v1",
         local=True,
+        command="vllm serve",
         example="Qwen/Qwen3-8B",
     ),
 )
@@ -172,6 +185,12 @@ HOSTS = (
 BY_PREFIX: Mapping[str, KnownHost] = MappingProxyType({host.prefix: host for host in HOSTS})
 
 BY_NETLOC: Mapping[str, KnownHost] = MappingProxyType(
-    {urlsplit(host.url).netloc: host for host in HOSTS if not host.local}
+    {
+        urlsplit(url).netloc: host
+        for host in HOSTS
+        if not host.local
+        for url in (host.url, host.former_url)
+        if url
+    }
 )
 """The vendors' hosts by ``host:port``. A local address may be any server."""

@@ -21,6 +21,8 @@ class ModelError(ValueError):
     """An invalid model specification; the message says how to write it."""
 
 
+_ADDED = re.compile(r"(/chat/completions|/completions|/messages|/api/chat|/api/generate)/*$")
+"""Ends of paths that are those of requests, not of a server."""
 _REASONS = re.compile(r"gpt-([5-9]|\d\d)(?!.*-chat)|o\d")
 
 
@@ -95,4 +97,6 @@ def server(url: str) -> str:
         raise ValueError("has no host")
     if parts.query or parts.fragment:
         raise ValueError("has a query or a fragment: remove it")
+    if added := _ADDED.search(parts.path):
+        raise ValueError(f"ends with {added[1]}, which is added to it: remove that")
     return url.rstrip("/")

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
 from http import HTTPStatus
 from json import JSONDecodeError
 from typing import Any
@@ -15,15 +13,32 @@ from typing import Any
 import httpx2
 
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
-from pytest_upskill.model.hosts import HOSTS
 from pytest_upskill.providers.connections import MOST_BYTES, NOT_SENT, ReplyTooLong
-from pytest_upskill.providers.error_hints import CALL_TOOLS, FILTERED, LOADING, NO_TOOLS, cure
+from pytest_upskill.providers.error_body import (
+    code_of,
+    detail,
+    is_filtered,
+    one_line,
+    place,
+    retry_after,
+    status_of,
+)
+from pytest_upskill.providers.error_hints import (
+    CALL_TOOLS,
+    LOADING,
+    NO_TOOLS,
+    SHORTEN,
+    cure,
+    doubt_of_connection,
+    doubt_of_url,
+    not_served,
+)
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.sanitize.redaction import without_userinfo
 from pytest_upskill.wire.fields import InsteadOfAnswer
 
-_DETAIL_CHARS = 200
-_FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403, 404})
+_ELSEWHERE = frozenset({404, 405, 410, 501})
+"""Statuses that say that nothing is served under this URL, or not for such requests."""
+_FATAL = frozenset({301, 302, 303, 307, 308, 401, 402, 403}) | _ELSEWHERE
 _PASSING = frozenset({408, 409, 429})
 
 
@@ -118,8 +133,8 @@ class Call:
             body = redactor.redact_json(_read(response))
         except sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
-            if error.status_code == HTTPStatus.BAD_REQUEST and _is_filtered(body):
-                raise _Filtered(_detail(body)) from None
+            if error.status_code == HTTPStatus.BAD_REQUEST and is_filtered(body):
+                raise _Filtered(detail(body)) from None
             raise self.refused(error.status_code, body, headers) from None
         except sdk.APIConnectionError as error:
             raise self._unreachable(error) from None
@@ -131,7 +146,7 @@ class Call:
             why = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(why, status=200, retryable=True) from None
         except Exception as error:  # noqa: BLE001  an SDK's: the run is missing data
-            said = _detail(self.endpoint.redact(str(error)))
+            said = detail(self.endpoint.redact(str(error)))
             raise self._error(f"{type(error).__name__}: {said}") from None
         if not isinstance(body, Mapping):
             raise self._unusable(body)
@@ -148,21 +163,24 @@ class Call:
         As in both SDKs, statuses 408, 409, 429 and 5xx are retryable, unless the header
         ``x-should-retry`` says otherwise.
         """
-        broke = status == HTTPStatus.TOO_MANY_REQUESTS and _code(body) == "insufficient_quota"
+        broke = status == HTTPStatus.TOO_MANY_REQUESTS and code_of(body) == "insufficient_quota"
         passing = status in _PASSING or status >= HTTPStatus.INTERNAL_SERVER_ERROR
+        passing = passing and status not in _ELSEWHERE
         retryable = {"true": True, "false": False}.get(
             headers.get("x-should-retry", ""), passing and not broke
         )
-        said = " ".join(part for part in (f"HTTP {status}", _detail(body)) if part)
+        said = " ".join(part for part in (f"HTTP {status}", detail(body)) if part)
         way_out = self._cure(status, headers, said)
         if self.request.tools and NO_TOOLS.search(said):
             retryable, way_out = False, CALL_TOOLS
+        too_long = way_out == SHORTEN or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return self._error(
             ": ".join(part for part in (said, way_out) if part),
             status=status,
             retryable=retryable,
-            retry_after=_retry_after(headers),
+            retry_after=retry_after(headers),
             loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(said)),
+            of_request=too_long or way_out == CALL_TOOLS,
             # Without tools, the model may answer.
             fatal=(status in _FATAL or broke) and not retryable and way_out != CALL_TOOLS,
         )
@@ -173,17 +191,19 @@ class Call:
         Some hosts send errors with status 200. They are treated like the status that they contain,
         but as billable, because the answer may have begun.
         """
-        status = _status(_code(reply))
+        status = status_of(code_of(reply))
         if status is not None:
             error = self.refused(status, reply, {})
             error.billable = True
             return error
-        host, said = self.endpoint.host, _detail(reply)
+        host, said = self.endpoint.host, detail(reply)
         if said and isinstance(reply, Mapping):
             return self._error(f"{host} sent an error with HTTP 200: {said}", status=200)
-        what = said or _detail(str(reply))
+        what = said or detail(str(reply))
+        bare = " without /v1" if doubt_of_url(self.endpoint) else ""
         return self._error(
-            f"{host} sent {what!r} instead of an API reply: is the base URL right?", status=200
+            f"{host} sent {what!r} instead of an API reply: is the base URL right{bare}?",
+            status=200,
         )
 
     def _cure(self, status: int, headers: Mapping[str, str], said: str) -> str:
@@ -191,40 +211,28 @@ class Call:
             case 400 | 413 | 422:
                 return cure(said, self.request.model.parameters)
             case 301 | 302 | 303 | 307 | 308:
-                return f"{self.endpoint.host} redirects to {_place(headers.get('location', ''))}"
+                return f"{self.endpoint.host} redirects to {place(headers.get('location', ''))}"
             case 401 | 403:
                 return f"check {self.endpoint.key_variable}"
             case 402:
                 return f"check the billing of the account that owns {self.endpoint.key_variable}"
-            case 404:
-                name = self.request.model.name
-                return f"no model {name!r} at {self.endpoint.host}{self._url_hint()}"
+            case 404 | 405 | 410 | 501:
+                return not_served(status, self.request.model, self.endpoint)
         return ""
-
-    def _url_hint(self) -> str:
-        endpoint = self.endpoint
-        known = any(endpoint.url == host.url for host in HOSTS)
-        bare = endpoint.wire == "openai" and not known and not endpoint.url.endswith("/v1")
-        return ", or the base URL lacks /v1" if bare else ""
 
     def _unreachable(self, error: Exception) -> ProviderError:
         cause = error.__cause__ or error
         if isinstance(cause, ReplyTooLong):
             return self._too_long()
         why = str(cause) or type(cause).__name__
-        return self._error(
-            f"no connection to {self.endpoint.host} ({why}): {self._doubt(cause, why)}",
+        doubt = doubt_of_connection(cause, self.endpoint, self.request.model)
+        # Without the label: it is the host's trouble, and the same for all of its models.
+        line = f"no connection to {self.endpoint.host} ({why}): {doubt}"
+        return ProviderError(
+            self.endpoint.redact(one_line(line)),
             retryable=True,
             billable=not isinstance(cause, NOT_SENT),
         )
-
-    def _doubt(self, cause: BaseException, why: str) -> str:
-        """Return what to check where a connection fails."""
-        if self.endpoint.url.startswith("https:") and "SSL" in why:
-            return "check its certificate, or write http:// if it has no TLS"
-        if isinstance(cause, httpx2.RemoteProtocolError) and "disconnected" not in why:
-            return "it does not speak HTTP; write https:// if it has TLS"
-        return "is it running and reachable?"
 
     def _too_long(self) -> ProviderError:
         return self._error(
@@ -240,13 +248,8 @@ class Call:
         )
 
     def _error(self, message: str, **details: Any) -> ProviderError:
-        line = self.endpoint.redact(_one_line(message))
+        line = self.endpoint.redact(one_line(message))
         return ProviderError(f"{self.request.model.label}: {line}", **details)
-
-
-def _place(location: str) -> str:
-    """Return the target of a redirect, without parts that may contain a key."""
-    return re.split(r"[?#]", without_userinfo(location), maxsplit=1)[0] or "nowhere"
 
 
 def _read(response: httpx2.Response) -> object:
@@ -261,51 +264,3 @@ def _read(response: httpx2.Response) -> object:
         if "json" in response.headers.get("content-type", "json"):
             raise
         return response.text
-
-
-def _detail(body: object) -> str:
-    """Return the message in an error body of any known shape, on one line, shortened."""
-    while isinstance(body, Mapping):
-        body = body.get("error") or body.get("message") or body.get("detail")
-    text = _one_line(str(body or ""))
-    return text if len(text) <= _DETAIL_CHARS else text[:_DETAIL_CHARS] + "..."
-
-
-def _code(body: object) -> object:
-    """Return OpenAI's error code from a body, or from its ``error`` object as the SDK returns it.
-
-    It is None if there is none.
-    """
-    inner = body.get("error", body) if isinstance(body, Mapping) else None
-    return inner.get("code") if isinstance(inner, Mapping) else None
-
-
-def _is_filtered(body: object) -> bool:
-    """Return whether an error code or message is that of a content filter."""
-    return bool(FILTERED.search(f"{_code(body)} {_detail(body)}"))
-
-
-def _status(code: object) -> int | None:
-    """Return an error code as an HTTP status, None if it is not one."""
-    if isinstance(code, bool) or not re.fullmatch("[45][0-9]{2}", str(code)):
-        return None
-    return int(str(code))
-
-
-def _one_line(text: str) -> str:
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-def _retry_after(headers: Mapping[str, str]) -> float | None:
-    """Return the seconds to wait, from ``retry-after-ms`` or RFC 9110's ``Retry-After``."""
-    for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
-        try:
-            seconds = float(headers.get(name, "")) / unit
-        except ValueError:
-            continue
-        return seconds if 0 < seconds < float("inf") else None
-    try:
-        at = parsedate_to_datetime(headers.get("retry-after", "")).timestamp()
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, at - time.time())

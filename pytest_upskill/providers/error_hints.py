@@ -3,10 +3,18 @@
 from __future__ import annotations
 
 import re
+from http import HTTPStatus
 from types import MappingProxyType
 
 from pytest_upskill.model import Model, Parameters
-from pytest_upskill.model.hosts import BY_PREFIX
+from pytest_upskill.model.hosts import BY_PREFIX, HOSTS
+from pytest_upskill.providers.keys import Endpoint
+
+SHORTEN = (
+    "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a larger "
+    "context"
+)
+"""How to fix a request that is too long."""
 
 _CURES = (
     (
@@ -15,10 +23,7 @@ _CURES = (
             r"|input (is )?too long|maximum context",
             re.IGNORECASE,
         ),
-        (
-            "lower --upskill-max-tokens, shorten the skill or the case, or serve the model with a "
-            "larger context"
-        ),
+        SHORTEN,
     ),
     (
         re.compile(
@@ -41,7 +46,7 @@ NO_TOOLS = re.compile(
 
 CALL_TOOLS = (
     "choose a model that calls tools, or serve this one so that it does (llama-server: --jinja; "
-    "vLLM: --enable-auto-tool-choice)"
+    "vLLM: --enable-auto-tool-choice with --tool-call-parser)"
 )
 """How to fix that."""
 
@@ -53,6 +58,9 @@ FILTERED = re.compile(
 LOADING = re.compile(r"loading|starting up|warming up", re.IGNORECASE)
 """Messages of a host that is still loading the model."""
 
+
+_NO_NAME = re.compile(r"name or service|nodename nor|name resolution|getaddrinfo", re.IGNORECASE)
+"""Messages of resolvers that do not know a host."""
 
 _FIELDS_OF = MappingProxyType(
     {
@@ -79,6 +87,43 @@ def cure(said: str, parameters: Parameters) -> str:
         if any(re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", said) for name in names):
             return f"leave out --upskill-param {entry} for this model, or change it"
     return next((cure for words, cure in _CURES if words.search(said)), "")
+
+
+def not_served(status: int, model: Model, endpoint: Endpoint) -> str:
+    """Return what a host lacks that replies with 404, 405, 410 or 501, and what may be wrong."""
+    missing = f"{endpoint.host} serves no models at this URL"
+    if status == HTTPStatus.NOT_FOUND:
+        missing = f"no model {model.name!r} at {endpoint.host}"
+    return missing + doubt_of_url(endpoint)
+
+
+def doubt_of_url(endpoint: Endpoint) -> str:
+    """Return what may be wrong with the base URL where nothing is served, "" if nothing may."""
+    known = any(endpoint.url == host.url for host in HOSTS)
+    bare = endpoint.wire == "openai" and not known and not endpoint.url.endswith("/v1")
+    return ", or the base URL lacks /v1" if bare else ""
+
+
+def doubt_of_connection(cause: BaseException, endpoint: Endpoint, model: Model) -> str:
+    """Return what to check where a connection to a host fails.
+
+    Args:
+        cause: The error of the HTTP client, or of the socket.
+        endpoint: The host.
+        model: The model that was asked.
+    """
+    why = str(cause)
+    if endpoint.url.startswith("https:") and "SSL" in why:
+        return "check its certificate, or write http:// if it has no TLS"
+    if _NO_NAME.search(why):
+        return "check the name of the host"
+    if type(cause).__name__ == "RemoteProtocolError" and "disconnected" not in why:
+        return "it does not speak HTTP; write https:// if it has TLS"
+    if type(cause).__name__ in {"RemoteProtocolError", "ReadError"}:
+        return "it hung up: does it serve models, and has it no TLS?"
+    host = BY_PREFIX.get(model.provider)
+    command = f" ({host.command})" if host is not None and host.command else ""
+    return f"is it running{command} and reachable?"
 
 
 def refused_parameter(model: Model) -> str | None:

@@ -152,12 +152,13 @@ def _listed(model: Model) -> tuple[str, str | None]:
     """Return the name and the URL by which genai-prices knows a model; None for its provider's."""
     host = BY_PREFIX.get(model.provider)
     if model.base_url is not None or host is None or host.sdk:
-        return model.name, model.base_url
+        former = model.vendor.former_url if model.vendor is not None else ""
+        return model.name, former or model.base_url
     name, colon, via = model.name.rpartition(":")
     if host.prefix == "hf" and colon:
         # Hugging Face's router has no prices of its own, but those of the host behind it.
         return name, f"https://router.huggingface.co/{via}"
-    return model.name, host.url
+    return model.name, host.former_url or host.url
 
 
 def most_input_tokens(request: Request) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 import time
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
@@ -18,6 +19,8 @@ from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
 
 _TOO_MANY = frozenset({429, 529})
+_UNAVAILABLE = frozenset({502, 503})
+"""Statuses of a host that is down, or of the gateway before it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,7 @@ class RetryPolicy:
     deadline: float = 300.0
     """Time from the first attempt until no new attempt starts, without the wait for slots."""
     unavailable: float = 60.0
-    """Replaces ``deadline`` if the host returns only status 503 and is not loading a model."""
+    """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
     first_backoff: float = 0.5
     longest_backoff: float = 8.0
     longest_retry_after: float = 60.0
@@ -43,12 +46,15 @@ class RetryPolicy:
     """
     attempts_at_broken: int = 5
     """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
+    same_refusals: int = 3
+    """Errors in the same words, of a model that has never answered, after which it is stopped."""
 
 
 @dataclass(slots=True)
 class _Course:
     """The progress of the attempts at one completion."""
 
+    request: Request
     started: float
     in_line: float = 0.0
     """Seconds of waiting for slots, or in the host's queue, which do not count."""
@@ -62,9 +68,11 @@ class RetryingClient:
     """A client that retries failed requests to one endpoint.
 
     A request occupies a slot while it is in flight, but not while it waits for a retry. A model is
-    stopped by an error that every request would get (bad key, unknown name, unreachable host), or
-    if the host answers no request at all until the deadline of one completion. Later requests to a
-    stopped model fail immediately with the same message.
+    stopped by an error that every request would get (bad key, unknown name), if it answers nothing
+    and refuses several requests in the same words (a web page, a parameter it does not know), or
+    if the host answers no request at all until the deadline of one completion. All models of a host
+    are stopped if there is no reply at all from it. Later requests to a stopped model fail
+    immediately with the same message.
 
     Args:
         client: Sends each request once.
@@ -99,7 +107,10 @@ class RetryingClient:
             max=patience.longest_backoff,
             jitter=patience.first_backoff,
         )
+        self._down = ""  # why there is no reply from the host
         self._stopped: dict[Model, str] = {}
+        self._answering: set[Model] = set()
+        self._refusals: Counter[tuple[Model, str]] = Counter()
         self._heard_at = -math.inf
         self._silences = 0  # timeouts, each of a request that was sent after the one before
         self._silent_since = -math.inf
@@ -112,7 +123,7 @@ class RetryingClient:
             ProviderError: All attempts failed; the message contains their number.
             BudgetError: The first attempt could exceed the budget.
         """
-        course = _Course(self._clock())
+        course = _Course(request, self._clock())
         retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass),
             wait=self._pause,
@@ -122,10 +133,10 @@ class RetryingClient:
             reraise=True,
         )
         try:
-            completion: Completion = await retrying(self._attempt, request, course)
+            completion: Completion = await retrying(self._attempt, course)
         except ProviderError as error:
             attempts = retrying.statistics["attempt_number"]
-            raise self._give_up(request.model, error, attempts, course) from None
+            raise self._give_up(error, attempts, course) from None
         except BudgetError as error:
             if not course.failed:
                 raise
@@ -136,18 +147,19 @@ class RetryingClient:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _attempt(self, request: Request, course: _Course) -> Completion:
-        lined_up = self._clock()
+    async def _attempt(self, course: _Course) -> Completion:
+        request, lined_up = course.request, self._clock()
         async with self._slots.slot() as sent:
             course.in_line += self._clock() - lined_up
-            if request.model in self._stopped:
-                raise ProviderError(self._stopped[request.model], fatal=True)
+            if stopped := self._down or self._stopped.get(request.model):
+                raise ProviderError(stopped, fatal=True)
             try:
                 completion = await self._client.complete(request)
             except ProviderError as error:
                 self._learn(error, sent, course)
                 raise
             self._heard_at = self._answered_at = self._clock()
+            self._answering.add(request.model)
             self._slots.answered(sent)
         return completion
 
@@ -155,6 +167,8 @@ class RetryingClient:
         course.failed.append(error)
         if error.status is not None:
             self._heard_at = self._clock()
+        if _is_refusal(error, course.request):
+            self._refusals[course.request.model, str(error)] += 1
         if error.timed_out:
             if sent.at >= self._silent_since:
                 self._silences += 1
@@ -185,8 +199,11 @@ class RetryingClient:
         attempts = max(state.attempt_number, self._silences)
         if self._heard_at == -math.inf and attempts >= self._patience.attempts_at_silence:
             return True
-        broken = _error(state).status == HTTPStatus.OK
+        error = _error(state)
+        broken = error.status == HTTPStatus.OK
         if broken and state.attempt_number >= self._patience.attempts_at_broken:
+            return True
+        if self._refuses_all(course.request.model, error):
             return True
         limit = self._patience.deadline
         if self._is_unavailable(course):
@@ -194,25 +211,31 @@ class RetryingClient:
         return self._asking_for(course) + state.upcoming_sleep > limit
 
     def _is_unavailable(self, course: _Course) -> bool:
-        """Return whether the host has returned only status 503 since the request."""
-        only_503 = all(
-            error.status == HTTPStatus.SERVICE_UNAVAILABLE and not error.loading
-            for error in course.failed
-        )
-        return only_503 and self._answered_at < course.started
+        """Return whether the host has returned only status 502 and 503 since the request."""
+        down = all(e.status in _UNAVAILABLE and not e.loading for e in course.failed)
+        return down and self._answered_at < course.started
 
-    def _give_up(
-        self, model: Model, error: ProviderError, attempts: int, course: _Course
-    ) -> ProviderError:
+    def _refuses_all(self, model: Model, error: ProviderError) -> bool:
+        """Return whether a model has answered nothing, and refused enough in an error's words."""
+        refusals = self._refusals[model, str(error)]
+        return model not in self._answering and refusals >= self._patience.same_refusals
+
+    def _give_up(self, error: ProviderError, attempts: int, course: _Course) -> ProviderError:
         """Make the final error of a completion; stop the model if other requests would fail too."""
-        message = str(error)
+        message, model = str(error), course.request.model
         if attempts > 1:
             message += f" (after {attempts} attempts in {self._asking_for(course):.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
         ails = error.retryable and error.status != HTTPStatus.OK
-        hopeless = error.fatal or (ails and self._answered_at < course.started)
+        hopeless = (
+            error.fatal
+            or self._refuses_all(model, error)
+            or (ails and self._answered_at < course.started)
+        )
         if hopeless:
-            message = self._stopped.setdefault(model, message)
+            if self._heard_at == -math.inf and error.status is None:
+                self._down = self._down or message
+            message = self._down or self._stopped.setdefault(model, message)
         return ProviderError(
             message,
             status=error.status,
@@ -233,6 +256,16 @@ def _reason(error: ProviderError) -> str:
     if error.status is None:
         return "no reply"
     return {429: "rate limit", 529: "overloaded"}.get(error.status, f"HTTP {error.status}")
+
+
+def _is_refusal(error: ProviderError, request: Request) -> bool:
+    """Return whether an error may be the same for every request to the model.
+
+    That a host refuses tools is no refusal of what has none.
+    """
+    if error.status == HTTPStatus.OK:
+        return True
+    return not (error.retryable or error.of_request or request.tools)
 
 
 def _may_pass(error: BaseException) -> bool:
