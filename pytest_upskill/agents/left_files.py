@@ -19,7 +19,7 @@ class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error o
 
 
 def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
-    """Return the regular files below a folder by name; whoever wrote them must have ended.
+    """Return the regular files below a folder by name; the program that wrote them must have ended.
 
     Links, pipes and other special files are left out, and so are names that no record may have.
 

@@ -1,4 +1,4 @@
-"""What the exchanges of one run come to: tokens, calls, turns, and what was seen of the skill."""
+"""Totals of the exchanges of one run: tokens, calls, turns, and what was seen of the skill."""
 
 from __future__ import annotations
 

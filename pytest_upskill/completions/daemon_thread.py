@@ -24,7 +24,7 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
             return
         try:
             future.set_result(function())
-        except Exception as error:  # noqa: BLE001  belongs to whoever waits
+        except Exception as error:  # noqa: BLE001  raised where it is waited for
             future.set_exception(error)
 
     threading.Thread(target=call, name="upskill-open", daemon=True).start()

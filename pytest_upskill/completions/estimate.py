@@ -16,7 +16,7 @@ from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
 
 _BYTES_PER_TOKEN = 4
-"""What a token of an answer comes to, in prose and code alike."""
+"""Mean number of bytes of a token, in prose and code alike."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ class _Ask(NamedTuple):
     requests: tuple[Request, ...]
     times: int
     answers: int = 1
-    """Answers that these requests come to."""
+    """Number of answers that these requests give."""
 
 
 def _choices(trial: Trial, load: Load) -> Iterator[_Ask]:

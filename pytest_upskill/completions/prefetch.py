@@ -1,4 +1,4 @@
-"""Fetch values ahead of whoever waits for them: in order, concurrently, on one background loop."""
+"""Fetch values before they are needed: in order, concurrently, on one background loop."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Prefetcher(Generic[K, T]):
 
     Args:
         lanes: Keys of each lane, in the order in which they will be waited for.
-        fetch: Get the value of a key; what it raises is raised to whoever waits for the key.
+        fetch: Get the value of a key; what it raises is raised where the key is waited for.
         width: Fetches at a time in one lane.
         in_order: Whether a key stays where it is, even if it is waited for.
         lookahead: How many keys may start beyond those waited for, so that stopping early wastes
@@ -114,7 +114,7 @@ class Prefetcher(Generic[K, T]):
         if self._close is not None:
             try:
                 await self._close()
-            except Exception as error:  # noqa: BLE001  belongs to whoever stops this
+            except Exception as error:  # noqa: BLE001  raised by stop()
                 self._unclosed = error
 
     async def _work(self, queue: OrderedDict[K, None]) -> None:
@@ -129,7 +129,7 @@ class Prefetcher(Generic[K, T]):
             future = self._futures[key]
             try:
                 value = await self._fetch(key)
-            except Exception as error:  # noqa: BLE001  belongs to whoever waits for this key
+            except Exception as error:  # noqa: BLE001  raised where the key is waited for
                 future.set_exception(error)
             else:
                 future.set_result(value)

@@ -33,7 +33,7 @@ def packed(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpacked(run: object) -> object:
-    """Return the fields of a run from what `packed` made; whoever validates them gets the rest."""
+    """Return the fields of a run from what `packed` made; their validation reports the rest."""
     if not isinstance(run, Mapping) or not isinstance(run.get("changed"), list):
         return run
     return {**run, "changed": [_joined(file) for file in run["changed"]]}

@@ -40,7 +40,7 @@ class Policy:
 
 
 class Service:
-    """Runs trials ahead of whoever wants their answers, on one background loop.
+    """Runs trials before their answers are needed, on one background loop.
 
     A completion comes from its recording, from an equal request in flight, or from the model.
 
@@ -143,7 +143,7 @@ def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
             return
         try:
             together.set_result([future.result() for future in futures])
-        except Exception as error:  # noqa: BLE001  belongs to whoever waits
+        except Exception as error:  # noqa: BLE001  raised where it is waited for
             together.set_exception(error)
 
     for future in futures:

@@ -81,7 +81,7 @@ class TriggerRunner:
                 host=host,
                 subject=f"probe of tools [{model.label}]",
                 bill=self._bill.answers,
-                # A server that is mended must not be taken for the one that dropped the tools.
+                # A server that was fixed must not be taken for the one that dropped the tools.
                 usable=calls_tools,
             )
         )

@@ -1,1 +1,1 @@
-"""Read skills and their cases from every supported file format."""
+"""Skills, their cases and the catalogue, and the files that they are read from."""

@@ -58,7 +58,7 @@ class _Work:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
-        """Do the work; raise UsageError for what the user can mend."""
+        """Do the work; raise UsageError for what the user can fix."""
         settings = Settings.from_config(config)
         try:
             teacher = read_model(config, self._teacher)

@@ -1,4 +1,4 @@
-"""What a run of an agent may take at most, besides the turns of its case."""
+"""The limits of a run of an agent, besides the turns of its case."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ def power(
 ) -> float:
     """Estimate how often a version that is truly better would be accepted.
 
-    Pass rates are drawn from a U-shaped Beta distribution; the gain mends the same share of the
+    Pass rates are drawn from a U-shaped Beta distribution; the gain repairs the same share of the
     failures everywhere. The same arguments return the same figure.
 
     Args:

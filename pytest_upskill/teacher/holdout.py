@@ -37,7 +37,7 @@ def missing_cases(held_out: int) -> int:
 
 
 def digest_of(case: Case) -> str:
-    """Return the digest of a case's id and question; checks may be mended without a new digest."""
+    """Return the digest of a case's id and question; checks may be fixed without a new digest."""
     return _digest([case.id, case.input, dict(case.files)])
 
 

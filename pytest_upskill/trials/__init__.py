@@ -1,1 +1,1 @@
-"""Trials: a case on a model in an arm, what is requested and chosen in it, and what it came to."""
+"""Trials: a case on a model in an arm, what is requested and chosen in it, and its result."""
