@@ -133,6 +133,8 @@ class Connection(asyncio.Protocol):
         elif path == "/reset":
             self._server.reset(Weather(**json.loads(body)))
             self._send(200, {})
+        elif path.endswith("/models"):
+            self._send(404, {"error": {"message": "no list of models"}})
         else:
             status, wait = self._server.arrive()
             self._loop.call_later(wait, self._answer, status, path, body)

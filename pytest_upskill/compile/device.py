@@ -12,7 +12,7 @@ from pytest_upskill.checks import AtMost, CheckResult, Instruction
 _FIGURES = re.compile(
     r"Compiling entry function '(?P<kernel>[^'\n]+)'"
     r"|Function properties for (?P<function>\S+)"
-    r"|(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
+    r"|(?<!\d)(?P<stores>\d+) bytes spill stores, (?P<loads>\d+) bytes spill loads"
     r"|Used (?P<registers>\d+) registers(?:[^\n]*?(?P<shared>\d+) bytes smem)?"
 )
 # Special registers of PTX and SASS: the only operands whose names the author cannot choose.

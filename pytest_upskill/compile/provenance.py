@@ -30,12 +30,13 @@ _LOCATION = re.compile(r"(?:In file included from |\s+from )?([^\s:(][^:(]*)(?::
 _INCLUDED = re.compile(r"\.+ (.+)")
 _GUARDS = "Multiple include guards may be useful for:"
 # GNU as reads files too, and writes "Error" with a capital letter, unlike the compiler itself.
-_ASSEMBLER = re.compile(r"(\S+?:(?:\d+:)?\s+(?:Error|Warning|Info|Fatal error): ).*")
+_ASSEMBLER = re.compile(r"^(.*?:(?:\d+:)?\s+(?:Error|Warning|Info|Fatal error): ).*")
 _CLANGS_ASSEMBLER = "<inline asm>"
 _PTXAS = "ptxas "
 _FIGURES = re.compile(r"ptxas info|\s+\d+ bytes stack frame")
 _NAME = re.compile(r"'[^']*'|(?<=for )\S+")
-_EMBED = re.compile(r"(?:#|%:|\?\?=)(?:\s|/\*.*?\*/)*embed", re.DOTALL)
+# Comments may stand between the two, but what looks like one may be a string: a "*/" is enough.
+_EMBED = re.compile(r"(?:#|%:|\?\?=|\*/)\s*embed")
 _SPLICE = re.compile(r"(?:\\|\?\?/)\s*?\n")
 
 

@@ -49,11 +49,11 @@ _HEAD = 64 << 10
 """Characters at the start of a file that are searched for the name of a skill."""
 
 _NAMED = re.compile(
-    rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*\[?\s*["']?([\w:./ -]+)"""
+    rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*(?:\[\s*)?["']?([\w:./ -]+)"""
 )
-_LIST = re.compile(r"\[|^\s*-\s", re.MULTILINE)
+_LIST = re.compile(r"\[|^[^\S\n]*-\s", re.MULTILINE)
 _SET_OF = re.compile(
-    r"""["']?([\w:.-]+)["']?\s*:\s*\{?\s*["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
+    r"""(?<![\w:.-])["']?([\w:.-]+)["']?\s*:\s*(?:\{\s*)?["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
 )
 """The name of a skill in front of its trigger set."""
 _MOST_WORDS = 4

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_upskill.formats.skill import Skill
 
 _FENCE = re.compile(
-    r"^(?P<mark>```+|~~~+)[ \t]*(?P<language>[\w+-]*).*?^(?P=mark)", re.MULTILINE | re.DOTALL
+    r"^(?P<mark>```++|~~~++)[ \t]*(?P<language>[\w+-]*).*?^(?P=mark)", re.MULTILINE | re.DOTALL
 )
 _HEADING = re.compile(r"^#{1,4}\s+(.+?)\s*#*$", re.MULTILINE)
 _CODE_SPAN = re.compile(r"`([^`\n]{3,40})`")

@@ -25,7 +25,10 @@ MARK_KEY = "statements"
 
 _MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
 
-_FILE = r"(?:\S+\.(?:csv|docx|html|ipynb|js|json|md|pdf|png|pptx|py|sh|sql|ts|txt|xlsx|ya?ml)\b)"
+_FILE = (
+    r"(?:\S{1,300}\."
+    r"(?:csv|docx|html|ipynb|js|json|md|pdf|png|pptx|py|sh|sql|ts|txt|xlsx|ya?ml)\b)"
+)
 _THING = rf"(?:{_FILE}|(?:files?|folders?|director(?:y|ies)|branch(?:es)?|commits?|workbook)\b)"
 _DONE = r"(?:is|are|was|were|has been|have been|gets?)"
 _AGENT = re.compile(

@@ -25,7 +25,7 @@ _BYTES_PER_TOKEN = 4
 _URL = re.compile(r"\b(?:https?|ftp|file|ssh|data):[^\s)>\]\"'`]+", re.IGNORECASE)
 _COMMAND = re.compile(r"!`[^`\n]+`|^```!", re.MULTILINE)
 """What Claude Code runs when it loads a skill (https://code.claude.com/docs/en/skills)."""
-_FILE = re.compile(r"(?<![\w/])(?:\.{0,2}/)?(?:[\w.-]+/)*[\w-]+\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
+_FILE = re.compile(r"(?<![\w/.-])(?:[\w.-]*/)*[\w.-]*[\w-]\.(?:sh|bash|py|js|ts|rb|ps1|exe)\b")
 _HIDDEN = frozenset({"Cc", "Cf", "Co", "Cs"})
 """Unicode categories of characters that a reader of a diff does not see."""
 

@@ -29,7 +29,7 @@ EMPTY_ANSWERS = (
 """Answers that say nothing, and that no case may accept."""
 
 _SIMILAR = 0.9
-_NUMBER = re.compile(r"\w*\d\w*")
+_NUMBER = re.compile(r"\b\w*\d\w*")
 _SPACE = re.compile(r"\s+")
 
 Check = Callable[[Case, str], Sequence[CheckResult]]

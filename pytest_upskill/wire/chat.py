@@ -26,7 +26,7 @@ _NO_SYSTEM = re.compile(
     re.IGNORECASE,
 )
 _NO_MAX_TOKENS = re.compile(
-    r"(?=.*max_completion_tokens)(?=.*(instead|unsupported|not (supported|compatible)))",
+    r"\A(?=.*max_completion_tokens)(?=.*(instead|unsupported|not (supported|compatible)))",
     re.IGNORECASE | re.DOTALL,
 )
 _NO_COMPLETION_LIMIT = re.compile(
@@ -35,6 +35,9 @@ _NO_COMPLETION_LIMIT = re.compile(
     r"|extra)",
     re.IGNORECASE,
 )
+_MOST_READ = 4000
+"""Characters of a refusal that are read."""
+
 LimitName = Literal["max_tokens", "max_completion_tokens"]
 """OpenAI's reasoning models refuse the first; local servers ignore the second."""
 
@@ -62,6 +65,7 @@ class Dialect:
         names do not tell the model. Some chat templates have no system role (Gemma's, older
         Mistral's). All arms get the same.
         """
+        refusal = refusal[:_MOST_READ]
         if self.system_apart and _NO_SYSTEM.search(refusal):
             return replace(self, system_apart=False)
         if self.limit == "max_tokens" and _NO_MAX_TOKENS.search(refusal):
