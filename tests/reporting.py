@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.commands.main import main
 from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import GateRule
+from pytest_upskill.formats.skill import GateRule, Trigger
 from pytest_upskill.report.files.document import Report, Session
 from pytest_upskill.report.files.json import write_json
+from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
 
@@ -99,6 +102,37 @@ def counted(
                 )
             )
     return cell(*trials, path=f"skills/{skill}/skill_meta.json")
+
+
+def chosen(hits: Sequence[int], false: Sequence[int] = (), of: int = 5) -> TriggerCell:
+    """Make a trigger cell of queries for which the skill is taken so often.
+
+    Args:
+        hits: Runs in which it is taken, for each query that should trigger it.
+        false: The same for each query that should not.
+        of: Runs of each query.
+    """
+    wanted = [(times, True) for times in hits] + [(times, False) for times in false]
+    trials = []
+    for number, (times, should) in enumerate(wanted, 1):
+        runs = []
+        for index in range(of):
+            took = index < times
+            right = CheckResult(name="trigger", passed=took == should, message="")
+            made = replace(run(), choice=Choice(taken="billing" if took else None), checks=(right,))
+            runs.append(made)
+        query = trial(f"query-{number}", "trigger", runs)
+        trials.append(replace(query, trigger=Trigger(should=should), listed_as="billing"))
+    first = trials[0]
+    return TriggerCell(
+        path=PATH,
+        skill=first.skill,
+        model=first.model,
+        resolved=first.resolved,
+        gate=GateRule(),
+        planned=len(trials),
+        trials=tuple(trials),
+    )
 
 
 def report(*cells: Cell) -> Report:

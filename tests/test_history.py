@@ -19,13 +19,14 @@ from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.commands.main import main
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
+from pytest_upskill.formats.skill import Trigger
 from pytest_upskill.report.files.json import read_json, write_json
 from pytest_upskill.report.history.log import log_run, without_answers
-from pytest_upskill.report.history.points import Series, read_history
+from pytest_upskill.report.history.points import Group, Series, read_history
 from pytest_upskill.repository.revision import Revision
 from pytest_upskill.trials.result import TrialResult
 from tests.conftest import Run, WriteSkill
-from tests.reporting import counted, report
+from tests.reporting import chosen, counted, report
 from tests.repository import commit_all, git
 
 Change = Callable[[TrialResult], TrialResult]
@@ -36,19 +37,32 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def log(*cells: Cell, day: int, commit: str = "a" * 40, dirty: bool = False) -> None:
+def log(
+    *cells: Cell | TriggerCell,
+    day: int,
+    commit: str = "a" * 40,
+    branch: str = "main",
+    dirty: bool = False,
+) -> None:
     """Write a run of that day of January into the history."""
-    whole = report(*cells)
+    whole = report(*(each for each in cells if isinstance(each, Cell)))
+    triggers = (
+        TriggerGate(cell=each, outcome="passed", text="")
+        for each in cells
+        if isinstance(each, TriggerCell)
+    )
     (session,) = whole.sessions
     session = replace(
         session,
         date=datetime(2026, 1, day, tzinfo=UTC),
-        revision=Revision(commit=commit, branch="main", dirty=dirty),
+        revision=Revision(commit=commit, branch=branch, dirty=dirty),
     )
-    log_run(replace(whole, sessions=(session,)), Path(".upskill/runs"))
+    log_run(
+        replace(whole, sessions=(session,), trigger_gates=tuple(triggers)), Path(".upskill/runs")
+    )
 
 
-def changed(cell: Cell, change: Change) -> Cell:
+def changed(cell: Group, change: Change) -> Group:
     return replace(cell, trials=tuple(map(change, cell.trials)))
 
 
@@ -63,7 +77,7 @@ def served(model: str) -> Change:
     return change
 
 
-def only() -> Series:
+def only() -> Series[Cell]:
     (series,) = read_history(Path(".upskill/runs")).series
     return series
 
@@ -95,16 +109,7 @@ def test_neither_are_an_agents_files_and_calls_kept_nor_what_a_trigger_test_said
         return replace(trial, runs=tuple(runs))
 
     cell = changed(gate.cell, by_agent)
-    chosen = TriggerCell(
-        path=cell.path,
-        skill=cell.skill,
-        model=cell.model,
-        resolved=cell.resolved,
-        gate=cell.gate,
-        planned=1,
-        trials=(replace(cell.trials[0], arm="trigger"),),
-    )
-    asked = TriggerGate(cell=chosen, outcome="passed", text="")
+    asked = TriggerGate(cell=chosen([5]), outcome="passed", text="")
 
     text = write_json(
         without_answers(replace(whole, gates=(replace(gate, cell=cell),), trigger_gates=(asked,)))
@@ -191,6 +196,39 @@ def test_the_terminal_shows_bars_and_runs_with_breaks(capsys: pytest.CaptureFixt
         "lift: in points of 100, with its 95 % interval",
         "*: with uncommitted changes",
     ]
+
+
+def test_how_often_a_skill_is_chosen_has_a_line_of_its_own(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    other = Trigger(should=False, others=("tsv",))
+    log(counted([(3, 3), (5, 3)]), chosen([5, 4], [1]), day=1)
+    log(chosen([5, 5], [0]), day=2, branch="topic/of-a-rather-long-name")
+    log(
+        changed(chosen([5, 5], [0]), lambda t: replace(t, grader_digest="new", trigger=other)),
+        day=3,
+    )
+
+    assert main(["runs"]) == 0
+    out = capsys.readouterr().out
+    assert max(map(len, out.splitlines())) <= 76
+    assert out.splitlines()[8:] == [
+        "  recall     ░░░░░░░░░░░░░░░░░░░░   n/a",
+        "  false      █████████████░░░░░░░   67%",
+        "",
+        "  2026-01-01  aaaaaaa  main                  recall 90 [26,99.6]  false 20 [1,87]",
+        "  2026-01-02  aaaaaaa  topic/of-a-rathe...  recall 100 [34,100]  false 0 [0,79]",
+        "  -- checks changed",
+        "",
+    ]
+    assert main(["runs", "--csv"]) == 0
+    lift, first, *_ = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    assert (lift["kind"], lift["recall"], lift["lift"]) == ("lift", "", "0.2")
+    assert (first["kind"], first["recall"], first["lift"]) == ("triggers", "0.9", "")
+    assert main(["runs", "--html", "page.html"]) == 0
+    page = Path("page.html").read_text("utf-8")
+    assert page.count('<polyline class="line"') == 2
+    assert page.count('<line class="break"') == 1
 
 
 def test_the_terminal_can_show_tokens_and_fewer_runs(capsys: pytest.CaptureFixture[str]) -> None:

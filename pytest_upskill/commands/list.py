@@ -6,7 +6,7 @@ import argparse
 import os
 import shlex
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,7 +17,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 
 if TYPE_CHECKING:
     from pytest_upskill.formats.skill import Skill
-    from pytest_upskill.report.history.points import Series
+    from pytest_upskill.report.history.points import Subject
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched."""
@@ -78,20 +78,19 @@ def _files(folder: Path) -> list[str]:
     return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
-def _history() -> Sequence[Series]:
+def _history() -> Sequence[Subject]:
     """Return the history in the usual folder; nothing if there is none."""
     from pytest_upskill.report.history.points import read_history
 
     folder = project_folder(Path.cwd()) / STATE / RUNS
-    return read_history(folder).series if folder.is_dir() else ()
+    return read_history(folder).subjects if folder.is_dir() else ()
 
 
-def _described(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[str]]:
+def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[str]]:
     """Return the name of a skill, its description, and lines about its cases and verdicts."""
     from pytest_upskill.commands.skill_folder import own_cases
     from pytest_upskill.formats.load import SkillError, load_skills
     from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-    from pytest_upskill.report.history.terminal import lift
 
     try:
         skill = load_skills(folder / "SKILL.md")[0]
@@ -103,16 +102,22 @@ def _described(folder: Path, history: Sequence[Series]) -> tuple[str, str, list[
     lines = [*map(_cases, found), *problems]
     if not found and not problems:
         lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
-    files = {each.case_file.resolve() for each in found}
-    for series in history:
-        point = series.last
-        path = project_folder(Path.cwd()) / (point.cell.case_file or point.cell.path)
-        if path.resolve() in files:
-            lines.append(
-                f"{series.model}: {point.cell.verdict}, lift {lift(point.cell)} "
-                f"on {point.date:%Y-%m-%d}"
-            )
+    lines += _verdicts({each.case_file.resolve() for each in found}, history)
     return skill.name, " ".join(description.split()), lines
+
+
+def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
+    """Yield what the latest runs of a skill's case files came to."""
+    from pytest_upskill.report.history.terminal import lift, rate
+
+    project = project_folder(Path.cwd())
+    for subject in history:
+        if (series := subject.lift) and (project / series.last.path).resolve() in case_files:
+            cell, date = series.last.cell, series.last.date
+            yield f"{subject.model}: {cell.verdict}, lift {lift(cell)} on {date:%Y-%m-%d}"
+        if (chosen := subject.triggers) and (project / chosen.last.path).resolve() in case_files:
+            recall, date = chosen.last.cell.recall, chosen.last.date
+            yield f"{subject.model}: recall {rate(recall)} on {date:%Y-%m-%d}"
 
 
 def _cases(skill: Skill) -> str:

@@ -45,7 +45,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         choices=("success", "tokens"),
         default="success",
-        help="what the bars show (default: %(default)s)",
+        help="what the bars of a lift show (default: %(default)s)",
     )
     parser.add_argument(
         "--last",
@@ -104,7 +104,7 @@ def _read(folder: Path | None) -> History:
         history = read_history(folder)
     except OSError as error:
         raise CommandError(f"{error.filename}: {error.strerror}") from None
-    if not history.series and not history.partial:
+    if not history.subjects and not history.partial:
         problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
         raise CommandError(f"no runs in {folder}{problems}: {cure}")
     return history
@@ -116,8 +116,8 @@ def _chosen(history: History, skills: Sequence[str], models: Sequence[str]) -> H
     Raises:
         CommandError: There is no such skill or model in it.
     """
-    known_skills = {series.last.cell.skill for series in history.series}
-    known_models = {series.model for series in history.series}
+    known_skills = {subject.skill for subject in history.subjects}
+    known_models = {subject.model for subject in history.subjects}
     for what, chosen, known in (("skill", skills, known_skills), ("model", models, known_models)):
         for name in chosen:
             if name not in known:
@@ -127,14 +127,13 @@ def _chosen(history: History, skills: Sequence[str], models: Sequence[str]) -> H
                 )
                 raise CommandError(f"the history has no {what} {name!r}: {hint}")
     kept = [
-        series
-        for series in history.series
-        if (not skills or series.last.cell.skill in skills)
-        and (not models or series.model in models)
+        subject
+        for subject in history.subjects
+        if (not skills or subject.skill in skills) and (not models or subject.model in models)
     ]
-    if not kept and history.series:
+    if not kept and history.subjects:
         raise CommandError("no run is of these skills on these models: leave out -s or -m")
-    return replace(history, series=tuple(kept))
+    return replace(history, subjects=tuple(kept))
 
 
 def _write(path: Path, text: str) -> None:

@@ -2,23 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent
-from pytest_upskill.report.history.points import Point, Series
-from pytest_upskill.report.history.terminal import lift
+from pytest_upskill.report.history.points import Group, Point, Series
+from pytest_upskill.report.history.terminal import lift, rate
 
-WIDTH, HEIGHT = 720, 356
+WIDTH = 720
 LEFT, RIGHT = 54, 684
-RATES = (24, 144)
-"""Top and bottom of the pass rates."""
-LIFTS = (180, 316)
+_RATES = (24, 144)
+"""Top and bottom of rates."""
+_LIFTS = (180, 316)
 """Top and bottom of the lift."""
+_FOOT = 40
+"""Height of what stands below the lowest line."""
+_RADIUS = 3.5
+"""Of a dot where there is room."""
 _LABELS = 9
 """Maximum number of commits below the chart."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dot:
+    """A figure of a run, with its interval if it has one."""
+
+    colour: str
+    hollow: bool = False
+    y: float
+    low: float | None = None
+    high: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,11 +43,7 @@ class Mark:
 
     x: float
     title: str
-    with_y: float | None
-    without_y: float | None
-    lift_y: float | None
-    low_y: float | None
-    high_y: float | None
+    dots: Sequence[Dot]
     label: str
     """Commit or date below the chart; "" for none."""
 
@@ -45,85 +57,128 @@ class Break:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Line:
+    """A line through figures of one kind, unbroken."""
+
+    colour: str
+    points: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """Pass rates above, lift with its interval below, over the runs of a skill on a model."""
+    """Figures over the runs of a skill on a model."""
 
-    marks: tuple[Mark, ...]
-    breaks: tuple[Break, ...]
-    with_lines: tuple[str, ...]
-    """Points of each unbroken line of the pass rate with the skill."""
-    without_lines: tuple[str, ...]
-    lift_lines: tuple[str, ...]
-    rate_ticks: tuple[tuple[float, str], ...]
-    lift_ticks: tuple[tuple[float, str], ...]
+    bottom: int
+    height: int
+    radius: float
+    """Of dots: many runs need small ones."""
+    marks: Sequence[Mark]
+    breaks: Sequence[Break]
+    lines: Sequence[Line]
+    ticks: Sequence[tuple[float, str]]
 
 
-def chart(series: Series) -> Chart:
-    """Return the chart of a series; lines are interrupted where a comparison would mislead."""
+def chart(series: Series[Cell]) -> Chart:
+    """Return pass rates above, and the lift with its interval below."""
+    signed = [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
+    return _chart(series, _dots, _said, bottom=_LIFTS[1], ticks=[*_rate_ticks(), *signed])
+
+
+def trigger_chart(series: Series[TriggerCell]) -> Chart:
+    """Return recall and false triggers with their intervals."""
+    return _chart(series, _trigger_dots, _trigger_said, bottom=_RATES[1], ticks=_rate_ticks())
+
+
+def _chart(
+    series: Series[Group],
+    dots_of: Callable[[Group], Iterator[Dot]],
+    said_of: Callable[[Group], str],
+    *,
+    bottom: int,
+    ticks: Sequence[tuple[float, str]],
+) -> Chart:
+    """Return a chart; lines are interrupted where a comparison would mislead."""
     count = len(series.points)
     step = (RIGHT - LEFT) / count
     every = -(-count // _LABELS)
-    marks = tuple(
-        _mark(point, LEFT + step * (index + 0.5), label=(count - 1 - index) % every == 0)
+    marks = [
+        Mark(
+            x=LEFT + step * (index + 0.5),
+            title=f"{_when(point)}: {said_of(point.cell)}",
+            dots=list(dots_of(point.cell)),
+            label="" if (count - 1 - index) % every else point.commit or f"{point.date:%m-%d}",
+        )
         for index, point in enumerate(series.points)
-    )
+    ]
     breaks = series.breaks
-    starts = [0, *breaks, count]
-    parts = [marks[start:end] for start, end in pairwise(starts)]
+    parts = [marks[start:end] for start, end in pairwise([0, *breaks, count])]
     return Chart(
+        bottom=bottom,
+        height=bottom + _FOOT,
+        radius=max(1.0, min(_RADIUS, step / 3)),
         marks=marks,
-        breaks=tuple(Break(x=LEFT + step * index, why=why) for index, why in breaks.items()),
-        with_lines=_lines([[(mark.x, mark.with_y) for mark in part] for part in parts]),
-        without_lines=_lines([[(mark.x, mark.without_y) for mark in part] for part in parts]),
-        lift_lines=_lines([[(mark.x, mark.lift_y) for mark in part] for part in parts]),
-        rate_ticks=tuple((_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)),
-        lift_ticks=tuple(
-            (_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)
-        ),
+        breaks=[Break(x=LEFT + step * index, why=why) for index, why in breaks.items()],
+        lines=[line for part in parts for line in _lines(part)],
+        ticks=ticks,
     )
 
 
-def _mark(point: Point, x: float, *, label: bool) -> Mark:
-    cell = point.cell
-    one, other = cell.with_skill, cell.without_skill
-    known = cell.lift is not None and cell.interval is not None
-    return Mark(
-        x=x,
-        title=_title(point),
-        with_y=None if one is None else _rate_y(one.pass_rate),
-        without_y=None if other is None else _rate_y(other.pass_rate),
-        lift_y=_lift_y(cell.lift) if known and cell.lift is not None else None,
-        low_y=_lift_y(cell.interval.low) if known and cell.interval else None,
-        high_y=_lift_y(cell.interval.high) if known and cell.interval else None,
-        label=(point.commit or f"{point.date:%m-%d}") if label else "",
-    )
+def _lines(marks: Sequence[Mark]) -> Iterator[Line]:
+    """Yield the lines of an unbroken part; runs without a figure are passed over."""
+    for colour in dict.fromkeys(dot.colour for mark in marks for dot in mark.dots):
+        found = [(mark.x, dot.y) for mark in marks for dot in mark.dots if dot.colour == colour]
+        if len(found) > 1:
+            yield Line(colour=colour, points=" ".join(f"{x:.1f},{y:.1f}" for x, y in found))
 
 
-def _title(point: Point) -> str:
-    at = f"{point.date:%Y-%m-%d %H:%M} UTC"
-    where = f", {point.commit}" if point.commit else ""
-    return f"{at}{where}: {_rates(point.cell)}, lift {lift(point.cell)}, {point.cell.verdict}"
+def _dots(cell: Cell) -> Iterator[Dot]:
+    if other := cell.without_skill:
+        yield Dot(colour="c1", hollow=True, y=_rate_y(other.pass_rate))
+    if one := cell.with_skill:
+        yield Dot(colour="c2", y=_rate_y(one.pass_rate))
+    if cell.lift is not None and cell.interval is not None:
+        low, high = map(_lift_y, cell.interval)
+        yield Dot(colour="c0", y=_lift_y(cell.lift), low=low, high=high)
 
 
-def _rates(cell: Cell) -> str:
+def _trigger_dots(cell: TriggerCell) -> Iterator[Dot]:
+    if false := cell.false_triggers:
+        yield _rate_dot(false, "c1", hollow=True)
+    if recall := cell.recall:
+        yield _rate_dot(recall, "c2")
+
+
+def _rate_dot(value: Rate, colour: str, *, hollow: bool = False) -> Dot:
+    y, low, high = map(_rate_y, (value.estimate, value.low, value.high))
+    return Dot(colour=colour, hollow=hollow, y=y, low=low, high=high)
+
+
+def _when(point: Point[Group]) -> str:
+    where = "".join(f", {each}" for each in (point.commit, point.branch) if each)
+    return f"{point.date:%Y-%m-%d %H:%M} UTC{where}"
+
+
+def _said(cell: Cell) -> str:
     one, other = (
         "n/a" if arm is None else f"{percent(arm.pass_rate)} %"
         for arm in (cell.with_skill, cell.without_skill)
     )
-    return f"{other} without, {one} with the skill"
+    return f"{other} without, {one} with the skill, lift {lift(cell)}, {cell.verdict}"
 
 
-def _lines(parts: Sequence[Sequence[tuple[float, float | None]]]) -> tuple[str, ...]:
-    """Return the points of polylines; runs without a figure are passed over."""
-    known = [[(x, y) for x, y in part if y is not None] for part in parts]
-    return tuple(" ".join(f"{x:.1f},{y:.1f}" for x, y in part) for part in known if len(part) > 1)
+def _trigger_said(cell: TriggerCell) -> str:
+    return f"recall {rate(cell.recall)}, false triggers {rate(cell.false_triggers)}"
 
 
-def _rate_y(rate: float) -> float:
-    top, bottom = RATES
-    return bottom - (bottom - top) * rate
+def _rate_ticks() -> list[tuple[float, str]]:
+    return [(_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)]
+
+
+def _rate_y(value: float) -> float:
+    top, bottom = _RATES
+    return bottom - (bottom - top) * value
 
 
 def _lift_y(value: float) -> float:
-    top, bottom = LIFTS
+    top, bottom = _LIFTS
     return bottom - (bottom - top) * (value + 1) / 2

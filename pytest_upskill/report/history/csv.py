@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from pytest_upskill.report.history.points import History, Point
+from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trigger_cell import TriggerCell
+from pytest_upskill.report.history.points import Group, History, Point, Series
 from pytest_upskill.sanitize.safe_text import safe_line
 
 _FORMULA = ("=", "+", "-", "@")
@@ -15,32 +17,51 @@ _FORMULA = ("=", "+", "-", "@")
 
 
 def write_csv(history: History) -> str:
-    """Return the history as CSV with a head; rates and lifts are fractions, costs dollars."""
-    rows = []
-    for series in history.series:
-        breaks = series.breaks
-        rows += [_row(point, breaks.get(index, "")) for index, point in enumerate(series.points)]
+    """Return the history as CSV with a head; rates and lifts are fractions, costs dollars.
+
+    A row has the figures of one kind: the lift, or how often the skill was chosen.
+    """
+    rows = [row for series in history.series for row in _rows(series, _lift)]
+    rows += [row for series in history.triggers for row in _rows(series, _triggers)]
+    columns = dict.fromkeys(name for row in rows for name in row)
     stream = io.StringIO()
-    writer = csv.DictWriter(stream, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    writer = csv.DictWriter(stream, fieldnames=list(columns), lineterminator="\n")
     writer.writeheader()
     writer.writerows(rows)
     return stream.getvalue()
 
 
-def _row(point: Point, why: str) -> Mapping[str, Any]:
-    """Return the row of a point; ``why`` it cannot be compared with the one before it."""
+def _rows(
+    series: Series[Group], figures_of: Callable[[Group], dict[str, Any]]
+) -> Iterator[Mapping[str, Any]]:
+    """Yield the row of each point of a series."""
+    breaks = series.breaks
+    for index, point in enumerate(series.points):
+        row = _origin(point) | {"break": breaks.get(index, "")} | figures_of(point.cell)
+        yield {name: _harmless(value) for name, value in row.items()}
+
+
+def _origin(point: Point[Group]) -> dict[str, Any]:
+    """Return what a point is about, and where it is from."""
     cell, revision = point.cell, point.revision
-    one, other = cell.with_skill, cell.without_skill
-    row = {
+    return {
         "date": f"{point.date:%Y-%m-%dT%H:%M:%SZ}",
         "commit": revision.commit if revision else "",
         "branch": revision.branch if revision else "",
         "dirty": revision.dirty if revision else None,
+        "file": point.file,
         "skill": cell.skill,
-        "path": cell.case_file or cell.path,
+        "path": point.path,
         "model": cell.model,
         "resolved": cell.resolved,
         "served": ", ".join(cell.served),
+    }
+
+
+def _lift(cell: Cell) -> dict[str, Any]:
+    one, other = cell.with_skill, cell.without_skill
+    return {
+        "kind": "lift",
         "cases": len(cell.pairs),
         "runs_with": one and one.runs,
         "runs_without": other and other.runs,
@@ -54,10 +75,22 @@ def _row(point: Point, why: str) -> Mapping[str, Any]:
         "tokens_without": other and other.tokens,
         "cost_usd_with": one and one.cost_usd,
         "cost_usd_without": other and other.cost_usd,
-        "break": why,
-        "file": point.file,
     }
-    return {name: _harmless(value) for name, value in row.items()}
+
+
+def _triggers(cell: TriggerCell) -> dict[str, Any]:
+    recall, false = cell.recall, cell.false_triggers
+    return {
+        "kind": "triggers",
+        "queries": cell.queries,
+        "recall": recall and recall.estimate,
+        "recall_low": recall and recall.low,
+        "recall_high": recall and recall.high,
+        "false_triggers": false and false.estimate,
+        "false_triggers_low": false and false.low,
+        "false_triggers_high": false and false.high,
+        "precision": cell.precision,
+    }
 
 
 def _harmless(value: object) -> object:

@@ -7,7 +7,7 @@ from markupsafe import Markup
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history import chart as charts
 from pytest_upskill.report.history.points import History
-from pytest_upskill.report.history.terminal import lift
+from pytest_upskill.report.history.terminal import lift, rate
 
 
 def write_history_html(history: History) -> str:
@@ -18,6 +18,7 @@ def write_history_html(history: History) -> str:
         history=history,
         charts=charts,
         lift=lift,
+        interval=rate,
         css=Markup(css),  # noqa: S704  the package's own file
         css_digest=digest,
     )

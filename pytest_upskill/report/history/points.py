@@ -6,21 +6,28 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.revision import Revision
 
+Group = TypeVar("Group", bound=TrialGroup)
+_DECIDING = frozenset({"with_skill", "trigger"})
+"""The arms by whose cases two points are compared: every case has one of them."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Point:
+class Point(Generic[Group]):
     """One cell of one run."""
 
     date: datetime
     """End of the run, in UTC."""
     revision: Revision | None
-    cell: Cell
+    cell: Group
     file: str
     """Name of the file."""
 
@@ -32,27 +39,37 @@ class Point:
         return self.revision.commit[:7] + "*" * self.revision.dirty
 
     @property
+    def path(self) -> str:
+        """Path of the case file from the project's folder."""
+        return self.cell.case_file or self.cell.path
+
+    @property
+    def branch(self) -> str:
+        """The branch; "" without git, or where no branch was checked out."""
+        return (self.revision.branch or "") if self.revision else ""
+
+    @property
     def cases(self) -> Mapping[str, tuple[str, str]]:
         """Digests of the prompt and of the checks of each case."""
         return {
             trial.case: (trial.prompt_digest, trial.grader_digest)
             for trial in self.cell.trials
-            if trial.arm == "with_skill"
+            if trial.arm in _DECIDING
         }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Series:
+class Series(Generic[Group]):
     """The points of one skill on one model, the oldest first."""
 
     title: str
     """Name of the skill, with its folder if another skill has the same name."""
     model: str
     """Label of the model."""
-    points: Sequence[Point]
+    points: Sequence[Point[Group]]
 
     @property
-    def last(self) -> Point:
+    def last(self) -> Point[Group]:
         """The latest point."""
         return self.points[-1]
 
@@ -63,18 +80,44 @@ class Series:
         found = ((index, difference(old, new)) for index, (old, new) in enumerate(pairs, 1))
         return {index: why for index, why in found if why}
 
+    @property
+    def branches(self) -> frozenset[str]:
+        """The branches on which the runs were made."""
+        return frozenset(filter(None, (point.branch for point in self.points)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Subject:
+    """One skill on one model: what it was worth, and how often it was chosen."""
+
+    title: str
+    skill: str
+    model: str
+    lift: Series[Cell] | None
+    triggers: Series[TriggerCell] | None
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class History:
     """Everything that a folder of runs holds."""
 
-    series: Sequence[Series]
+    subjects: Sequence[Subject]
     files: int
     """Number of files that were read."""
     partial: int
     """Number of cells left out because only some of their trials ran."""
     unreadable: Sequence[str]
     """A line for each file that is no report."""
+
+    @property
+    def series(self) -> Sequence[Series[Cell]]:
+        """What the skills were worth."""
+        return [subject.lift for subject in self.subjects if subject.lift]
+
+    @property
+    def triggers(self) -> Sequence[Series[TriggerCell]]:
+        """How often they were chosen."""
+        return [subject.triggers for subject in self.subjects if subject.triggers]
 
 
 def read_history(folder: Path) -> History:
@@ -83,7 +126,8 @@ def read_history(folder: Path) -> History:
     Raises:
         OSError: The folder or a file cannot be read.
     """
-    points: list[Point] = []
+    lifts: list[Point[Cell]] = []
+    triggers: list[Point[TriggerCell]] = []
     unreadable = []
     partial = files = 0
     for file in sorted(folder.glob("*.json")):
@@ -93,15 +137,20 @@ def read_history(folder: Path) -> History:
             unreadable.append(f"{file.name}: {error}")
             continue
         files += 1
-        whole = [cell for cell in report.cells if len(cell.trials) == cell.planned]
-        partial += len(report.cells) - len(whole)
-        points += _points(report, whole, file.name)
+        cells = [*_points(report, report.cells, file.name)]
+        chosen = [*_points(report, report.trigger_cells, file.name)]
+        lifts += filter(_whole, cells)
+        triggers += filter(_whole, chosen)
+        partial += len(cells) + len(chosen) - sum(map(_whole, cells)) - sum(map(_whole, chosen))
     return History(
-        series=tuple(_series(points)), files=files, partial=partial, unreadable=unreadable
+        subjects=tuple(_subjects(lifts, triggers)),
+        files=files,
+        partial=partial,
+        unreadable=unreadable,
     )
 
 
-def difference(old: Point, new: Point) -> str | None:
+def difference(old: Point[Group], new: Point[Group]) -> str | None:
     """Return why the figures of two points cannot be compared, None if they can.
 
     They can if the cases, their checks and the model that answered are the same: what is left to
@@ -125,21 +174,43 @@ def difference(old: Point, new: Point) -> str | None:
     return "; ".join(parts) or None
 
 
-def _points(report: Report, cells: Iterable[Cell], file: str) -> Iterator[Point]:
+def _points(report: Report, cells: Iterable[Group], file: str) -> Iterator[Point[Group]]:
     session = report.sessions[-1]
     for cell in cells:
         yield Point(date=session.date, revision=session.revision, cell=cell, file=file)
 
 
-def _series(points: Iterable[Point]) -> Iterator[Series]:
-    grouped: dict[tuple[str, str, str], list[Point]] = {}
-    for point in sorted(points, key=lambda point: (point.date, point.file)):
-        cell = point.cell
-        key = (cell.skill, cell.case_file or cell.path, cell.model)
-        grouped.setdefault(key, []).append(point)
+def _whole(point: Point[Group]) -> bool:
+    return len(point.cell.trials) == point.cell.planned
+
+
+def _subjects(
+    lifts: Sequence[Point[Cell]], triggers: Sequence[Point[TriggerCell]]
+) -> Iterator[Subject]:
+    worth, chosen = _grouped(lifts), _grouped(triggers)
+    keys = {*worth, *chosen}
     paths: dict[str, set[str]] = {}
-    for skill, path, _ in grouped:
+    for skill, path, _ in keys:
         paths.setdefault(skill, set()).add(path)
-    for (skill, path, model), group in sorted(grouped.items()):
+    for key in sorted(keys):
+        skill, path, model = key
         title = f"{skill} ({path})" if len(paths[skill]) > 1 else skill
-        yield Series(title=title, model=model, points=group)
+        yield Subject(
+            title=title,
+            skill=skill,
+            model=model,
+            lift=_series(title, model, worth.get(key)),
+            triggers=_series(title, model, chosen.get(key)),
+        )
+
+
+def _series(title: str, model: str, points: Sequence[Point[Group]] | None) -> Series[Group] | None:
+    return Series(title=title, model=model, points=points) if points else None
+
+
+def _grouped(points: Iterable[Point[Group]]) -> dict[tuple[str, str, str], list[Point[Group]]]:
+    """Return points by skill, case file and model, in the order of their dates."""
+    grouped: dict[tuple[str, str, str], list[Point[Group]]] = {}
+    for point in sorted(points, key=lambda point: (point.date, point.file)):
+        grouped.setdefault((point.cell.skill, point.path, point.cell.model), []).append(point)
+    return grouped

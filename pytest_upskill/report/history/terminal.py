@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Literal
 
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent, points
-from pytest_upskill.report.history.points import History, Point, Series
+from pytest_upskill.report.history.points import Group, History, Point, Series
 
 Metric = Literal["success", "tokens"]
 
 _BAR = 20
 """Characters of a bar."""
+_BRANCH = 20
+"""Most characters of a branch."""
 BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
 """Characters of a bar, full and empty."""
 LEGEND = "lift: in points of 100, with its 95 % interval"
+TRIGGER_LEGEND = (
+    "recall: percent of the queries that should trigger the skill,",
+    "false: of those that should not; with 95 % intervals",
+)
 STAR = "*: with uncommitted changes"
 
 
@@ -25,24 +32,36 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
 
     Args:
         history: The series to show.
-        metric: What the bars show.
+        metric: What the bars of a lift show.
         last: Number of runs to list, the latest ones.
         blocks: Whether the terminal can show block characters.
     """
     title = None
-    for series in history.series:
-        if series.title != title:
-            title = series.title
+    for subject in history.subjects:
+        if subject.title != title:
+            title = subject.title
             yield from (f"skill: {title}", "")
-        yield series.model
-        yield from bars(series.last.cell, metric, blocks=blocks)
-        yield ""
-        yield from _table(series, metric, last)
-        yield ""
+        yield subject.model
+        if series := subject.lift:
+            yield from bars(series.last.cell, metric, blocks=blocks)
+            yield ""
+            yield from _table(series, last, lambda cell: _lift_row(cell, metric))
+            yield ""
+        if chosen := subject.triggers:
+            yield from trigger_bars(chosen.last.cell, blocks=blocks)
+            yield ""
+            yield from _table(chosen, last, _trigger_row)
+            yield ""
     if history.series:
         yield LEGEND
-    if any(p.commit.endswith("*") for series in history.series for p in series.points):
+    if history.triggers:
+        yield from TRIGGER_LEGEND
+    if any(map(_is_dirty, history.series)) or any(map(_is_dirty, history.triggers)):
         yield STAR
+
+
+def _is_dirty(series: Series[Group]) -> bool:
+    return any(point.commit.endswith("*") for point in series.points)
 
 
 def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
@@ -62,27 +81,62 @@ def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
         yield f"  {name:10} {_bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
 
 
-def _table(series: Series, metric: Metric, last: int) -> Iterator[str]:
+def trigger_bars(cell: TriggerCell, *, blocks: bool) -> Iterator[str]:
+    """Yield a bar for the recall, and one for false triggers.
+
+    Args:
+        cell: A skill on a model.
+        blocks: Whether to draw with block characters instead of ASCII.
+    """
+    for name, found in (("recall", cell.recall), ("false", cell.false_triggers)):
+        value = None if found is None else found.estimate
+        yield f"  {name:10} {_bar(value, 1.0, blocks)}  {_figure(value, 'success'):>4}"
+
+
+def _table(
+    series: Series[Group], last: int, figures_of: Callable[[Group], tuple[str, ...]]
+) -> Iterator[str]:
     breaks = series.breaks
     shown = list(enumerate(series.points))[-last:]
-    rows = [_row(point, metric) for _, point in shown]
-    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
-    for (index, _), (*figures, verdict) in zip(shown, rows, strict=True):
+    several = len(series.branches) > 1
+    rows = [(*_when(point, several), *figures_of(point.cell)) for _, point in shown]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for (index, _), row in zip(shown, rows, strict=True):
         if why := breaks.get(index):
             yield f"  -- {why}"
-        columns = zip(figures, widths, strict=True)
+        columns = zip(row, widths, strict=True)
         padded = [text.ljust(width) for text, width in columns if width]
-        yield f"  {'  '.join(padded)}  {verdict}"
+        yield f"  {'  '.join(padded)}".rstrip()
     if hidden := len(series.points) - len(shown):
         yield f"  and {hidden} earlier: --last {len(series.points)} shows them"
 
 
-def _row(point: Point, metric: Metric) -> tuple[str, str, str, str, str]:
-    cell = point.cell
+def _when(point: Point[Group], several: bool) -> tuple[str, str, str]:
+    """Return date, commit, and the branch where there are several."""
+    branch = point.branch if several else ""
+    return (
+        f"{point.date:%Y-%m-%d}",
+        point.commit,
+        branch if len(branch) <= _BRANCH else f"{branch[: _BRANCH - 3]}...",
+    )
+
+
+def _lift_row(cell: Cell, metric: Metric) -> tuple[str, ...]:
     values = (_value(arm, metric) for arm in (cell.without_skill, cell.with_skill))
     unit = "%" if metric == "success" else ""
     figures = "->".join(_figure(value, metric).removesuffix("%") for value in values) + unit
-    return f"{point.date:%Y-%m-%d}", point.commit, figures, lift(cell), cell.verdict
+    return figures, lift(cell), cell.verdict
+
+
+def _trigger_row(cell: TriggerCell) -> tuple[str, ...]:
+    return f"recall {rate(cell.recall)}", f"false {rate(cell.false_triggers)}"
+
+
+def rate(value: Rate | None) -> str:
+    """Return a rate in percent with its interval, ``92 [80,97]``."""
+    if value is None:
+        return "n/a"
+    return f"{percent(value.estimate)} [{percent(value.low)},{percent(value.high)}]"
 
 
 def lift(cell: Cell) -> str:
