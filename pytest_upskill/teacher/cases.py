@@ -13,7 +13,13 @@ from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.consent import Consent, check_clean, check_sources, replace_file
+from pytest_upskill.teacher.consent import (
+    Change,
+    Consent,
+    check_clean,
+    check_sources,
+    replace_files,
+)
 from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
 from pytest_upskill.teacher.holdout import is_held_out
@@ -57,7 +63,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
     Raises:
         TeacherError: The command cannot run as it was given.
     """
-    skill = order.skill
+    skill, content = order.skill, _content(order.skill.folder / CASE_FILE)
     drafts = Drafts(
         order.state / "drafts",
         skill.name,
@@ -99,7 +105,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
         for line in told(kept):
             engine.say(line)
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
-        return _offered(engine, order, kept, decision)
+        return _offered(engine, order, kept, content, decision)
 
     return conclude(engine, drafts, start, work, dry_run=order.dry_run)
 
@@ -149,7 +155,13 @@ def told(kept: Kept) -> Iterator[str]:
     yield f"kept {len(kept.cases)} of {kept.proposed}, {held_out} of them held out"
 
 
-def _offered(engine: Engine, order: Order, kept: Kept, decision: Decision) -> Decision:
+def _content(file: Path) -> bytes | None:
+    return file.read_bytes() if file.exists() else None
+
+
+def _offered(
+    engine: Engine, order: Order, kept: Kept, content: bytes | None, decision: Decision
+) -> Decision:
     """Offer the kept cases, and write them if somebody agrees."""
     decision = replace(
         decision,
@@ -169,24 +181,24 @@ def _offered(engine: Engine, order: Order, kept: Kept, decision: Decision) -> De
     if not order.consent.apply and not order.consent.asks(f"Add them to {file}?"):
         engine.say("nothing was changed: the same command with --apply writes them")
         return decision
-    write_cases(file, kept)
+    _write(file, content, kept)
     engine.say(f"written: {file}")
     return replace(decision, applied=True)
 
 
-def write_cases(file: Path, kept: Kept) -> None:
-    """Add cases to a case file, which is made if it does not exist.
+def _write(file: Path, content: bytes | None, kept: Kept) -> None:
+    """Add cases to a case file, which is made if there was none.
 
     Raises:
-        TeacherError: It cannot be written, or is not committed.
+        TeacherError: It cannot be written, is not committed, or has changed meanwhile.
     """
-    check_clean(file)
+    new = with_cases(content, kept.entries)
+    if content is not None:
+        replace_files([Change(file=file, old=content, new=new)])
+        return
+    if file.exists():
+        raise TeacherError(f"{file}: has changed meanwhile: start again")
     try:
-        content = file.read_bytes() if file.exists() else None
-        new = with_cases(content, kept.entries)
-        if content is None:
-            write_whole(file, new, mode=0o666)
-        else:
-            replace_file(file, content, new)
+        write_whole(file, new, mode=0o666)
     except OSError as error:
         raise TeacherError(f"{file}: cannot be written: {error.strerror}") from None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
@@ -28,12 +29,30 @@ class Consent:
     """Where answers are typed; None without a terminal."""
 
     def asks(self, question: str) -> bool:
-        """Return whether somebody types yes."""
+        """Return whether somebody types yes, after having seen the question."""
         if self.terminal is None:
             return False
+        _forget_typed(self.terminal)
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
-        return self.terminal.readline().strip().lower() in {"y", "yes"}
+        try:
+            typed = self.terminal.readline()
+        except UnicodeDecodeError:
+            typed = "\n"
+        if not typed.endswith("\n"):
+            # Ctrl-D leaves the cursor behind the question.
+            sys.stderr.write("\n")
+        return typed.strip().lower() in {"y", "yes"}
+
+
+def _forget_typed(terminal: TextIO) -> None:
+    """Drop what was typed while the command was at work: it answered nothing."""
+    try:
+        import termios  # not on Windows
+    except ImportError:
+        return
+    with suppress(termios.error, OSError):
+        termios.tcflush(terminal, termios.TCIFLUSH)
 
 
 def check_sources(
@@ -65,24 +84,47 @@ def check_clean(file: Path) -> None:
     Raises:
         TeacherError: It has changes that are not committed.
     """
-    if file.exists() and is_dirty(file):
+    if file.exists() and is_dirty(file.resolve()):
         raise TeacherError(f"{file}: has uncommitted changes: commit them, or leave out --apply")
 
 
-def replace_file(file: Path, old: bytes, new: bytes) -> None:
-    """Replace a file whole, unless somebody has changed it meanwhile.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file with its new content."""
 
-    Args:
-        file: The file.
-        old: Its content when the command began.
-        new: The new content.
+    file: Path
+    old: bytes
+    """Its content when the command began."""
+    new: bytes
+
+
+def replace_files(changes: Iterable[Change]) -> None:
+    """Replace files whole and in order, all of them or, if somebody has changed one, none.
 
     Raises:
-        TeacherError: Its content is another one now, or it cannot be written.
+        TeacherError: The content of one is another one now, or it has uncommitted changes, or it
+            cannot be written.
     """
+    changes = list(changes)
+    for change in changes:
+        check_clean(change.file)
+        if _read(change.file) != change.old:
+            raise TeacherError(f"{change.file}: has changed meanwhile: start again")
+    for change in changes:
+        # Not in the place of a link, which would cut the file that it leads to off.
+        target = change.file.resolve()
+        try:
+            write_whole(target, change.new, mode=target.stat().st_mode & 0o777)
+        except OSError as error:
+            raise _unwritable(change.file, error) from None
+
+
+def _read(file: Path) -> bytes:
     try:
-        if file.read_bytes() != old:
-            raise TeacherError(f"{file}: has changed meanwhile: start again")
-        write_whole(file, new, mode=file.stat().st_mode & 0o777)
+        return file.read_bytes()
     except OSError as error:
-        raise TeacherError(f"{file}: cannot be written: {error.strerror}") from None
+        raise _unwritable(file, error) from None
+
+
+def _unwritable(file: Path, error: OSError) -> TeacherError:
+    return TeacherError(f"{file}: cannot be written: {error.strerror}")

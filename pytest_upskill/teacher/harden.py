@@ -14,7 +14,7 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import Document, parse_json
 from pytest_upskill.model import Model
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.consent import Consent, check_clean, replace_file
+from pytest_upskill.teacher.consent import Change, Consent, check_clean, replace_files
 from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
 from pytest_upskill.teacher.keep import FRESH_ANSWERS
@@ -279,7 +279,6 @@ def _offer(
     if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
         engine.say("nothing was changed: the same command with --apply writes it")
         return False
-    check_clean(file)
-    replace_file(file, content, new)
+    replace_files([Change(file=file, old=content, new=new)])
     engine.say(f"written: {file}")
     return True

@@ -18,7 +18,7 @@ from pytest_upskill.teacher.confirmation import (
     look_ahead,
     trials_of_look,
 )
-from pytest_upskill.teacher.consent import Consent, check_clean, replace_file
+from pytest_upskill.teacher.consent import Change, Consent, check_clean, replace_files
 from pytest_upskill.teacher.decision import Decision, Drafts, Outcome
 from pytest_upskill.teacher.edits import byte_limit
 from pytest_upskill.teacher.eligible import eligible
@@ -236,11 +236,14 @@ class _Refinement:
         if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
             say("nothing was changed: the same command with --apply writes it, without requests")
             return False
-        check_clean(file)
-        check_clean(case_file)
-        replace_file(file, self._content, text.encode())
-        if new_cases != old_cases:
-            replace_file(case_file, old_cases, new_cases)
+        # The marks first: without them a command that is killed here would leave too high a lift.
+        marks = [Change(file=case_file, old=old_cases, new=new_cases)]
+        replace_files(
+            [
+                *(marks if new_cases != old_cases else ()),
+                Change(file=file, old=self._content, new=text.encode()),
+            ]
+        )
         say(f"written: {file}")
         return True
 
