@@ -212,14 +212,14 @@ def test_how_often_a_skill_is_chosen_has_a_line_of_its_own(
     assert main(["runs"]) == 0
     out = capsys.readouterr().out
     assert max(map(len, out.splitlines())) <= 76
-    assert out.splitlines()[8:] == [
+    assert out.splitlines()[8:15] == [
         "  recall     ░░░░░░░░░░░░░░░░░░░░   n/a",
         "  false      █████████████░░░░░░░   67%",
         "",
-        "  2026-01-01  aaaaaaa  main                  recall 90 [26,99.6]  false 20 [1,87]",
-        "  2026-01-02  aaaaaaa  topic/of-a-rathe...  recall 100 [34,100]  false 0 [0,79]",
+        "  2026-01-01  aaaaaaa  main            recall 90 [28,99.5]  false 20 [1,87]",
+        "  2026-01-02  aaaaaaa  topic/of-a-...  recall 100 [34,100]  false 0 [0,79]",
         "  -- checks changed",
-        "",
+        "  2026-01-03  aaaaaaa  main            recall n/a           false 67 [21,94]",
     ]
     assert main(["runs", "--csv"]) == 0
     lift, first, *_ = csv.DictReader(io.StringIO(capsys.readouterr().out))

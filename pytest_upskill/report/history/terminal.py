@@ -15,7 +15,7 @@ Metric = Literal["success", "tokens"]
 
 _BAR = 20
 """Characters of a bar."""
-_BRANCH = 20
+_BRANCH = 14
 """Most characters of a branch."""
 BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
 """Characters of a bar, full and empty."""
