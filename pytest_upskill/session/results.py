@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pytest_upskill.cells.baseline_update import Update
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import NOT_MEASURED, Gate, compares_nothing, decide_all, no_decision
 from pytest_upskill.cells.same_name import with_places
-from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers, no_trigger_decision
 from pytest_upskill.formats.source.problems import BadFile
@@ -24,6 +21,7 @@ from pytest_upskill.report.junit.properties import (
     cell_properties,
     trigger_properties,
 )
+from pytest_upskill.session.baselines import baselines_of, orphans, write_baselines
 from pytest_upskill.session.gate_reports import report_gate
 from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.preflight import runs_tests
@@ -36,10 +34,10 @@ from pytest_upskill.trials.result import (
     Unmeasured,
     skip_reasons,
 )
-from pytest_upskill.trials.trial import TRIGGER_ARMS, runs_of
+from pytest_upskill.trials.trial import TRIGGER_ARMS
 
 if TYPE_CHECKING:
-    from pytest_upskill.cells.baseline_folder import Baselines
+    from pytest_upskill.cells.baseline_update import Update
 
 
 class Results:
@@ -67,8 +65,8 @@ class Results:
         """Outcome of each baseline update, under --upskill-baseline-update."""
         self.orphans: list[str] = []
         """One line for each baseline file that can be deleted."""
-        self._baselines = _baselines(settings, settings.baselines)
-        self._trigger_baselines = _baselines(settings, settings.trigger_baselines)
+        self._baselines = baselines_of(settings, settings.baselines)
+        self._trigger_baselines = baselines_of(settings, settings.trigger_baselines)
         self._unmeasured = 0
         """Number of trials that are errors because runs are missing."""
 
@@ -161,40 +159,15 @@ class Results:
             self.trigger_cells = with_places(self._sum_up_triggers())
             self.gates = self._decide()
             self.trigger_gates = self._decide_triggers()
-            self.orphans = list(self._orphans())
+            stored = (self._baselines, self.cells), (self._trigger_baselines, self.trigger_cells)
+            self.orphans = list(orphans(stored))
             session.testscollected += len(self.gates) + len(self.trigger_gates)
             for gate in self.gates:
                 report_gate(self._config, gate, cell_properties(gate))
             for chosen in self.trigger_gates:
                 report_gate(self._config, chosen, trigger_properties(chosen))
             if self._settings.baseline_update:
-                self.baselines = self._update_baselines()
-
-    def _update_baselines(self) -> list[Update]:
-        from pytest_upskill.cells.baseline_update import (
-            baseline_of,
-            trigger_baseline_of,
-            update_baselines,
-        )
-
-        settings = self._settings
-        updates = [
-            *update_baselines(
-                self.cells,
-                settings.baselines,
-                baseline_of,
-                runs={model.label: runs_of(model, settings.runs) for model in settings.models},
-            ),
-            *update_baselines(
-                self.trigger_cells,
-                settings.trigger_baselines,
-                trigger_baseline_of,
-                # Each run shows the catalogue in another order: none is a copy of another.
-                runs={model.label: settings.runs for model in settings.models},
-                what="trigger baseline",
-            ),
-        ]
-        return updates or [Update(text="no baseline written: nothing was measured")]
+                self.baselines = write_baselines(self._settings, self.cells, self.trigger_cells)
 
     def _sum_up(self) -> list[Cell]:
         judge = "" if self._settings.judge is None else judge_name(self._settings.judge)
@@ -267,42 +240,8 @@ class Results:
         compared = self._trigger_baselines if self._settings.compare == "baseline" else None
         return decide_triggers(self.trigger_cells, self._settings.thresholds, compared)
 
-    def _orphans(self) -> Iterator[str]:
-        """Yield a line for each baseline file that can be deleted."""
-        if self._baselines is None or self._trigger_baselines is None:
-            return
-        from pytest_upskill.cells.baseline_folder import key_of
-
-        stored: tuple[tuple[Baselines, Sequence[TrialGroup]], ...] = (
-            (self._baselines, self.cells),
-            (self._trigger_baselines, self.trigger_cells),
-        )
-        for baselines, cells in stored:
-            for each, reason in baselines.unused([key_of(cell) for cell in cells]):
-                key, file = each.key, each.file
-                yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
-
 
 def _reason(report: pytest.TestReport) -> str:
     """Return why a trial was skipped; pytest stores path, line and reason."""
     assert isinstance(report.longrepr, tuple)
     return report.longrepr[2].removeprefix("Skipped: ")
-
-
-def _baselines(settings: Settings, folder: Path) -> Baselines | None:
-    """Return the baselines of the chosen models in a folder, None if none are needed.
-
-    Raises:
-        pytest.UsageError: A baseline cannot be used.
-    """
-    if settings.compare != "baseline" and not settings.baseline_update:
-        return None
-    # Imported here: most sessions use no baselines.
-    from pytest_upskill.cells.baseline import BaselineError
-    from pytest_upskill.cells.baseline_folder import read_baselines
-
-    try:
-        models = [model.label for model in settings.models]
-        return read_baselines(folder, models, settings.project)
-    except BaselineError as error:
-        raise pytest.UsageError(str(error)) from None

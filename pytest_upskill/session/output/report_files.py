@@ -13,7 +13,6 @@ from pytest_upskill.completions.changed_recordings import changed_recordings
 from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
-from pytest_upskill.report.history.log import log_run
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.output.session_report import report_of
@@ -59,6 +58,9 @@ class Files:
         for name, file in self._settings.reports.items():
             self._write(session, file, partial(write, report, name, file))
         if (folder := self._settings.runs_dir) and (report.gates or report.trigger_gates):
+            # Imported here: most runs are in no history.
+            from pytest_upskill.report.history.log import log_run
+
             self._write(session, folder, partial(log_run, report, folder))
         self._problems += write_for_github(report, os.environ)
 
