@@ -3,8 +3,9 @@
     python benchmarks/server.py --port 0
 
 It answers with the text of the user's message when the system prompt holds a skill, and that it
-does not know otherwise. `POST /reset` takes a `Weather` as JSON and zeroes the counters, `GET
-/stats` gives them. Everything else is a request for a completion.
+does not know otherwise. With tools in a chat, it takes the skill that the user names. `POST
+/reset` takes a `Weather` as JSON and zeroes the counters, `GET /stats` gives them. Everything else
+is a request for a completion.
 """
 
 from __future__ import annotations
@@ -14,12 +15,16 @@ import asyncio
 import hashlib
 import json
 import random
+import re
 import time
 from dataclasses import dataclass, field
 from typing import Any
 
 REFUSAL_S = 0.01
 """Refusals come fast."""
+
+_SKILL = re.compile(r"the skill ([\w-]+)")
+"""The skill that a user asks for; it is taken if there are tools."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -159,6 +164,10 @@ def chat_reply(body: dict[str, Any]) -> dict[str, object]:
     """Answer a request for a chat completion."""
     *system, user = body["messages"]
     text = answer(json.dumps(system), user["content"])
+    message: dict[str, object] = {"role": "assistant", "content": text}
+    if "tools" in body and (named := _SKILL.search(user["content"])):
+        function = {"name": "skill", "arguments": json.dumps({"name": named[1]})}
+        message["tool_calls"] = [{"id": "call_1", "type": "function", "function": function}]
     return {
         "id": "chatcmpl-1",
         "object": "chat.completion",
@@ -168,7 +177,7 @@ def chat_reply(body: dict[str, Any]) -> dict[str, object]:
             {
                 "index": 0,
                 "finish_reason": "stop",
-                "message": {"role": "assistant", "content": text},
+                "message": message,
             }
         ],
         "usage": {"prompt_tokens": 100, "completion_tokens": 10, "total_tokens": 110},

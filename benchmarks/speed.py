@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+import choosing
 import fetching
 import local
 from measure import backend
@@ -32,6 +33,7 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "warm": local.warm,
     "growth": local.growth,
     "compiles": local.compiles,
+    "triggers": choosing.triggers,
     # Last: it deletes thousands of files, after which some disks make new ones slowly for minutes.
     "empty": local.empty,
 }

@@ -47,12 +47,37 @@ def write_kernels(root: Path, kernels: int) -> None:
     write_skill(root / "skills" / "kernels", cases)
 
 
-def write_skill(folder: Path, cases: list[object]) -> None:
+def write_catalogue(root: Path, skills: int, queries: int) -> None:
+    """Write skills with queries that should trigger them, each an equal share of ``queries``."""
+    for skill in range(skills):
+        name = f"facts-{skill}"
+        cases: list[object] = [
+            {
+                "id": f"query-{query}",
+                "input": f"Ask the skill {name} for fact {query}.",
+                "should_trigger": True,
+            }
+            for query in range(skill, queries, skills)
+        ]
+        write_skill(root / "skills" / name, cases, _DESCRIPTION.format(name=name))
+
+
+_DESCRIPTION = (
+    "Use when asked for one of the facts that {name} knows, such as their numbers and the values "
+    "that follow from them, or to compare two of its facts. Not for the facts of other skills, "
+    "however near they are."
+)
+"""About as long as descriptions are: 200 characters."""
+
+
+def write_skill(
+    folder: Path, cases: list[object], description: str = "Use when asked for facts."
+) -> None:
     """Write one skill, of about 500 tokens."""
     folder.mkdir(parents=True)
     text = "Facts are known by their number, and values follow from them.\n" * 33
     (folder / "SKILL.md").write_text(
-        f"---\nname: {folder.name}\ndescription: Use when asked for facts.\n---\n\n{text}"
+        f"---\nname: {folder.name}\ndescription: {description}\n---\n\n{text}"
     )
     (folder / "skill_meta.json").write_text(json.dumps({"cases": cases}, indent=1))
 

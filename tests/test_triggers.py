@@ -245,7 +245,7 @@ def test_the_case_file_s_limit_precedes_the_option_s(
     result.assert_outcomes(passed=5)
 
 
-def test_a_description_made_worse_is_caught_against_the_baseline(
+def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_changed(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     folder = write_skill(*queries(6, 0), defaults={"min_pass_rate": 0})
@@ -255,6 +255,8 @@ def test_a_description_made_worse_is_caught_against_the_baseline(
         query = received.body["messages"][1]["content"]
         if "<name>greeting</name>" in system:
             return took("greeting")
+        if "<name>thief</name>" in system and query != "Query 0.":
+            return took("thief")
         good = "Use when a test asks." in system
         return took("billing") if good or query == "Query 0." else "No."
 
@@ -267,14 +269,20 @@ def test_a_description_made_worse_is_caught_against_the_baseline(
 
     worse = run_once(*args, "--upskill-compare", "baseline", "--upskill-md", "r.md")
 
+    text = text.replace("Misc.", "Use when a test asks.")
+    (folder / "SKILL.md").write_text(text, "utf-8")
+    (write_skill(name="thief") / "skill_meta.json").unlink()
+    taken = run_once(*args, "--upskill-compare", "baseline")
+
     written.stdout.fnmatch_lines(["trigger baseline of billing on m: * written, commit it"])
-    same.stdout.fnmatch_lines(["*description unchanged since the baseline: not compared"])
+    same.stdout.fnmatch_lines(["*12/12 runs right, baseline 12/12, p = 1"])
     assert same.ret == 0
     worse.assert_outcomes(passed=6, failed=1)
     worse.stdout.fnmatch_lines(
         ["*the choice became worse than the baseline: q1, *2/12 runs right, baseline 12/12, p*"]
     )
     assert "became worse than the baseline" in Path("r.md").read_text("utf-8")
+    taken.stdout.fnmatch_lines(["*took thief instead of billing*", "*the description is unchanged*"])
 
 
 def test_offline_chooses_by_words_in_common_and_fails_nothing(

@@ -18,6 +18,9 @@ _RECORD = "record one with --upskill-runs 5 --upskill-baseline-update and commit
 class TriggerComparison(Comparison):
     """Results of a cell's queries with the current and the old description; stratum = query."""
 
+    unchanged: bool = False
+    """Whether the description is that of the baseline, and only what is around it can differ."""
+
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``31/40 runs right, baseline 39/40, p = .003``."""
@@ -30,6 +33,11 @@ class TriggerComparison(Comparison):
         """Advice about a regression."""
         again = " and record the baseline again: --upskill-baseline-update"
         rerecord = again if self.then == "baseline" else ""
+        if self.unchanged:
+            return (
+                "next: the description is unchanged: look for a skill that is chosen instead, and "
+                f"say in both descriptions what the other does not do{rerecord}"
+            )
         return (
             "next: say in the description when to use the skill, in the words of these queries, "
             f"or change the queries{rerecord}"
@@ -41,7 +49,9 @@ def compare_triggers(
 ) -> list[TriggerComparison | None]:
     """Return the comparison of each cell with its past, None without a decision or a past.
 
-    Only skills whose description changed are tested, and Holm's correction counts only those.
+    Against a git ref only skills whose description changed are tested, as nothing else could differ;
+    against a baseline all are, as another skill may take the queries of one that did not change.
+    Holm's correction counts those that are tested.
     """
     stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
 
@@ -69,10 +79,6 @@ def _against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerCo
         return TriggerComparison(
             then="baseline", notes=(f"no baseline of triggers: {_RECORD}",), lacking=True
         )
-    if cell.now and cell.now[0].skill_digest == baseline.skill_digest:
-        return TriggerComparison(
-            then="baseline", notes=("description unchanged since the baseline: not compared",)
-        )
     cases = since_baseline(cell.now, baseline)
     changed = sorted({trial.case for trial in cell.now} - {case.id for case in cases})
     notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
@@ -81,5 +87,6 @@ def _against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerCo
         cases=cases,
         notes=notes * bool(changed),
         lacking=not cases,
+        unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.now),
         drift=other_model(cell.served, baseline.served),
     )
