@@ -282,7 +282,9 @@ def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_cha
         ["*the choice became worse than the baseline: q1, *2/12 runs right, baseline 12/12, p*"]
     )
     assert "became worse than the baseline" in Path("r.md").read_text("utf-8")
-    taken.stdout.fnmatch_lines(["*took thief instead of billing*", "*the description is unchanged*"])
+    taken.stdout.fnmatch_lines(
+        ["*took thief instead of billing*", "*the description is unchanged*"]
+    )
 
 
 def test_offline_chooses_by_words_in_common_and_fails_nothing(

@@ -49,7 +49,7 @@ def compare_triggers(
 ) -> list[TriggerComparison | None]:
     """Return the comparison of each cell with its past, None without a decision or a past.
 
-    Against a git ref only skills whose description changed are tested, as nothing else could differ;
+    Against a git ref only skills whose description changed are tested, as nothing else differs;
     against a baseline all are, as another skill may take the queries of one that did not change.
     Holm's correction counts those that are tested.
     """

@@ -40,7 +40,7 @@ _MOST_WITHOUT_GIT = 4
 """The same outside a git repository, when no project root is given."""
 
 _GENERIC = re.compile(
-    r"(cases|triggers?([-_](tests?|cases|corpus|prompts|queries|set))?|(.+[-_.])?evals?([-_]?(\d+|all|cases|full|queries|set))?)\.(jsonl?|ya?ml)",
+    r"(cases|test[-_]prompts|triggers?([-_](tests?|cases|corpus|prompts|queries|set))?|(.+[-_.])?evals?([-_]?(\d+|all|cases|full|queries|set))?)\.(jsonl?|ya?ml)",
     re.IGNORECASE,
 )
 """Names that files without cases may have too."""

@@ -9,7 +9,7 @@ from pytest_upskill.checks import AnyCheck
 from pytest_upskill.formats.evals.agent_parts import agent_parts
 from pytest_upskill.formats.evals.assertions import checks_of, statements
 from pytest_upskill.formats.evals.owner import NAMING, Owner
-from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS, trigger_of, unclear
+from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS, Choice
 from pytest_upskill.formats.evals.typed_checks import Checks, Unsupported
 from pytest_upskill.formats.evals.unsupported import (
     FEATURES,
@@ -159,7 +159,8 @@ class _Reader:
         self.value = value
         self.problems: list[Problem] = []
         self.agent = agent_parts(value, owner)
-        self.reasons = [*unclear(value), *features(value, self.agent.keys)]
+        self.choice = Choice(value)
+        self.reasons = [*features(value, self.agent.keys)]
         self.trigger: Trigger | None = None
         self._owner = owner
         self._document = document
@@ -199,8 +200,8 @@ class _Reader:
             checks += statements(texts, prefix=prefix)
         checks += self.agent.checks
         checks += _references(self.value, alone=not checks)
-        if not any(unclear(self.value)):
-            self.trigger = trigger_of(self.value, self._owner, alone=not checks)
+        self.trigger = self.choice.trigger(self._owner, alone=not checks)
+        self.reasons += self.choice.reasons
         if not checks and self.trigger is None:
             self.reasons.append(f"nothing to check: add {_ASSERTIONS[0]!r}")
         return checks
@@ -231,6 +232,8 @@ class _Reader:
         return files
 
     def _checks(self, assertion: object, path: JsonPath) -> Checks:
+        if self.choice.is_stated_by(assertion, path[0]):
+            return ()
         try:
             return checks_of(assertion)
         except Unsupported as error:

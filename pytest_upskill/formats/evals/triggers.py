@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_upskill.formats.evals.owner import Owner, names_in
+from pytest_upskill.formats.evals.unsupported import CONTRADICTION, TRIGGER_CASE
 from pytest_upskill.formats.skill import Trigger
 
 TRIGGERS = (
@@ -36,10 +38,73 @@ FORBIDDEN = ("must_not_activate", "forbidden_skills")
 ACCEPTABLE = "acceptable_skills"
 TRIGGER_KEYS = frozenset({*TRIGGERS, *SKILLS, *FORBIDDEN, ACCEPTABLE})
 
+_TYPES = ("type", "kind")
+"""Keys of a case or an assertion whose value can say that it is about the choice of a skill."""
+
+_CHOICE = re.compile(
+    r"(?:should_)?(?:trigger|activate)|activation|triggers|triggered|activated"
+    r"|skill_(?:activated|activation|invoked|invocation|loaded|selected|triggered|trigger|used)"
+)
+"""Types of assertions that can mean nothing but the choice of a skill, without ``not``."""
+
+_TOPICS = frozenset({"trigger", "activation", "skill_trigger", "skill_activation"})
+"""Those that only say something with a value."""
+
+_CASE_TYPE = re.compile(r"should_(?:not_)?(?:trigger|activate|fire)")
+"""Types of cases that say whether the skill should be taken."""
+
+_VALUES = ("skill", "skill_name", "expected_skill", "required_skills", "value", "expected")
+"""Keys of an assertion about the choice: the name of a skill, or true or false."""
+
+_BESIDE = frozenset(
+    {*_TYPES, *_VALUES, "id", "name", "text", "description", "negate", "weight", "config"}
+)
+"""Keys beside which such an assertion says nothing more."""
+
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = frozenset({"none", "null", "no skill", "no-skill", "n/a", "-"})
 _MOST_WORDS = 4
 """A text with this many blanks or more is a sentence, not a name."""
+
+
+class Choice:
+    """What a case and its assertions say about the skill that an agent should choose.
+
+    Args:
+        value: The case.
+
+    Attributes:
+        reasons: Why what they say cannot be tested.
+    """
+
+    def __init__(self, value: Mapping[str, Any]) -> None:
+        self.reasons = [*_unclear(value)]
+        self._value = value
+        self._stated: dict[str, object] = {**_of_case(value)}
+
+    def is_stated_by(self, assertion: object, key: object) -> bool:
+        """Return whether an assertion is about the choice alone, and note what it says.
+
+        Args:
+            assertion: The assertion.
+            key: The key of the case that has it.
+        """
+        stated = _of_assertion(assertion)
+        if stated is None:
+            return False
+        about, said = stated
+        if self._value.get(about, self._stated.setdefault(about, said)) != said:
+            self.reasons.append(f"{key}: {CONTRADICTION}")
+        return True
+
+    def trigger(self, owner: Owner | None, *, alone: bool) -> Trigger | None:
+        """Return which skill should be chosen; see `trigger_of`."""
+        if self.reasons:
+            return None
+        found = trigger_of({**self._stated, **self._value}, owner, alone=alone)
+        if found is None and self._stated:
+            self.reasons.append(TRIGGER_CASE)
+        return found
 
 
 def trigger_of(value: Mapping[str, Any], owner: Owner | None, *, alone: bool) -> Trigger | None:
@@ -75,7 +140,52 @@ def trigger_of(value: Mapping[str, Any], owner: Owner | None, *, alone: bool) ->
     return Trigger(should=True, others=others) if True in said else None
 
 
-def unclear(value: Mapping[str, Any]) -> Iterator[str]:
+def _of_assertion(assertion: object) -> tuple[str, object] | None:
+    """Return what an assertion says about the choice of a skill, as a key of a case and its value.
+
+    Args:
+        assertion: The assertion.
+
+    Returns:
+        None if the assertion is about something else, or could mean more than that.
+    """
+    if not isinstance(assertion, dict):
+        return None
+    words = _type_of(assertion).split("_")
+    kind = "_".join(word for word in words if word != "not")
+    config = assertion.get("config")
+    told = assertion | config if isinstance(config, dict) else assertion
+    if not _CHOICE.fullmatch(kind) or not _BESIDE.issuperset(told):
+        return None
+    values = [_said(told[key]) for key in _VALUES if told.get(key) is not None]
+    flags = {value for value in values if isinstance(value, bool)}
+    names = {name for value in values if not isinstance(value, bool) for name in names_in(value)}
+    if len(names) > 1 or len(flags) > 1 or (kind in _TOPICS and not values):
+        return None
+    negated = ("not" in words) != bool(assertion.get("negate"))
+    wanted = (False not in flags) is not negated
+    if not names:
+        return "should_trigger", wanted
+    return ("expected_skill" if wanted else "must_not_activate"), names.pop()
+
+
+def _of_case(value: Mapping[str, Any]) -> Mapping[str, bool]:
+    """Return ``should_trigger`` if the type of a case, or its trajectory, says so."""
+    kind = _type_of(value)
+    if _CASE_TYPE.fullmatch(kind):
+        return {"should_trigger": "not" not in kind.split("_")}
+    trajectory = value.get("trajectory")
+    triggered = trajectory.get("skill_triggered") if isinstance(trajectory, dict) else None
+    return {"should_trigger": triggered} if isinstance(triggered, bool) else {}
+
+
+def _type_of(value: Mapping[str, Any]) -> str:
+    kinds = (value.get(key) for key in _TYPES)
+    kind = next((kind for kind in kinds if isinstance(kind, str)), "")
+    return kind.strip().lower().replace("-", "_").replace(" ", "_")
+
+
+def _unclear(value: Mapping[str, Any]) -> Iterator[str]:
     """Yield a reason for each key whose value is a sentence where a name should stand."""
     for key in dict.fromkeys((*TRIGGERS, *SKILLS)):
         for name in names_in(value.get(key)):

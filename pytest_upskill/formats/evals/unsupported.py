@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
-TRIGGER_CASE = "trigger case: the skill is always in context, so nothing chooses it"
+TRIGGER_CASE = "it does not say clearly which skill an agent should choose"
+
+CONTRADICTION = "they contradict each other about the skill that an agent should choose"
 
 NO_TURNS = "a single answer has no further turns"
 
