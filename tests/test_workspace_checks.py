@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import FileExists, WorkspaceFile
+from pytest_upskill.checks import CheckResult, FileExists, WorkspaceFile
 from pytest_upskill.compile import Compilers
 from pytest_upskill.completion import AgentRun, Completion, ToolUse
 from pytest_upskill.formats.load import load_skills
@@ -39,14 +39,17 @@ def problem(expected: dict[str, Any], **more: Any) -> str:
     return only.at("f").partition(" ")[2]
 
 
-def graded(case: Case, run: AgentRun | None = None, text: str = "Done.") -> TrialResult:
+def graded(
+    case: Case, run: AgentRun | None = None, text: str = "Done.", *, judged: bool = False
+) -> TrialResult:
     skill = Skill(name="sums", text="", case_file=Path("skill_meta.json"), cases=(case,))
     models = [parse_model("loop:offline")]
     trial = next(plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9))
     completion = Completion(
         text=text, input_tokens=1, output_tokens=1, agent_run=run or AgentRun(version="1")
     )
-    return grade(trial, [Answer(completion=completion)])
+    held = (CheckResult(name="judge", passed=True, message="holds"),) if judged else None
+    return grade(trial, [Answer(completion=completion, judged=held)])
 
 
 def left(*files: tuple[str, str], **more: Any) -> AgentRun:
@@ -266,7 +269,7 @@ def test_a_pattern_finds_files_in_folders() -> None:
     assert FileExists(file="*.txt").check_files(files).passed
 
 
-def test_a_judge_sees_no_more_of_the_changed_files_than_it_may() -> None:
+def test_a_judge_sees_no_more_of_the_changed_files_than_it_may_and_is_told_so() -> None:
     changed = (
         WorkspaceFile(name="a.txt", text="a" * (64 << 10)),
         WorkspaceFile(name="b.bin", text="aGk=", binary=True),
@@ -275,4 +278,20 @@ def test_a_judge_sees_no_more_of_the_changed_files_than_it_may() -> None:
     run = AgentRun(version="1", changed=changed)
     completion = Completion(text="", input_tokens=1, output_tokens=1, agent_run=run)
 
-    assert with_changes(completion).endswith('<file name="c.txt">\n\n</file>')
+    assert with_changes(completion).endswith(
+        '<file name="c.txt">\n\n</file>\n\n'
+        "(of the changed files, only the first 65,536 characters are shown)"
+    )
+
+
+@pytest.mark.parametrize("size", [3000, 70_000])
+def test_a_report_keeps_of_a_judged_answer_what_the_judge_saw(size: int) -> None:
+    files = [("a.txt", "a" * size), *((f"{number}.txt", "new") for number in range(60))]
+    run = left(*files, deleted=("gone.txt",))
+    seen = with_changes(replace(COMPLETION, agent_run=run))
+
+    (judged,) = graded(read({"judge": "It is so."}), run, judged=True).runs
+    (other,) = graded(read({"file_exists": "a.txt"}), run).runs
+
+    assert with_changes(judged.completion) == seen
+    assert len(with_changes(other.completion)) < len(seen)

@@ -14,6 +14,7 @@ from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.judge_check import check, read, say
 from pytest_upskill.formats.judge_labels import LabelsFile, write_labels
 from pytest_upskill.grading.draw import STRATA, Drawing, draw
+from pytest_upskill.report.files.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.project import project_folder
 
@@ -141,6 +142,11 @@ def _say_drawn(path: Path, drawing: Drawing) -> None:
     say(f"{path}: {counted(count, 'answer')} of {', '.join(drawing.file.models)}{kept}")
     for line in drawing.dropped:
         say(f"  {line}")
+    if drawing.too_long:
+        say(
+            f"  {counted(drawing.too_long, 'judged answer')} cannot be drawn: longer than the "
+            f"{ANSWER_LIMIT:,} characters that a report keeps"
+        )
     if drawing.kept < count:
         say('  set each "holds" to true or false without reading "key" at the end; then run')
         say("  pytest-upskill judge check")

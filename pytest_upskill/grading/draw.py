@@ -29,6 +29,8 @@ class Drawing:
     """Number of answers that had been labelled and still are."""
     dropped: tuple[str, ...]
     """Why labels were dropped, one line each."""
+    too_long: int
+    """Number of judged answers that cannot be drawn, as the report holds only their beginning."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,17 +125,26 @@ def draw(
         },
         cells=cells,
     )
-    return Drawing(file=file, kept=file.labelled, dropped=tuple(_dropped(before, file)))
+    return Drawing(
+        file=file,
+        kept=file.labelled,
+        dropped=tuple(_dropped(before, file)),
+        too_long=sum(bool(run.cut) for _, run in _judged(trials)),
+    )
 
 
 def _candidates(trials: Iterable[TrialResult]) -> Iterator[_Candidate]:
+    for trial, run in _judged(trials):
+        # Nobody can label an answer that the report has cut.
+        if run.by_judge is not None and not run.cut:
+            yield _Candidate(trial=trial, run=run, judged=run.by_judge)
+
+
+def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunResult]]:
+    """Yield the runs that depended on the judge, in the arms and cases that a lift is of."""
     for trial in trials:
-        if trial.arm == "old_skill" or trial.train:
-            continue
-        for run in trial.runs:
-            # A report may have cut a long answer.
-            if run.by_judge is not None and not run.cut:
-                yield _Candidate(trial=trial, run=run, judged=run.by_judge)
+        if trial.arm != "old_skill" and not trial.train:
+            yield from ((trial, run) for run in trial.runs if run.by_judge is not None)
 
 
 def _marked(candidate: _Candidate, known: Known) -> _Candidate:

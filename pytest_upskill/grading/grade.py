@@ -19,7 +19,7 @@ from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.statements import suspects
-from pytest_upskill.grading.workspace import files_after, process_results, without_contents
+from pytest_upskill.grading.workspace import files_after, for_reports, process_results
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
 from pytest_upskill.trials.result import RunResult, TrialResult
@@ -143,7 +143,7 @@ def _graded(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
     except CheckError as error:
         return str(error)
     return RunResult(
-        completion=without_contents(answer.completion),
+        completion=for_reports(answer.completion, judged=bool(answer.judged)),
         checks=checks,
         judgement=answer.judgement,
         process=process_results(trial.case.process, answer.completion.agent_run),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from pytest_upskill.checks import CheckResult, ProcessCheck
+from pytest_upskill.checks import CheckResult, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.files import Files
 from pytest_upskill.checks.result import failed, passed
 from pytest_upskill.completion import AgentRun, Completion
@@ -42,16 +42,24 @@ def with_changes(completion: Completion) -> str:
     return "".join((completion.text, *_changes(run)))
 
 
-def without_contents(completion: Completion) -> Completion:
-    """Return a completion for reports: of large files in the workspace, only the beginning."""
+def for_reports(completion: Completion, *, judged: bool) -> Completion:
+    """Return a completion for reports: of large files in the workspace, only the beginning.
+
+    Args:
+        completion: The completion.
+        judged: Whether a judge saw it; whoever labels the answer must then see the same.
+    """
     run = completion.agent_run
     if run is None:
         return completion
-    shown = (
-        replace(file, text="" if file.binary else file.text[:_MAX_KEPT])
-        for file in run.changed[:_MAX_KEPT_FILES]
-    )
-    return replace(completion, agent_run=replace(run, changed=tuple(shown)))
+    if judged:
+        files = tuple(_shown(run))
+    else:
+        files = tuple(
+            replace(file, text="" if file.binary else file.text[:_MAX_KEPT])
+            for file in run.changed[:_MAX_KEPT_FILES]
+        )
+    return replace(completion, agent_run=replace(run, changed=files))
 
 
 def process_results(
@@ -63,12 +71,23 @@ def process_results(
 
 def _changes(run: AgentRun) -> Iterator[str]:
     left = _MAX_SHOWN
-    for file in run.changed:
-        text = "(not text)" if file.binary else file.text[:left]
-        left = max(0, left - len(text))
+    for file in _shown(run):
+        text = "(not text)" if file.binary else file.text
+        left -= len(file.text)
         yield f'\n\n<file name="{file.name}">\n{text}\n</file>'
     for name in run.deleted:
         yield f"\n\n(deleted: {name})"
+    if left <= 0:
+        yield f"\n\n(of the changed files, only the first {_MAX_SHOWN:,} characters are shown)"
+
+
+def _shown(run: AgentRun) -> Iterator[WorkspaceFile]:
+    """Yield the changed files as a judge sees them: as many characters as it may."""
+    left = _MAX_SHOWN
+    for file in run.changed:
+        text = "" if file.binary else file.text[:left]
+        left -= len(text)
+        yield replace(file, text=text)
 
 
 def _result(check: ProcessCheck, run: AgentRun) -> CheckResult:
