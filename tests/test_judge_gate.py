@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.gate import decide
+from pytest_upskill.cells.gate import decide, decide_all
 from pytest_upskill.cells.kinship import judge_warning, vendor_of
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
 from pytest_upskill.cells.wording import cell_sentence
-from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import GateRule
+from pytest_upskill.formats.skill import Case, GateRule, Skill
+from pytest_upskill.model import parse_model
+from pytest_upskill.report.files.phrases import mean_lift
+from pytest_upskill.report.history.points import Point, difference
 from pytest_upskill.report.terminal.notes import notes_of
+from pytest_upskill.report.terminal.table import lift
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
-from pytest_upskill.trials.trial import Arm
+from pytest_upskill.trials.trial import Arm, plan
 
 
 def run(judge: bool, code: bool = True) -> RunResult:
@@ -45,13 +52,17 @@ def trial(arm: Arm, passes: int, runs: int, *, code: bool = True) -> TrialResult
 
 def cell(with_: int, without: int, *, runs: int = 50, **more: Any) -> Cell:
     trials = trial("with_skill", with_, runs), trial("without_skill", without, runs)
-    values: dict[str, Any] = {"judge": "anthropic:judge", "gate": GateRule(), "trials": trials}
+    values: dict[str, Any] = {
+        "judge": "anthropic:judge",
+        "gate": GateRule(),
+        "trials": trials,
+        "planned": 2,
+    }
     return Cell(
         path="skills/csv/skill_meta.json",
         skill="csv",
         model="m",
         resolved="openai:model",
-        planned=2,
         **(values | more),
     )
 
@@ -132,9 +143,81 @@ def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() ->
     wanted = thresholds(min_lift=0.3)
 
     assert decide(judged, wanted).outcome == "passed"
-    assert decide(judged, wanted).warning.startswith("min_lift is compared with the lift that an ")
+    assert decide(judged, wanted).warning.startswith("min_lift is compared with what an ")
     assert decide(corrected, wanted).outcome == "failed"
     assert decide(corrected, wanted).warning == ""
+
+
+def test_min_pass_rate_is_compared_with_the_corrected_rate_and_warns_without_one() -> None:
+    judged, corrected = cell(40, 20), cell(40, 20, labels=labels((True, True)))
+    wanted = replace(thresholds(), min_pass_rate=0.6)
+
+    assert decide(judged, wanted).outcome == "passed"
+    assert decide(judged, wanted).warning == (
+        "min_pass_rate is compared with what an uncalibrated judge found"
+    )
+    assert decide(judged, replace(wanted, min_pass_rate=0.0)).warning == ""
+    assert decide(corrected, wanted).text.startswith(
+        "csv on m: corrected pass rate with the skill, 40%, is under 60% ("
+    )
+
+
+@pytest.mark.parametrize("known", [None, labels()])
+def test_a_regression_that_a_judge_found_is_red_and_says_what_it_rests_on(
+    known: CellLabels | None,
+) -> None:
+    trials = (
+        trial("with_skill", 10, 50),
+        trial("without_skill", 10, 50),
+        trial("old_skill", 45, 50),
+    )
+
+    (gate,) = decide_all(
+        [cell(0, 0, trials=trials, planned=3, ref="main", labels=known)],
+        thresholds("regression"),
+        None,
+    )
+
+    assert (gate.outcome, gate.verdict) == ("failed", "regression")
+    assert any("no label tells how it errs about the old one" in line for line in gate.details)
+
+
+def test_the_history_shows_the_lift_that_the_verdict_is_decided_by() -> None:
+    judged, corrected = cell(40, 20), cell(40, 20, labels=labels((True, True)))
+    points = [
+        Point(date=datetime(2026, 1, 1, tzinfo=UTC), revision=None, cell=each, file="f")
+        for each in (judged, corrected)
+    ]
+
+    assert lift(corrected).startswith("+0 [")
+    assert lift(corrected).endswith(", judged +40")
+    assert mean_lift([judged, corrected]) == pytest.approx(0.2)
+    assert difference(*points) == "lift corrected by labels"
+    assert difference(*points[::-1]) == "lift no longer corrected"
+
+
+def test_labels_that_correct_the_judge_take_all_runs_whatever_the_judge_finds() -> None:
+    case = Case(id="a", input="?", checks=(Judge(statement="It is kind."),))
+    skill = Skill(name="csv", text="", case_file=Path("skill_meta.json"), cases=(case,))
+    model = parse_model("haiku")
+
+    stops = [
+        {trial.early_stop for trial in plan(each, [model], runs=9, min_pass_rate=1.0, max_tokens=1,
+                                            early_stop=True, judge=judge)}
+        for each in (skill, replace(skill, labelled=True))
+        for judge in (model, None)
+    ]  # fmt: skip
+
+    assert stops == [{True}, {True}, {False}, {True}]
+
+
+def test_a_cell_of_which_only_a_part_ran_asks_for_no_labels() -> None:
+    few = cell(40, 10, labels=labels(each=9), planned=4)
+
+    assert few.judged is not None
+    assert few.judged.reasons == [
+        "labels correct a cell as a whole, and some of its trials did not run"
+    ]
 
 
 def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -> None:

@@ -159,6 +159,30 @@ def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
     assert "labelled already" in capsys.readouterr().out
 
 
+def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
+    walk: Walk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk(lenient=0.6, kind=0.4)
+    main(["judge", "draw", "report.json"])
+    label()
+    walk("--upskill-cache=replay")
+    whole = figures()
+    capsys.readouterr()
+
+    shards = [
+        walk("--upskill-cache=replay", f"--upskill-shard={n}/5", f"--upskill-json={n}.json")
+        for n in range(1, 6)
+    ]
+    main(["report", *(f"{n}.json" for n in range(1, 6)), "--json", "report.json"])
+
+    told = capsys.readouterr().out
+    for said in (told, *(shard.stdout.str() for shard in shards)):
+        assert "more labels are needed" not in said
+        assert "contains no answer" not in said
+    assert whole["judge"]["calibrated"]
+    assert figures() == whole
+
+
 @pytest.mark.parametrize(
     ("change", "line"),
     [

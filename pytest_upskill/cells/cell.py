@@ -111,10 +111,22 @@ class Cell(TrialGroup):
         return stats.lift_interval(self.counts)
 
     @cached_property
+    def deciding_lift(self) -> tuple[float, stats.Interval] | None:
+        """Lift and interval that verdict and gate are decided by: corrected where there are labels.
+
+        None without data.
+        """
+        if correction := self.judged and self.judged.correction:
+            return correction.lift, stats.Interval(correction.low, correction.high)
+        return None if self.lift is None or self.interval is None else (self.lift, self.interval)
+
+    @cached_property
     def pass_rate_bounds(self) -> stats.Interval | None:
-        """Pass rate with the skill if all missing runs failed, and if all passed."""
+        """Corrected pass rate with the skill if all missing runs failed, and if all passed."""
+        shift = self._rate_shift
         if not self.missing and self.with_skill is not None:
-            return stats.Interval(self.with_skill.pass_rate, self.with_skill.pass_rate)
+            rate = self.with_skill.pass_rate + shift
+            return stats.Interval(rate, rate)
         trials = [t for t in self.trials if t.arm == "with_skill" and (t.runs or t.errors)]
         trials = [trial for trial in trials if not trial.train] or trials
         if not trials:
@@ -122,7 +134,8 @@ class Cell(TrialGroup):
         runs = [len(trial.runs) + len(trial.errors) for trial in trials]
         low = sum(Fraction(t.passes, of) for t, of in zip(trials, runs, strict=True))
         missing = sum(Fraction(len(t.errors), of) for t, of in zip(trials, runs, strict=True))
-        return stats.Interval(float(low / len(trials)), float((low + missing) / len(trials)))
+        least, most = low / len(trials), (low + missing) / len(trials)
+        return stats.Interval(float(least) + shift, float(most) + shift)
 
     @cached_property
     def lift_bounds(self) -> stats.Interval | None:
@@ -155,13 +168,24 @@ class Cell(TrialGroup):
         """What the judge decided; None if it could not change the outcome of a run."""
         if not self.judge:
             return None
-        judged = Judged(judge=self.judge, pairs=self._lifted, labels=self.labels, alpha=self.alpha)
+        judged = Judged(
+            judge=self.judge,
+            pairs=self._lifted,
+            labels=self.labels,
+            alpha=self.alpha,
+            missing_trials=self.planned - len(self.trials),
+        )
         return judged if judged.decides else None
 
     @property
     def uncalibrated(self) -> bool:
         """Whether the verdict rests on a judge that no labels correct."""
         return self.judged is not None and not self.judged.calibrated
+
+    @property
+    def corrected(self) -> bool:
+        """Whether labels correct the lift that a judge found."""
+        return self.judged is not None and self.judged.calibrated
 
     @property
     def repetitive(self) -> bool:
@@ -206,6 +230,14 @@ class Cell(TrialGroup):
         """What labels add to the judged lift."""
         correction = self.judged and self.judged.correction
         return correction.lift - (self.lift or 0.0) if correction else 0.0
+
+    @property
+    def _rate_shift(self) -> float:
+        """What labels add to the judged pass rate with the skill."""
+        correction = self.judged and self.judged.correction
+        if not correction or self.with_skill is None:
+            return 0.0
+        return correction.with_skill - self.with_skill.pass_rate
 
     @cached_property
     def _pairs(self) -> list[Pair]:

@@ -6,10 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar, Literal
 
+from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.decision import Decision, regression, weighed
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.wording import cell_sentence
+from pytest_upskill.cells.wording import cell_sentence, judged_past, percent
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline import Baseline
@@ -54,7 +55,8 @@ class Gate(Decision[Cell, "Comparison"]):
         if self.comparison is None or self.verdict != "regression":
             return []
         lift = f"lift: {cell_sentence(self.cell)}"
-        return [lift, *self.comparison.worse, self.comparison.next_step]
+        past = [judged_past()] * bool(self.cell.judged)
+        return [lift, *self.comparison.worse, *past, self.comparison.next_step]
 
 
 def decide_all(
@@ -164,16 +166,18 @@ def _problems(
         Each problem, and whether it is certain whatever the missing runs' results.
     """
     yield from regression(comparison, thresholds, "the skill")
+    by_labels = "corrected " if cell.judged and cell.judged.correction else ""
     least = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
         if low < least:
-            yield f"pass rate with the skill is under {100 * least:g}%", high < least
+            rate = f"{by_labels}pass rate with the skill{_shown(cell.pass_rate_bounds, by_labels)}"
+            yield f"{rate} is under {100 * least:g}%", high < least
     least = _either(cell.gate.min_lift, thresholds.min_lift)
     if least is not None and cell.lift_bounds is not None:
         low, high = cell.lift_bounds
         if low < least:
-            yield f"lift is under {100 * least:+g} points", high < least
+            yield f"{by_labels}lift is under {100 * least:+g} points", high < least
     if cell.uncalibrated and "uncalibrated" in thresholds.fail_on:
         yield "it rests on an uncalibrated judge", True
     # What such a judge says against a skill may be its own mistake.
@@ -182,11 +186,21 @@ def _problems(
         yield _SAID[cell.verdict], True
 
 
+def _shown(rates: stats.Interval, by_labels: str) -> str:
+    """Return a corrected rate in words; what a judge found stands in the sentence anyway."""
+    return f", {percent(rates.low)}%," if by_labels and rates.low == rates.high else ""
+
+
 def _warning(cell: Cell, thresholds: Thresholds) -> str:
-    least = _either(cell.gate.min_lift, thresholds.min_lift)
-    if least is None or not cell.uncalibrated:
+    if not cell.uncalibrated:
         return ""
-    return "min_lift is compared with the lift that an uncalibrated judge found"
+    lift = _either(cell.gate.min_lift, thresholds.min_lift)
+    rate = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
+    compared = ["min_lift"] * (lift is not None) + ["min_pass_rate"] * bool(rate)
+    if not compared:
+        return ""
+    are = "is" if len(compared) == 1 else "are"
+    return f"{' and '.join(compared)} {are} compared with what an uncalibrated judge found"
 
 
 def _missing(cell: Cell) -> str:

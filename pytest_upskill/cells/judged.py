@@ -24,6 +24,8 @@ class Judged:
     """Labels that apply to the cell; None without a labels file."""
     alpha: float
     """Significance level of the verdict."""
+    missing_trials: int = 0
+    """Number of trials of the cell that did not run, such as those of other shards."""
 
     @cached_property
     def cases(self) -> list[stats.JudgedCase]:
@@ -41,16 +43,19 @@ class Judged:
         if self.labels is None:
             return ["no answer is labelled"]
         lacking = stats.lacking_labels(self.cases, self._labels)
-        lines = [*self.labels.problems] if lacking else []
-        if lacking:
-            parts = [f"{count} of {_NAMES[stratum]}" for stratum, count in lacking]
-            lines.append(f"more labels are needed: {', '.join(parts)}")
-        return lines
+        if not lacking:
+            return []
+        if self.missing_trials:
+            # Ten labels of a stratum are not ten of the part of it that ran.
+            lines = self.labels.problems
+            return [*lines, "labels correct a cell as a whole, and some of its trials did not run"]
+        parts = [f"{count} of {_NAMES[stratum]}" for stratum, count in lacking]
+        return [*self.labels.lines, f"more labels are needed: {', '.join(parts)}"]
 
     @property
     def notes(self) -> Sequence[str]:
         """Lines about labels that do not apply, though enough others do."""
-        return self.labels.problems if self.labels is not None and self.calibrated else ()
+        return self.labels.lines if self.labels is not None and self.calibrated else ()
 
     @property
     def calibrated(self) -> bool:
@@ -105,14 +110,14 @@ class Judged:
     def _labels(self) -> list[stats.Label]:
         places = {one.case: index for index, (one, _) in enumerate(self.pairs)}
         return [
-            stats.Label(places[each.case], each.with_skill, each.judged, each.passed)
-            for each in (self.labels.labels if self.labels else ())
+            stats.Label(places[each.case], each.with_skill, each.judged, bool(each.passed))
+            for each in (self.labels.given if self.labels else ())
             if each.case in places
         ]
 
     @property
     def _sampled(self) -> bool:
-        return all(each.present for each in (self.labels.labels if self.labels else ()))
+        return all(each.present for each in (self.labels.given if self.labels else ()))
 
 
 _NAMES = {

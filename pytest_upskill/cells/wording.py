@@ -90,6 +90,14 @@ def tipping(cell: Cell) -> str:
     return f"stands unless it {favours} the skill by more than {points(least)[1:]} points"
 
 
+def judged_past() -> str:
+    """Return what to know about a regression that a judge found."""
+    return (
+        "a judge decided both versions, and no label tells how it errs about the old one: read "
+        "the answers before you change the skill"
+    )
+
+
 def found(agreement: Agreement) -> str:
     """Return what a judge finds: ``finds 92% [80-97] of what holds, 88% [75-95] of what …``."""
     parts = [

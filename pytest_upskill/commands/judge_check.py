@@ -17,6 +17,7 @@ from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
+from pytest_upskill.trials.result import unlabelled
 from pytest_upskill.trials.trial import user_message
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
     )
     changes = [*drift(file, now, judge=judge, models=file.models)]
     valid = applicable(file, now, judge=judge, models=file.models)
+    changes += unlabelled([answer.passed for answer in valid])
+    gone = dict.fromkeys(answer.case for answer in file.answers if answer.case not in now)
+    changes += [f"labels of {case} do not apply: there is no such case now" for case in gone]
     if asked is None:
         decided = decisions(file, valid)
     else:

@@ -125,6 +125,7 @@ class _Loader:
             case_file=self._case_file,
             shares_file=shares,
             cases=cases,
+            labelled=self._has_labels,
             gate=self._gate,
             warnings=tuple(warnings),
         )
@@ -133,7 +134,7 @@ class _Loader:
         self, groups: Mapping[Path, tuple[Case, ...]]
     ) -> Mapping[Path, tuple[Case, ...]]:
         """Return the cases without the statements that a labels file excludes."""
-        if not groups or not (self._path.parent / LABELS_FILE).is_file():
+        if not groups or not self._has_labels:
             return groups
         # Imported late: most case files have no labels.
         from pytest_upskill.formats.judge_labels import without_excluded
@@ -141,6 +142,10 @@ class _Loader:
         cases = [case for of in groups.values() for case in of]
         kept = iter(without_excluded(cases, self._path))
         return {folder: tuple(next(kept) for _ in of) for folder, of in groups.items()}
+
+    @property
+    def _has_labels(self) -> bool:
+        return (self._path.parent / LABELS_FILE).is_file()
 
     def _groups(self) -> Mapping[Path, tuple[Case, ...]]:
         """Return the cases by the folder of the skill that they belong to."""

@@ -162,6 +162,8 @@ class Skill:
     """Whether other skills have cases in the same case file."""
     files: tuple[WorkspaceFile, ...] = ()
     """The files of ``folder``, without cases; read only where an agent is to use them."""
+    labelled: bool = False
+    """Whether a person has labelled answers beside the case file."""
     gate: GateRule = GateRule()
     ref: str = ""
     """The git ref to compare the skill with; "" for none."""

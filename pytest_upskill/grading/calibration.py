@@ -53,18 +53,17 @@ def cell_labels(
     labels = []
     for answer in applicable(file, now, judge=judge, models={model: resolved}):
         key = file.key[str(answer.id)]
-        if answer.passed is not None:
-            place = answer.case, key.arm == "with", key.judged
-            labels.append(
-                AnswerLabel(
-                    id=answer.id,
-                    case=answer.case,
-                    with_skill=key.arm == "with",
-                    judged=key.judged,
-                    passed=answer.passed,
-                    present=answers[*place, answer_digest(answer.whole)] > 0,
-                )
+        place = answer.case, key.arm == "with", key.judged
+        labels.append(
+            AnswerLabel(
+                id=answer.id,
+                case=answer.case,
+                with_skill=key.arm == "with",
+                judged=key.judged,
+                passed=answer.passed,
+                present=answers[*place, answer_digest(answer.whole)] > 0,
             )
+        )
     return CellLabels(labels=tuple(labels), problems=tuple(problems))
 
 
@@ -103,7 +102,7 @@ def drift(
 
     Args:
         file: The labels file.
-        now: The cases as they are now, by id.
+        now: The cases as they are now, by id; a shard knows only its own.
         judge: Full name of the judge.
         models: Full names of the models, by label.
     """
@@ -116,10 +115,11 @@ def drift(
     for model, resolved in models.items():
         if (then := file.models.get(model)) not in {None, resolved}:
             yield f"labels are of {model} as {then}, not {resolved}: {AGAIN}"
-    answers = [answer for answer in file.answers if answer.model in models and answer.case in now]
-    if not answers:
+    of_models = [answer for answer in file.answers if answer.model in models]
+    if not of_models:
         names = " and ".join(models)
         yield f"{LABELS_FILE} contains no answer of {names}: {AGAIN}"
+    answers = [answer for answer in of_models if answer.case in now]
     changed = dict.fromkeys(a.case for a in answers if _changed(file, a, now[a.case]))
     for case in changed:
         before = next(answer for answer in answers if answer.case == case)
@@ -128,10 +128,6 @@ def drift(
     valid = [answer for answer in answers if answer.case not in changed]
     if any(_older(file, answer, now[answer.case]) for answer in valid):
         yield f"labels are of an older skill, as SKILL.md has changed since: {AGAIN}"
-    open_ = sum(answer.passed is None for answer in valid)
-    if open_:
-        are = "is" if open_ == 1 else "are"
-        yield f"{open_} of {len(valid)} answers in {LABELS_FILE} {are} not labelled yet"
 
 
 def answer_digest(text: str) -> str:

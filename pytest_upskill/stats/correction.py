@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
 from math import floor, fsum, sqrt
+from statistics import fmean
 
 from pytest_upskill.stats.counts import lift
 from pytest_upskill.stats.intervals import lift_interval, two_sided_z
@@ -33,6 +34,10 @@ class Correction:
     lift: float
     low: float
     high: float
+    with_skill: float
+    """Corrected pass rate with the skill."""
+    without_skill: float
+    """Corrected pass rate without it."""
     judge_share: float
     """Share of the interval's squared width that is due to the judge; more labels reduce it."""
 
@@ -48,8 +53,10 @@ def correct_lift(
 
     The pass rate of arm a is ``judged_a + Σ_g W_ag d_ag``, where W is the share of the arm's runs
     in stratum g, and d the mean of label minus judgement there. Its variance given the judgements
-    is ``V = Σ W² r(1-r)/(m+1) (1 - m/N)``, with m labels of N answers, x errors of the judge among
-    the labels, and ``r = (x+½)/(m+1)``. The interval is square-and-add around the interval
+    is ``V = Σ W² s² (1 - m/N)``, with m labels of N answers and a share e of errors of the judge
+    among them; ``s² = e(1-e)/(m-1)`` is unbiased (Cochran 1977, Sampling Techniques, 3.2), and
+    at least ``r(1-r)/(m+1)`` with ``r = (me+½)/(m+1)``, as no error among ten labels does not mean
+    none among all answers. The interval is square-and-add around the interval
     [l, u] of the judged lift δ: ``low = corrected - √((δ-l)² + t²V)``, and high alike (Zou & Donner
     2008, Stat Med 27:1693-1702), where t is Student's with Satterthwaite's degrees of freedom, as m
     is small. The squares grow by z² times what the variance of the pass rates that the labels
@@ -71,8 +78,12 @@ def correct_lift(
     strata = [_stratum(cases, labels, stratum) for stratum in STRATA]
     if estimate is None or any(each.share and not each.labels for each in strata):
         return None
+    # A sum of all, so that labels that agree leave the lift exactly as it was judged.
     shifts = [each.share * each.shift * (1 if each.with_skill else -1) for each in strata]
     corrected = min(1.0, max(-1.0, estimate + fsum(shifts)))
+    with_skill, without_skill = (
+        _pass_rate(cases, strata, with_skill=with_skill) for with_skill in (True, False)
+    )
     spread = _spread(strata, level, sampled=sampled)
     low, high = (sqrt(reach**2 + spread) for reach in _reaches(cases, strata, estimate, level))
     total = low**2 + high**2
@@ -80,6 +91,8 @@ def correct_lift(
         lift=corrected,
         low=max(-1.0, corrected - low),
         high=min(1.0, corrected + high),
+        with_skill=with_skill,
+        without_skill=without_skill,
         judge_share=2 * spread / total if total else 0.0,
     )
 
@@ -138,9 +151,12 @@ class _Stratum:
     def variance(self, *, sampled: bool) -> float:
         if not self.share:
             return 0.0
-        rate = (self.errors * self.labels + 0.5) / (self.labels + 1)
-        left = max(0.0, 1 - self.labels / self.answers) if sampled else 1.0
-        return self.share**2 * rate * (1 - rate) / (self.labels + 1) * left
+        errors, labels = self.errors, self.labels
+        unbiased = errors * (1 - errors) / max(1, labels - 1)
+        rate = (errors * labels + 0.5) / (labels + 1)
+        least = rate * (1 - rate) / (labels + 1)
+        left = max(0.0, 1 - labels / self.answers) if sampled else 1.0
+        return self.share**2 * max(unbiased, least) * left
 
 
 def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stratum) -> _Stratum:
@@ -163,6 +179,16 @@ def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stra
         labels=len(inside),
         errors=wrong / total if total else 0.0,
     )
+
+
+def _pass_rate(
+    cases: Sequence[JudgedCase], strata: Sequence[_Stratum], *, with_skill: bool
+) -> float:
+    """Return the corrected pass rate of an arm."""
+    arms = [arm_of(case, with_skill=with_skill) for case in cases if case.counts.usable]
+    judged = fmean(arm.passes / arm.runs for arm in arms)
+    shifts = [each.share * each.shift for each in strata if each.with_skill is with_skill]
+    return min(1.0, max(0.0, judged + fsum(shifts)))
 
 
 def _spread(strata: Sequence[_Stratum], level: float, *, sampled: bool) -> float:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
+from pytest_upskill import LABELS_FILE
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import GateRule, Trigger
@@ -195,8 +196,8 @@ class AnswerLabel:
     with_skill: bool
     judged: bool
     """Whether the answer passed by the judge."""
-    passed: bool
-    """Whether it passes by the label."""
+    passed: bool | None
+    """Whether it passes by the label; None as long as nobody has labelled it."""
     present: bool
     """Whether the answer is one of this run, and judged as when it was drawn."""
 
@@ -208,6 +209,27 @@ class CellLabels:
     labels: tuple[AnswerLabel, ...] = ()
     problems: tuple[str, ...] = ()
     """Why labels do not apply, one line each."""
+
+    @property
+    def given(self) -> list[AnswerLabel]:
+        """The labels that somebody has given."""
+        return [label for label in self.labels if label.passed is not None]
+
+    @property
+    def lines(self) -> list[str]:
+        """Why labels do not apply or are not there yet, one line each."""
+        return [*self.problems, *unlabelled([label.passed for label in self.labels])]
+
+
+def unlabelled(labels: Sequence[bool | None]) -> Iterator[str]:
+    """Yield a line that says how many answers of a labels file are not labelled, if any is.
+
+    Args:
+        labels: The label of each answer that labels could apply to, None for none.
+    """
+    if open_ := labels.count(None):
+        are = "is" if open_ == 1 else "are"
+        yield f"{open_} of {len(labels)} answers in {LABELS_FILE} {are} not labelled yet"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, order=True)

@@ -91,11 +91,13 @@ def plan(
         min_pass_rate: Fraction of the runs that must pass if the case file sets none.
         max_tokens: Maximum output tokens of one answer.
         early_stop: Whether to skip remaining runs once the verdict is clear; ignored for a skill
-            with a minimum lift, which needs all runs.
+            with a minimum lift or with labels that correct the judge, which needs all runs.
         judge: Model that decides statements about answers.
         catalogues: What an agent would see; None for no trials in which a model chooses.
     """
     models = tuple(models)
+    # A judge's verdict may be clear where the corrected one is not.
+    early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
     blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
     if skill.before is not None:
         blocks["old_skill"] = block_of(skill.before)
@@ -114,7 +116,7 @@ def plan(
                     runs=runs_of(model, runs),
                     min_pass_rate=rate,
                     max_tokens=model.parameters.max_tokens or max_tokens,
-                    early_stop=early_stop and skill.gate.min_lift is None,
+                    early_stop=early_stop,
                     judge=judge,
                 )
             for arm, (catalogue, own) in shown.items() if case.trigger else ():

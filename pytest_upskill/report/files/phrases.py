@@ -152,7 +152,7 @@ def overall_verdict(gates: Sequence[Gate]) -> str:
 
 def mean_lift(cells: Sequence[Cell]) -> float | None:
     """Return the mean lift of the cells that have one, as a fraction; None if none has."""
-    lifts = [cell.lift for cell in cells if cell.lift is not None]
+    lifts = [cell.deciding_lift[0] for cell in cells if cell.deciding_lift is not None]
     return fmean(lifts) if lifts else None
 
 

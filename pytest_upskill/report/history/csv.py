@@ -60,6 +60,7 @@ def _origin(point: Point[Group]) -> dict[str, Any]:
 
 def _lift(cell: Cell) -> dict[str, Any]:
     one, other = cell.with_skill, cell.without_skill
+    lift, interval = cell.deciding_lift or (None, None)
     return {
         "kind": "lift",
         "cases": len(cell.pairs),
@@ -67,9 +68,10 @@ def _lift(cell: Cell) -> dict[str, Any]:
         "runs_without": other and other.runs,
         "pass_rate_with": one and one.pass_rate,
         "pass_rate_without": other and other.pass_rate,
-        "lift": cell.lift,
-        "lift_low": cell.interval and cell.interval.low,
-        "lift_high": cell.interval and cell.interval.high,
+        "lift": lift,
+        "lift_low": interval and interval.low,
+        "lift_high": interval and interval.high,
+        "lift_judged": cell.lift if cell.judged else None,
         "verdict": cell.verdict,
         "tokens_with": one and one.tokens,
         "tokens_without": other and other.tokens,

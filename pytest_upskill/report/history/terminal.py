@@ -10,6 +10,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.report.history.points import Group, History, Point, Series
+from pytest_upskill.report.terminal.table import lift
 
 Metric = Literal["success", "tokens"]
 
@@ -76,6 +77,9 @@ def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
     values = {name: _value(arm, metric) for name, arm in arms.items()}
     most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
     change = _change(values["baseline"], values["with skill"], metric)
+    correction = cell.judged and cell.judged.correction
+    if change and correction and metric == "success":
+        change = f"({points(correction.lift)}%, judged {change[1:-1]})"
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
         yield f"  {name:10} {_bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
@@ -137,14 +141,6 @@ def rate(value: Rate | None) -> str:
     if value is None:
         return "n/a"
     return f"{percent(value.estimate)} [{percent(value.low)},{percent(value.high)}]"
-
-
-def lift(cell: Cell) -> str:
-    """Return a lift with its interval, ``+20 [-3,+41]``."""
-    if cell.lift is None or cell.interval is None:
-        return "n/a"
-    low, high = cell.interval
-    return f"{points(cell.lift)} [{points(low)},{points(high)}]"
 
 
 def _value(arm: ArmFigures | None, metric: Metric) -> float | None:

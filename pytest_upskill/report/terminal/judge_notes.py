@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pytest_upskill.cells.cell import Cell
+from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Judged
-from pytest_upskill.cells.wording import corrected, found, points, tipping
+from pytest_upskill.cells.wording import corrected, found, judged_past, points, tipping
 
 _MOSTLY = 0.5
 """Share of an interval's squared width from which on more labels narrow it most."""
 
 
-def judge_notes(cell: Cell) -> Iterator[str]:
+def judge_notes(gate: Gate) -> Iterator[str]:
     """Yield the notes about a cell whose verdict rests on a judge."""
-    judged = cell.judged
+    cell, judged = gate.cell, gate.cell.judged
     if judged is None:
         return
+    if gate.verdict == "regression":
+        yield judged_past()
     if judged.calibrated:
         yield from _calibrated(cell, judged)
     else:

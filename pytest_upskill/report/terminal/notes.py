@@ -78,7 +78,7 @@ def _remarks(gate: Gate) -> Iterator[str]:
     if gate.comparison is not None:
         yield from gate.comparison.remarks
     if cell.judged is not None:
-        yield from judge_notes(cell)
+        yield from judge_notes(gate)
     if gate.warning:
         yield f"warning: {gate.warning}"
     # A judge's verdict has reasons of its own.

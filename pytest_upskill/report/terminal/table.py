@@ -80,14 +80,14 @@ def _cell_columns(gate: Gate) -> tuple[str, ...]:
             old=cell.old_skill,
         )
         + "%",
-        _lift(cell),
+        lift(cell),
         verdict_of(gate),
         *_means(cell.without_skill, cell.with_skill),
     )
 
 
-def _lift(cell: Cell) -> str:
-    """Return the lift with its interval; the corrected one beside the one that a judge found."""
+def lift(cell: Cell) -> str:
+    """Return the lift, ``+20 [-3,+41]``; the corrected one beside the one that a judge found."""
     if cell.lift is None or cell.interval is None:
         return "n/a"
     if correction := cell.judged and cell.judged.correction:
