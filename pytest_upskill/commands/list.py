@@ -108,7 +108,8 @@ def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list
 
 def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
     """Yield what the latest runs of a skill's case files came to."""
-    from pytest_upskill.report.history.terminal import lift, rate
+    from pytest_upskill.report.history.terminal import rate
+    from pytest_upskill.report.terminal.table import lift
 
     project = project_folder(Path.cwd())
     for subject in history:

@@ -54,9 +54,10 @@ def correct_lift(
     The pass rate of arm a is ``judged_a + Σ_g W_ag d_ag``, where W is the share of the arm's runs
     in stratum g, and d the mean of label minus judgement there. Its variance given the judgements
     is ``V = Σ W² s² (1 - m/N)``, with m labels of N answers and a share e of errors of the judge
-    among them; ``s² = e(1-e)/(m-1)`` is unbiased (Cochran 1977, Sampling Techniques, 3.2), and
-    at least ``r(1-r)/(m+1)`` with ``r = (me+½)/(m+1)``, as no error among ten labels does not mean
-    none among all answers. The interval is square-and-add around the interval
+    among them. ``s² = e(1-e)/(m-2)``: with m-1 it would be unbiased (Cochran 1977, Sampling
+    Techniques, 3.2), but small where e is far off, as both are from the same labels. It is at least
+    ``r(1-r)/(m+1)`` with ``r = (me+½)/(m+1)``, as ten labels without an error do not mean that
+    there is none. The interval is square-and-add around the interval
     [l, u] of the judged lift δ: ``low = corrected - √((δ-l)² + t²V)``, and high alike (Zou & Donner
     2008, Stat Med 27:1693-1702), where t is Student's with Satterthwaite's degrees of freedom, as m
     is small. The squares grow by z² times what the variance of the pass rates that the labels
@@ -152,11 +153,11 @@ class _Stratum:
         if not self.share:
             return 0.0
         errors, labels = self.errors, self.labels
-        unbiased = errors * (1 - errors) / max(1, labels - 1)
+        seen = errors * (1 - errors) / max(1, labels - 2)
         rate = (errors * labels + 0.5) / (labels + 1)
         least = rate * (1 - rate) / (labels + 1)
         left = max(0.0, 1 - labels / self.answers) if sampled else 1.0
-        return self.share**2 * max(unbiased, least) * left
+        return self.share**2 * max(seen, least) * left
 
 
 def _stratum(cases: Sequence[JudgedCase], labels: Sequence[Label], stratum: Stratum) -> _Stratum:
