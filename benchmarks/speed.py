@@ -3,7 +3,8 @@
     python benchmarks/speed.py             every row
     python benchmarks/speed.py warm empty  some of them
 
-Needs the `openai`, `anthropic` and `xdist` extras; compiles need nvcc. Floors are measured in
+Needs the `openai`, `anthropic` and `xdist` extras; compiles need nvcc, and
+`agents` needs `claude` and `codex`, as far as they are on PATH. Floors are measured in
 turn with what is measured, and every figure is a median. `docs/performance.md` has the method.
 """
 
@@ -18,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
 
+import agents
 import choosing
 import fetching
 import local
@@ -34,6 +36,10 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "growth": local.growth,
     "compiles": local.compiles,
     "triggers": choosing.triggers,
+    "agents": agents.boxed,
+    "agent-proxy": agents.proxy,
+    "agent-replay": agents.replay,
+    "agent-memory": agents.memory,
     # Last: it deletes thousands of files, after which some disks make new ones slowly for minutes.
     "empty": local.empty,
 }

@@ -89,6 +89,20 @@ class Turn:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class InstalledSkill:
+    """A skill that is installed for an agent."""
+
+    name: str
+    files: tuple[WorkspaceFile, ...]
+
+    @property
+    def folder(self) -> str:
+        """Name of the folder to install the skill in: a skill's name may be any text."""
+        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.name)
+        return safe.strip(".") or "skill"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class AgentTask:
     """What an agent gets besides the user's message."""
 
@@ -100,12 +114,26 @@ class AgentTask:
     """The files of the skill's folder; empty in the ``without_skill`` arm."""
     max_turns: int = MAX_TURNS
     """Maximum number of turns, that is, of replies of the model."""
+    chooses: bool = False
+    """Whether the run ends as soon as the model takes a skill, or has used its turns."""
+    neighbours: tuple[InstalledSkill, ...] = ()
+    """Other skills to install, among which the model chooses."""
+
+    @property
+    def installed(self) -> tuple[InstalledSkill, ...]:
+        """All skills to install."""
+        own = InstalledSkill(name=self.skill_name, files=self.skill)
+        return (*([own] if self.skill else []), *self.neighbours)
 
     @property
     def skill_folder(self) -> str:
-        """Name of the folder to install the skill in: a skill's name may be any text."""
-        safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.skill_name)
-        return safe.strip(".") or "skill"
+        """Name of the folder to install the skill in."""
+        return InstalledSkill(name=self.skill_name, files=self.skill).folder
+
+    def name_of(self, asked: str) -> str:
+        """Return the name of the skill that is asked for by its name or its folder."""
+        found = (each.name for each in self.installed if asked in {each.name, each.folder})
+        return next(found, asked)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,6 +161,8 @@ class AgentRun:
     """Whether the skill's description was in a request; None if that is unknown."""
     called: bool = False
     """Whether the model asked for the skill by name."""
+    taken: str = ""
+    """The first skill that the model asked for in a run that ends there; "" for none."""
     loaded: bool | None = None
     """Whether the body of the skill was in a request; None if that is unknown."""
     read: tuple[str, ...] = ()

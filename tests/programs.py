@@ -16,10 +16,11 @@ from pytest_upskill.agents.claude_code import ClaudeCode
 from pytest_upskill.agents.cli import Installed
 from pytest_upskill.agents.client import CliClient
 from pytest_upskill.agents.self_test import Script, message_events
-from pytest_upskill.agents.upstream import Upstream
+from pytest_upskill.agents.upstream import Receive, Upstream
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import OwnPrice, Prices
 from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.wire.stream import AgentFormat
@@ -99,9 +100,11 @@ class Recorded(Script):
         super().__init__(wire, made, texts[-1] if texts else "Done.")
         self.bodies: list[Mapping[str, Any]] = []
 
-    def reply(self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]) -> Any:
+    async def exchange(
+        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+    ) -> Completion:
         self.bodies.append(body)
-        return super().reply(asked, body, headers)
+        return await super().exchange(asked, body, headers, receive)
 
     @property
     def told(self) -> str:
@@ -109,7 +112,9 @@ class Recorded(Script):
         return json.dumps(self.bodies[-1]["messages"])
 
 
-def client(upstream: Upstream, *, limit: float | None = None, run_s: float = 300.0) -> CliClient:
+def client(
+    upstream: Upstream, *, limit: float | None = None, caps: Caps | None = None
+) -> CliClient:
     """Make a client of the program in this folder, which costs $.05 for each request."""
     program = Path(__file__).with_name("fake_claude.py")
     prices = Prices({"m": OwnPrice(input=0.0, output=50_000.0, cached=0.0)})
@@ -119,7 +124,7 @@ def client(upstream: Upstream, *, limit: float | None = None, run_s: float = 300
         upstream,
         budget=RunBudget(Budget(limit), prices),
         slots=asyncio.Semaphore(4),
-        run_s=run_s,
+        caps=caps,
     )
 
 
@@ -130,9 +135,9 @@ def asked(**task: Any) -> Request:
     )
 
 
-def completed(*steps: Step, run_s: float = 300.0, **task: Any) -> Completion:
+def completed(*steps: Step, caps: Caps | None = None, **task: Any) -> Completion:
     """Run the program with a model that does these steps."""
-    return asyncio.run(client(Recorded(steps), run_s=run_s).complete(asked(**task)))
+    return asyncio.run(client(Recorded(steps), caps=caps).complete(asked(**task)))
 
 
 def run_of(completion: Completion) -> AgentRun:

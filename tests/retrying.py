@@ -10,7 +10,7 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry import RetryingClient, RetryPolicy
+from pytest_upskill.spending.retry import Retries, RetryingClient, RetryPolicy
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")
@@ -85,12 +85,14 @@ def client_of(
     """Make a client that sleeps on ``clock``."""
     return RetryingClient(
         host,
-        slots=slots or ConcurrencyLimiter(4, clock=clock),
-        host="a.invalid",
-        activity=activity or InFlight(clock=clock),
-        patience=patience or RetryPolicy(deadline=100),
-        sleep=clock.sleep,
-        clock=clock,
+        Retries(
+            slots=slots or ConcurrencyLimiter(4, clock=clock),
+            host="a.invalid",
+            activity=activity or InFlight(clock=clock),
+            patience=patience or RetryPolicy(deadline=100),
+            sleep=clock.sleep,
+            clock=clock,
+        ),
     )
 
 

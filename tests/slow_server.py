@@ -11,7 +11,7 @@ from typing import Any
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry import RetryingClient
+from pytest_upskill.spending.retry import Retries, RetryingClient
 from tests.retrying import ANSWER, request
 
 
@@ -98,10 +98,9 @@ def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None =
         limiter = ConcurrencyLimiter(most, start=start, timeout=server.timeout, clock=loop.time)
         client = RetryingClient(
             server,
-            slots=limiter,
-            host="a.invalid",
-            activity=InFlight(clock=loop.time),
-            clock=loop.time,
+            Retries(
+                slots=limiter, host="a.invalid", activity=InFlight(clock=loop.time), clock=loop.time
+            ),
         )
         asking = (client.complete(request(run)) for run in range(answers))
         got = await asyncio.gather(*asking, return_exceptions=True)

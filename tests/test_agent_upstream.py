@@ -9,13 +9,15 @@ from collections.abc import Mapping
 import pytest
 
 from pytest_upskill.agents.upstream import HostUpstream
-from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.agents.upstream import Reply as UpstreamReply
+from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry import RetryPolicy
+from pytest_upskill.spending.retry import Retries, RetryPolicy
+from pytest_upskill.wire.messages import read_message
 from tests.loopback import Loopback, Reply
 
 KEY = "sk-ant-planted-0123456789"
@@ -36,18 +38,25 @@ def send(
         redactor=Redactor([KEY]),
     )
 
+    async def receive(reply: UpstreamReply) -> Completion:
+        return read_message(json.loads(b"".join([chunk async for chunk in reply.aiter_bytes()])))
+
     async def one() -> str:
         upstream = HostUpstream(
             endpoint,
             "messages",
             timeout=timeout,
-            slots=ConcurrencyLimiter(1, timeout=timeout),
+            retries=Retries(
+                slots=ConcurrencyLimiter(1, timeout=timeout),
+                host=endpoint.host,
+                activity=InFlight(),
+                patience=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
+            ),
             activity=InFlight(),
-            patience=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
         )
         try:
-            async with upstream.reply(asked, BODY, given or {}) as reply:
-                return str(json.loads(await reply.aread())["content"][0]["text"])
+            completion = await upstream.exchange(asked, BODY, given or {}, receive)
+            return completion.text
         finally:
             await upstream.aclose()
 

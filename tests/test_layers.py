@@ -45,7 +45,7 @@ HOMES = {
         "providers.openai",
         "providers.served",
     },
-    "h11": {"agents.proxy"},
+    "h11": {"agents.connection", "agents.proxy"},
     "genai_prices": {"spending.prices"},
 }
 """What is not public, or slow to import, and the only modules that may."""

@@ -62,7 +62,7 @@ def work(
     client: ScriptedClient, sandbox: Sandbox, task: AgentTask = WITH, caps: Caps | None = None
 ) -> Completion:
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
-    runner = AgentRunner(lambda: sandbox, caps)
+    runner = AgentRunner(lambda: sandbox, 1, caps)
     try:
         return asyncio.run(runner.complete(request, client))
     finally:
@@ -417,6 +417,21 @@ def test_a_record_that_no_run_can_have_left_is_refused(
     assert list(cache.problems) == [f"{file}: ignored: {said}"]
 
 
+def test_a_replayed_run_of_another_version_than_the_installed_one_is_noted(tmp_path: Path) -> None:
+    asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
+    made = Completion(
+        text="", input_tokens=1, output_tokens=1, agent_run=AgentRun(version="1", turns=1)
+    )
+    cache = Cache(tmp_path, "auto")
+    cache.store(asked, "u", made, "a")
+    cache.installed["loop"] = "2"
+
+    cache.load(asked, "u")
+
+    (line,) = cache.replaced
+    assert line.startswith("loop 2 is installed, and 1 of the replayed runs are by 1: ")
+
+
 def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     marks = "echo $$ >> mark; echo $$ >> ~/mark; sleep 0.3; cat mark ~/mark | wc -l; ls /tmp"
     clients = [ScriptedClient(call("bash", command=marks), "Done.") for _ in range(2)]
@@ -425,7 +440,7 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     async def both() -> None:
         await asyncio.gather(*(runner.complete(asked, client) for client in clients))
 
-    runner = AgentRunner(lambda: sandbox)
+    runner = AgentRunner(lambda: sandbox, 2)
     try:
         asyncio.run(both())
     finally:
@@ -435,6 +450,54 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
         (seen,) = results(client)
         assert seen.startswith("2\n")
         assert len(re.findall("upskill-", seen)) <= 1
+
+
+@pytest.mark.usefixtures("sums")
+def test_the_plan_tells_the_likely_cost_by_recorded_runs(
+    run_once: Run, loopback: Loopback, pytester: pytest.Pytester
+) -> None:
+    loopback.answer = FOLLOWING
+    pytester.makeini("[pytest]\nupskill_prices = loop-small = 1000/1000")
+    args = (f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-max-cost=99",
+            "--upskill-max-tokens=50")  # fmt: skip
+    first = run_once(*args)
+
+    again = run_once(*args, "--upskill-runs=2", "--upskill-dry-run")
+
+    # Five requests of 11 tokens in and 7 out at $1,000 a million, by two runs.
+    first.stdout.fnmatch_lines(["requested 2 answers: $0.0900"])
+    again.stdout.fnmatch_lines(["*2 recorded, 2 to request*, likely $0.0900 by recorded runs"])
+    assert ", likely" not in first.stdout.str()
+
+
+@pytest.mark.usefixtures("sums")
+def test_a_session_that_stops_early_has_started_one_run_ahead_for_each_slot(
+    run_once: Run, loopback: Loopback
+) -> None:
+    loopback.answer = lambda _: Reply(text="No.", delay=0.1)
+    args = (f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-runs=3")
+
+    result = run_once(*args, "--upskill-concurrency=1", "-x")
+
+    result.assert_outcomes(failed=1, skipped=1)
+    # Three runs with the skill, and one more.
+    assert len(loopback.requests) <= 4
+
+
+@pytest.mark.usefixtures("sums")
+def test_a_run_at_a_limit_is_a_miss_that_no_judge_is_asked_about(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    expected = {"judge": "It says the total."}
+    write_skill({**CASE, "max_turns": 1, "expected": expected}, name="sums")
+    loopback.answer = following([AGAIN], [AGAIN])
+    models = (f"--upskill-models=loop:small@{loopback.openai_url}",
+              f"--upskill-judge=judge@{loopback.openai_url}")  # fmt: skip
+
+    result = run_once("skills", *models)
+
+    result.stdout.fnmatch_lines(["*it needs more than 1 turn*"])
+    assert [received.body["model"] for received in loopback.requests] == ["small"] * 2
 
 
 @pytest.mark.usefixtures("sums")

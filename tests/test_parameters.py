@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.completion import ProviderError
-from pytest_upskill.completions.cache import identity
+from pytest_upskill.completions.identity import identity
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.model.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.providers.error_hints import refused_parameter

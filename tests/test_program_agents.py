@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
-from tests.programs import KEY, Step, bash, follow, needs_bubblewrap, results, skill
+from tests.programs import KEY, Step, bash, calls_so_far, follow, needs_bubblewrap, results, skill
 from tests.programs import claude as claude  # noqa: PLC0414  a fixture
 
 pytestmark = needs_bubblewrap
@@ -58,6 +58,27 @@ def test_an_agent_is_measured_like_any_model_and_replayed_without_program_and_ke
     assert "0->100%" in again.stdout.str()
 
 
+def test_a_run_whose_skill_was_broken_is_missing_data_and_not_recorded(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+) -> None:
+    def step(received: Received) -> Step:
+        steps = [bash("rm -r ~/.claude/skills"), skill(), "Done."]
+        return steps[calls_so_far(received)] if "billing" in results(received) else "No."
+
+    write_skill(CASE)
+    follow(loopback, step)
+    run_once("skills", f"--upskill-models=a={claude}").assert_outcomes(
+        errors=1, passed=1, skipped=1
+    )
+    asked = len(loopback.requests)
+    follow(loopback, with_skill_only)
+
+    again = run_once("skills", f"--upskill-models=a={claude}")
+
+    again.assert_outcomes(passed=3)
+    assert (asked, len(loopback.requests)) == (4, 7)
+
+
 def test_a_missing_program_is_one_line_before_anything_is_sent(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -98,7 +119,7 @@ def test_a_run_of_agents_has_a_limit_of_cost(
 
     # Each request may write 8,192 tokens of $3, more than $5: none is sent but the self-test's.
     assert loopback.requests == []
-    assert "--upskill-max-cost: $5" in result.stdout.str()
+    assert "--upskill-max-cost: this request could exceed $5" in result.stdout.str()
 
 
 def test_a_reply_that_breaks_off_is_missing_data_and_no_miss(

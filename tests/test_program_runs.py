@@ -16,8 +16,9 @@ from typing import Any
 import pytest
 
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.caps import Caps
 from tests.programs import Recorded, asked, bash, client, completed, needs_bubblewrap, run_of, skill
 
 pytestmark = needs_bubblewrap
@@ -93,13 +94,16 @@ def test_a_workspace_that_is_too_large_for_a_record_is_a_miss_that_says_so() -> 
 
 
 @pytest.mark.parametrize(
-    ("command", "run_s", "limit"),
-    [("true", 300.0, "it needs more than 3 turns"), ("sleep 60", 1.0, "it took more than 1 s")],
+    ("command", "caps", "limit"),
+    [
+        ("true", Caps(), "it needs more than 3 turns"),
+        ("sleep 60", Caps(seconds=1.0), "it took more than 1 s"),
+    ],
 )
-def test_a_run_that_reaches_a_limit_ends_there(command: str, run_s: float, limit: str) -> None:
+def test_a_run_that_reaches_a_limit_ends_there(command: str, caps: Caps, limit: str) -> None:
     started = time.monotonic()
 
-    completion = completed(*[bash(command)] * 9, run_s=run_s, max_turns=3)
+    completion = completed(*[bash(command)] * 9, caps=caps, max_turns=3)
 
     assert run_of(completion).limit == limit
     assert time.monotonic() - started < 20
@@ -113,6 +117,47 @@ def test_a_skill_that_was_called_but_not_loaded_leaves_nothing_measured() -> Non
     )
 
     assert run.broken == "the model called the skill, but its instructions never reached it"
+
+
+def test_a_run_in_which_the_model_chooses_ends_with_its_choice() -> None:
+    upstream = Recorded([bash("ls"), skill(), "Never asked for."])
+    task = {"skill_name": "billing", "skill": SKILL, "chooses": True, "max_turns": 3}
+
+    run = run_of(asyncio.run(client(upstream).complete(asked(**task))))
+
+    assert (run.taken, run.requests, run.limit, run.broken) == ("billing", 2, "", "")
+    assert (run.offered, run.loaded, run.changed) == (True, None, ())
+
+
+def test_a_program_that_ends_before_its_model_has_answered_is_missing_data() -> None:
+    upstream = Recorded([bash("echo gone >&2; kill -9 $PPID")])
+
+    with pytest.raises(ProviderError, match="claude-code: ended before its model had") as caught:
+        asyncio.run(client(upstream).complete(asked()))
+
+    assert caught.value.paid is not None
+    assert caught.value.paid.cost_usd == pytest.approx(0.05)
+
+
+def test_a_program_that_could_not_be_started_is_started_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    start, failures = asyncio.create_subprocess_exec, [BlockingIOError(errno.EAGAIN, "busy")]
+
+    async def at_the_second_time(*given: Any, **more: Any) -> Any:
+        if failures:
+            raise failures.pop()
+        return await start(*given, **more)
+
+    async def twice() -> Completion:
+        agent = client(Recorded(["Done."]))
+        with pytest.raises(ProviderError, match="cannot start: busy"):
+            await agent.complete(asked())
+        return await agent.complete(asked())
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", at_the_second_time)
+
+    assert asyncio.run(twice()).text == "Done."
 
 
 def test_a_limit_of_cost_is_never_passed() -> None:
@@ -143,8 +188,8 @@ def test_two_runs_at_once_do_not_meet() -> None:
 class Failing(Recorded):
     """An upstream whose host does not answer."""
 
-    def reply(self, asked: Request, body: Any, headers: Any) -> Any:
-        del asked, body, headers
+    async def exchange(self, asked: Request, body: Any, headers: Any, receive: Any) -> Any:
+        del asked, body, headers, receive
         raise ProviderError("no reply from the host", retryable=True)
 
 

@@ -12,7 +12,7 @@ from pytest_upskill.spending.budgeted_client import BudgetedClient
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import RetryingClient, RetryPolicy
+from pytest_upskill.spending.retry import Retries, RetryingClient, RetryPolicy
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request
 from tests.sdk_requests import model_at, request_to
@@ -77,11 +77,13 @@ def test_a_pause_is_told_with_its_reason(error: ProviderError, why: str) -> None
 
     client = RetryingClient(
         Host(script=[error]),
-        slots=ConcurrencyLimiter(1),
-        host="a.invalid",
-        activity=activity,
-        sleep=sleep,
-        clock=clock,
+        Retries(
+            slots=ConcurrencyLimiter(1),
+            host="a.invalid",
+            activity=activity,
+            sleep=sleep,
+            clock=clock,
+        ),
     )
     outcome(client.complete(request()))
 
@@ -110,10 +112,9 @@ def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     (endpoint,) = endpoints([model], {}).values()
     client = RetryingClient(
         make_client(endpoint, timeout=10),
-        slots=ConcurrencyLimiter(1),
-        host=endpoint.host,
-        activity=InFlight(),
-        sleep=clock.sleep,
+        Retries(
+            slots=ConcurrencyLimiter(1), host=endpoint.host, activity=InFlight(), sleep=clock.sleep
+        ),
     )
 
     async def ask_and_close() -> Completion:

@@ -20,7 +20,8 @@ from pytest_upskill.completion import (
     ToolResult,
     Turn,
 )
-from pytest_upskill.completions.cache import Cache, identity
+from pytest_upskill.completions.cache import Cache
+from pytest_upskill.completions.identity import identity
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.offline import OfflineClient
 from pytest_upskill.providers.plugin_client import PluginClient

@@ -48,12 +48,16 @@ def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
     assert request.task is not None
     for folder in ("home", "work", "tmp", "run", "etc"):
         (root / folder).mkdir(exist_ok=True)
-    skill = f"{cli.skills}/{request.task.skill_folder}"
+    skills = {
+        f"home/{cli.skills}/{skill.folder}/{file.name}": file.content
+        for skill in request.task.installed
+        for file in skill.files
+    }
     files = {
         **{f"etc/{name}": text.encode() for name, text in _ETC.items()},
         **{f"home/{name}": text.encode() for name, text in launch.home.items()},
         **{f"work/{file.name}": file.content for file in request.task.workspace},
-        **{f"home/{skill}/{file.name}": file.content for file in request.task.skill},
+        **skills,
         "run/prompt": request.user.encode("utf-8", "replace"),
     }
     for name, content in files.items():

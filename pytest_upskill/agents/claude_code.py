@@ -10,7 +10,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.cli import Installed, Launch, NoAgentError
+from pytest_upskill.agents.cli import (
+    Installed,
+    Launch,
+    NoAgentError,
+    is_unreadable,
+    skill_read,
+)
 from pytest_upskill.agents.version import version_of
 from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
@@ -19,6 +25,7 @@ _MISSING = (
     "claude-code needs the program 'claude' on PATH: npm install -g @anthropic-ai/claude-code"
 )
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+_SKILL = "Skill"
 _NO_KEY = "sk-ant-the-key-is-outside-the-sandbox"
 
 
@@ -64,15 +71,23 @@ class ClaudeCode:
             },
         )
 
-    def calls_skill(self, call: ToolCall, skill: str) -> bool:
-        """See `Cli.calls_skill`."""
-        return call.name == "Skill" and skill in str(call.arguments.get("skill"))
+    def skill_of(self, call: ToolCall) -> str | None:
+        """See `Cli.skill_of`: the model calls a tool, or reads the file by another."""
+        if call.name != _SKILL:
+            return skill_read(call, self.skills)
+        # A name may have a prefix, as those of plugins do, or be written as a command.
+        name = str(call.arguments.get("skill") or "").rpartition(":")[2]
+        return name.strip().removeprefix("/") or None
+
+    def denies(self, call: ToolCall, result: str) -> bool:
+        """See `Cli.denies`: the tool has instructions in its wake, or it failed."""
+        return call.name == _SKILL or is_unreadable(result)
 
     def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
         """See `Cli.rehearsal`."""
         write = {"command": "printf done > done.txt", "description": "write"}
         return [
-            {"name": "Skill", "input": {"skill": skill}},
+            {"name": _SKILL, "input": {"skill": skill}},
             {"name": "Bash", "input": write},
         ]
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -63,8 +65,15 @@ class Cli(Protocol):
         """
         ...
 
-    def calls_skill(self, call: ToolCall, skill: str) -> bool:
-        """Return whether a call of a tool asks for the skill of that name."""
+    def skill_of(self, call: ToolCall) -> str | None:
+        """Return the skill that a call asks for, by its name or its folder; None for none."""
+        ...
+
+    def denies(self, call: ToolCall, result: str) -> bool:
+        """Return whether the result of a call without a line of the skill shows a defect.
+
+        Otherwise the model saw as much of the skill as it asked for.
+        """
         ...
 
     def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
@@ -73,3 +82,25 @@ class Cli(Protocol):
         They are what a model would call; the self-test of a version makes them.
         """
         ...
+
+
+_UNREADABLE = re.compile(
+    r"no such file|permission denied|not found|cannot (open|access|read)", re.IGNORECASE
+)
+
+
+def skill_read(call: ToolCall, skills: str) -> str | None:
+    """Return the folder of the skill whose instructions a call names as a file, None for none.
+
+    Args:
+        call: A call of any tool.
+        skills: The folder where skills are installed, below the home folder.
+    """
+    said = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
+    found = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", said)
+    return found[1] if found else None
+
+
+def is_unreadable(result: str) -> bool:
+    """Return whether a command says that a file cannot be read."""
+    return _UNREADABLE.search(result) is not None

@@ -11,7 +11,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.cli import Installed, Launch, NoAgentError
+from pytest_upskill.agents.cli import (
+    Installed,
+    Launch,
+    NoAgentError,
+    is_unreadable,
+    skill_read,
+)
 from pytest_upskill.agents.version import version_of
 from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
@@ -83,10 +89,14 @@ class Codex:
             home={".codex/config.toml": configuration},
         )
 
-    def calls_skill(self, call: ToolCall, skill: str) -> bool:
-        """See `Cli.calls_skill`: Codex reads the file of a skill with a command."""
-        said = call.malformed or json.dumps(call.arguments)
-        return f"{skill}/SKILL.md" in said
+    def skill_of(self, call: ToolCall) -> str | None:
+        """See `Cli.skill_of`: Codex reads the file of a skill with a command."""
+        return skill_read(call, self.skills)
+
+    def denies(self, call: ToolCall, result: str) -> bool:
+        """See `Cli.denies`: a command may look at a part of the file, or at its size."""
+        del call
+        return is_unreadable(result)
 
     def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
         """See `Cli.rehearsal`."""

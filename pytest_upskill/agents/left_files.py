@@ -6,9 +6,11 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, safe_name
+from pytest_upskill.completion import AgentRun, Request
 
 _MOST_ENTRIES = 20_000
 """Entries of all kinds that are looked at."""
@@ -39,6 +41,27 @@ def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
             raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
         found[name] = WorkspaceFile.of(name, content)
     return found
+
+
+def with_files_left(run: AgentRun, request: Request, folder: Path) -> AgentRun:
+    """Return a run with the files that it left in its workspace; too much of it is a limit.
+
+    Args:
+        run: What else is known of the run.
+        request: The request of the run.
+        folder: The workspace.
+    """
+    assert request.task is not None
+    before = {file.name: file for file in request.task.workspace}
+    try:
+        after = read_left_files(folder)
+    except TooMuchLeft as error:
+        return replace(run, limit=run.limit or str(error))
+    return replace(
+        run,
+        changed=tuple(file for name, file in after.items() if before.get(name) != file),
+        deleted=tuple(name for name in before if name not in after),
+    )
 
 
 def _regular_files(folder: Path) -> Iterator[tuple[str, int, str]]:

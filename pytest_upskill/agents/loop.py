@@ -9,9 +9,11 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.left_files import TooMuchLeft
+from pytest_upskill.agents.cli import skill_read
+from pytest_upskill.agents.left_files import with_files_left
 from pytest_upskill.agents.story import SKILL_FILE, files_read, is_loaded, why_broken
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Done, Toolbox
 from pytest_upskill.completion import (
@@ -27,7 +29,7 @@ from pytest_upskill.completion import (
     Turn,
     with_totals,
 )
-from pytest_upskill.formats.catalogue import available_skills
+from pytest_upskill.formats.catalogue import available_skills, place
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
@@ -44,6 +46,7 @@ FRAME = (
     "the user asks, leave the files that you are asked for in the workspace, and then answer."
 )
 _BYTES_PER_TOKEN = 4
+_MOST_CALLS = 200
 _LONGEST_INPUT = 2_000
 """Characters of a call's arguments in a record."""
 
@@ -75,6 +78,16 @@ class _Course:
         self.last_tokens = counted
         self.tokens += counted
 
+    @property
+    def taken(self) -> str:
+        """The first skill that the model asked for; "" for none."""
+        calls = (call for each in self.completions for call in each.tool_calls)
+        return next(filter(None, map(_skill_of, calls)), "")
+
+    def decided(self, task: AgentTask) -> bool:
+        """Return whether the run ends because the model chose a skill, or none in all its turns."""
+        return task.chooses and bool(self.taken or len(self.completions) >= task.max_turns)
+
 
 async def run_loop(
     request: Request, client: Client, toolbox: Toolbox, in_thread: InThread, caps: Caps
@@ -94,7 +107,8 @@ async def run_loop(
     """
     assert request.task is not None
     course, task, limit = _Course(), request.task, ""
-    asked = replace(request, frame=FRAME, skill=catalogue(task), tools=TOOLS, task=None)
+    offer = catalogue(task, request.run)
+    asked = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
     while True:
         asked = replace(asked, turns=tuple(course.turns))
         try:
@@ -104,28 +118,41 @@ async def run_loop(
                 error.paid = _together(course.completions)
             raise
         course.answered(asked, completion)
-        if not completion.tool_calls:
+        if not completion.tool_calls or course.decided(task):
             break
-        limit = _limit_reached(course, task, caps)
+        limit = caps.reached(
+            turns=len(course.completions),
+            max_turns=task.max_turns,
+            requests=course.requests,
+            tokens=course.tokens,
+            following=course.last_tokens,
+        )
         limit = limit or await _use_tools(course, completion, toolbox, in_thread, caps)
         if limit:
             break
-    finished: Completion = await in_thread(_finished, course, task, toolbox, limit)
+    finished: Completion = await in_thread(_finished, course, request, toolbox.folder, limit)
     return finished
 
 
-def catalogue(task: AgentTask) -> str:
-    """Return the part of the system prompt that offers the skill, "" without one."""
-    body = next((file.text for file in task.skill if file.name == SKILL_FILE), None)
-    if body is None:
-        return ""
-    skill = read_skill_text(body, folder=task.skill_name)
-    fields = {
-        "name": task.skill_name,
-        "description": skill.description,
-        "location": f"{SKILLS}/{task.skill_folder}/{SKILL_FILE}",
+def catalogue(task: AgentTask, run: int) -> str:
+    """Return the part of the system prompt that offers the skills, "" without one.
+
+    Args:
+        task: What the agent gets.
+        run: Index of the run, which decides the order.
+    """
+    found = {
+        each.name: {
+            "name": each.name,
+            "description": read_skill_text(file.text, folder=each.name).description,
+            "location": f"{SKILLS}/{each.folder}/{SKILL_FILE}",
+        }
+        for each in task.installed
+        for file in each.files
+        if file.name == SKILL_FILE
     }
-    return available_skills([fields])
+    listed = [found[name] for name in sorted(found, key=lambda name: place(run, name))]
+    return available_skills(listed) if listed else ""
 
 
 async def _use_tools(
@@ -146,44 +173,32 @@ async def _use_tools(
     return ""
 
 
-def _limit_reached(course: _Course, task: AgentTask, caps: Caps) -> str:
-    """Return the limit that the next request would exceed, "" for none."""
-    if len(course.completions) >= task.max_turns:
-        return f"it needs more than {task.max_turns} turns"
-    if course.requests >= caps.requests:
-        return f"it needs more than {caps.requests} requests"
-    if course.tokens + course.last_tokens > caps.tokens:
-        return f"it needs more than {caps.tokens:,} tokens"
-    return ""
-
-
-def _finished(course: _Course, task: AgentTask, toolbox: Toolbox, limit: str) -> Completion:
-    """Return the completion of a run that has ended, with what it left."""
-    before = {file.name: file for file in task.workspace}
-    try:
-        after = toolbox.left_files()
-    except TooMuchLeft as error:
-        after, limit = before, limit or str(error)
+def _finished(course: _Course, request: Request, workspace: Path, limit: str) -> Completion:
+    """Return the completion of a run that has ended, with what it left in its workspace."""
+    task = request.task
+    assert task is not None
     sent = [result.text for turn in course.turns for result in turn.results]
     called = bool(task.skill) and any(
         call.name == "skill" and call.arguments.get("name") == task.skill_name
         for call in course.calls
     )
-    offered, loaded = bool(catalogue(task)), is_loaded(task, sent)
+    offered, loaded = bool(catalogue(task, request.run)), is_loaded(task, sent)
+    calls = [call for each in course.completions for call in each.tool_calls]
     run = AgentRun(
         version=VERSION,
-        changed=tuple(file for name, file in after.items() if before.get(name) != file),
-        deleted=tuple(name for name in before if name not in after),
         turns=len(course.completions),
         requests=course.requests,
         offered=offered,
         called=called,
-        loaded=loaded,
+        taken=task.name_of(course.taken) if task.chooses else "",
+        loaded=None if task.chooses else loaded,
         read=files_read(task, sent),
-        calls=tuple(map(_use, course.calls)),
+        calls=tuple(map(_use, calls[:_MOST_CALLS])),
         limit=limit,
-        broken=why_broken(task, offered=offered, called=called, loaded=loaded),
+        broken=why_broken(task, offered=offered, denied=called and loaded is False),
     )
+    if not task.chooses:
+        run = with_files_left(run, request, workspace)
     return replace(_together(course.completions), agent_run=run)
 
 
@@ -191,6 +206,13 @@ def _together(completions: Sequence[Completion]) -> Completion:
     """Return the last completion of a run with what all of them took."""
     retries = sum(completion.attempts - 1 for completion in completions)
     return replace(with_totals(completions), attempts=1 + retries, tool_calls=())
+
+
+def _skill_of(call: ToolCall) -> str | None:
+    """Return the skill that a call asks for, by its name or its folder; None for none."""
+    if call.name == "skill":
+        return str(call.arguments.get("name") or "").strip() or None
+    return skill_read(call, SKILLS.removeprefix("~/"))
 
 
 def _use(call: ToolCall) -> ToolUse:

@@ -13,6 +13,7 @@ from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import START, ConcurrencyLimiter
+from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.run_budget import RunBudget
 
 
@@ -45,13 +46,14 @@ def open_program(
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
+    limiter = ConcurrencyLimiter(
+        requests, start=START if is_custom(model) else None, timeout=timeout
+    )
     upstream = HostUpstream(
         endpoint,
         cli.wire,
         timeout=timeout,
-        slots=ConcurrencyLimiter(
-            requests, start=START if is_custom(model) else None, timeout=timeout
-        ),
+        retries=Retries(slots=limiter, host=endpoint.host, activity=activity),
         activity=activity,
     )
     return CliClient(cli, installed, upstream, budget=budget, slots=slots)

@@ -1,7 +1,6 @@
 """The HTTP server between an agent in the sandbox and the host of its model.
 
-It listens on a unix socket, which is the sandbox's only way out. Parsing is h11's, which the SDKs
-bring along.
+It listens on a unix socket, which is the sandbox's only way out.
 """
 
 from __future__ import annotations
@@ -19,22 +18,20 @@ from typing import Any
 import h11
 
 from pytest_upskill.agents.allowed import RefusedBody, allowed
+from pytest_upskill.agents.cli import Cli
+from pytest_upskill.agents.connection import Connection, Out, Sent
 from pytest_upskill.agents.tally import Tally
-from pytest_upskill.agents.upstream import Upstream
+from pytest_upskill.agents.upstream import Reply, Upstream
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.run_budget import Settle
 from pytest_upskill.wire.chat import read_chat
 from pytest_upskill.wire.messages import read_message
 from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
-_MOST_BYTES = 1 << 25
-"""Maximum size of a request."""
-
-_CHUNK = 1 << 16
 _FINISH_S = 10.0
-_GZIP = 31  # zlib's number for it
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
     "responses": read_response,
@@ -52,31 +49,33 @@ class Proxy:
 
     Args:
         request: The request of the run.
-        wire: The format that the agent speaks.
+        cli: The adapter of the agent.
         upstream: Who replies.
         reserve: Reserves the price of a request with so many bytes; raises BudgetError.
+        caps: Limits of the run.
 
     Attributes:
         tally: The sums so far.
         limit: The limit that ended the run; "" for none.
         error: The failure that ended the run; None for none.
-        ended: Set when a limit or an error has ended the run.
+        ended: Set when a limit, an error or the choice of a skill has ended the run.
     """
 
     def __init__(
         self,
         request: Request,
-        wire: AgentFormat,
+        cli: Cli,
         upstream: Upstream,
         reserve: Callable[[int], Awaitable[Settle]],
+        caps: Caps,
     ) -> None:
         assert request.task is not None
-        self.tally = Tally(task=request.task)
+        self.tally = Tally(task=request.task, cli=cli, caps=caps)
         self.limit = ""
         self.error: Exception | None = None
         self.ended = asyncio.Event()
         self._request = request
-        self._wire = wire
+        self._wire = cli.wire
         self._upstream = upstream
         self._reserve = reserve
         self._server: asyncio.Server | None = None
@@ -118,7 +117,7 @@ class Proxy:
         assert task is not None
         self._connections.add(task)
         try:
-            await _Connection(reader, writer, self._respond).serve()
+            await Connection(reader, writer, self._respond).serve()
         except (OSError, h11.ProtocolError, asyncio.CancelledError):
             pass  # the agent, or the run, has ended
         finally:
@@ -126,7 +125,7 @@ class Proxy:
             with suppress(OSError):
                 writer.close()
 
-    async def _respond(self, sent: _Sent, out: _Out) -> None:
+    async def _respond(self, sent: Sent, out: Out) -> None:
         """Respond to a request of the agent."""
         if sent.method != "POST" or not sent.path.endswith(_PATHS[self._wire]):
             status = HTTPStatus.OK if sent.method == "HEAD" else HTTPStatus.NOT_FOUND
@@ -149,13 +148,14 @@ class Proxy:
             await self._forward(body, sent.headers, out)
 
     async def _forward(
-        self, asked: Mapping[str, Any], headers: Mapping[str, str], out: _Out
+        self, asked: Mapping[str, Any], headers: Mapping[str, str], out: Out
     ) -> None:
         name, most = self._request.model.name, self._request.max_tokens
         try:
             passed = allowed(self._wire, asked, model=name, max_tokens=most)
             self.tally.dropped |= dict.fromkeys(passed.dropped)
-            settle = await self._reserve(len(json.dumps(passed.body)))
+            size = len(json.dumps(passed.body))
+            settle = await self._reserve(size)
         except RefusedBody as error:
             self.tally.dropped[str(error)] = None
             await out.error(HTTPStatus.BAD_REQUEST, str(error))
@@ -163,7 +163,7 @@ class Proxy:
         except BudgetError as error:
             await self._fail(error, out)
             return
-        self.tally.asked(passed.body)
+        self.tally.asked(passed.body, size)
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
@@ -171,9 +171,6 @@ class Proxy:
         except ProviderError as error:
             billable = error.billable
             await self._fail(error, out)
-        except (ValueError, LookupError, TypeError, AttributeError) as error:
-            label, what = self._request.model.label, type(error).__name__
-            await self._fail(ProviderError(f"{label}: malformed reply ({what}: {error})"), out)
         finally:
             self.tally.waited_s += time.monotonic() - self._waiting_since
             self._waiting_since = None
@@ -181,27 +178,44 @@ class Proxy:
             if completion is not None:
                 main = bool(passed.body.get("tools"))
                 self.tally.answered(completion, main=main, cost_usd=cost)
+                if self.tally.decided:
+                    self.ended.set()
 
     async def _exchange(
-        self, body: Mapping[str, Any], headers: Mapping[str, str], out: _Out
+        self, body: Mapping[str, Any], headers: Mapping[str, str], out: Out
     ) -> Completion:
         """Send a request to the host, and pass the reply on while it arrives."""
-        reader = ReplyReader(self._wire)
-        async with self._upstream.reply(self._request, body, headers) as reply:
+
+        async def receive(reply: Reply) -> Completion:
             kind = reply.headers.get("content-type", "application/json")
             await _tell(out.begin(HTTPStatus.OK, kind))
+            reader = ReplyReader(self._wire)
             # Read to its end even if the agent has gone: it is paid for.
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
                 await _tell(out.send(chunk))
-        whole = reader.body()
-        if whole.get("error"):
-            raise ProviderError(f"{self._request.model.label}: {_said(whole['error'])}", status=200)
-        completion = _READERS[self._wire](whole)
+            return self._read(reader.body())
+
+        completion = await self._upstream.exchange(self._request, body, headers, receive)
         await _tell(out.end())
         return completion
 
-    async def _fail(self, error: Exception, out: _Out) -> None:
+    def _read(self, whole: Mapping[str, Any]) -> Completion:
+        """Return the completion of a reply.
+
+        Raises:
+            ProviderError: The reply is an error, or malformed.
+        """
+        label = self._request.model.label
+        if whole.get("error"):
+            raise ProviderError(f"{label}: {_said(whole['error'])}", status=200)
+        try:
+            return _READERS[self._wire](whole)
+        except (ValueError, LookupError, TypeError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}"
+            raise ProviderError(f"{label}: malformed reply ({what})", status=200) from None
+
+    async def _fail(self, error: Exception, out: Out) -> None:
         """End the run with an error."""
         self.error = self.error or error
         self.ended.set()
@@ -217,120 +231,3 @@ async def _tell(said: Awaitable[None]) -> None:
 def _said(error: object) -> str:
     message = error.get("message") if isinstance(error, Mapping) else error
     return " ".join(str(message).split())[:200]
-
-
-class _Sent:
-    """A request of the agent."""
-
-    def __init__(self, event: h11.Request, data: bytes) -> None:
-        self.method = event.method.decode()
-        self.path = event.target.decode("ascii", "replace").partition("?")[0]
-        self.headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers
-        }
-        self._data = data
-
-    def content(self) -> bytes:
-        """Return the body, decompressed.
-
-        Raises:
-            ValueError: Its encoding is unknown, or it is too large.
-            OSError, zlib.error: It is malformed.
-        """
-        match self.headers.get("content-encoding", "identity"):
-            case "identity":
-                return self._data
-            case "gzip":
-                whole = zlib.decompressobj(_GZIP).decompress(self._data, _MOST_BYTES + 1)
-                if len(whole) <= _MOST_BYTES:
-                    return whole
-        raise ValueError("unknown encoding")
-
-
-class _Connection:
-    """One connection of the agent."""
-
-    def __init__(
-        self,
-        reader: asyncio.StreamReader,
-        writer: asyncio.StreamWriter,
-        respond: Callable[[_Sent, _Out], Awaitable[None]],
-    ) -> None:
-        self._reader = reader
-        self._writer = writer
-        self._respond = respond
-        self._parser = h11.Connection(h11.SERVER, max_incomplete_event_size=_CHUNK)
-
-    async def serve(self) -> None:
-        """Respond to requests until the agent closes the connection."""
-        while (sent := await self._receive()) is not None:
-            out = _Out(self._parser, self._writer, body=sent.method != "HEAD")
-            await self._respond(sent, out)
-            if self._parser.our_state is not h11.DONE or self._parser.their_state is not h11.DONE:
-                return
-            self._parser.start_next_cycle()
-
-    async def _receive(self) -> _Sent | None:
-        """Read the next request; None at the end of the connection."""
-        request: h11.Request | None = None
-        data = bytearray()
-        while True:
-            event = self._parser.next_event()
-            if event is h11.NEED_DATA:
-                if self._parser.they_are_waiting_for_100_continue:
-                    go_on = h11.InformationalResponse(status_code=100, headers=[])
-                    self._writer.write(self._parser.send(go_on) or b"")
-                self._parser.receive_data(await self._reader.read(_CHUNK))
-            elif isinstance(event, h11.Request):
-                request = event
-            elif isinstance(event, h11.Data):
-                data += event.data
-                if len(data) > _MOST_BYTES:
-                    return None
-            elif isinstance(event, h11.EndOfMessage):
-                assert request is not None
-                return _Sent(request, bytes(data))
-            else:
-                return None
-
-
-class _Out:
-    """The response to one request."""
-
-    def __init__(self, parser: h11.Connection, writer: asyncio.StreamWriter, *, body: bool) -> None:
-        self._parser = parser
-        self._writer = writer
-        self._body = body
-        self._begun = False
-
-    async def begin(self, status: int, content_type: str) -> None:
-        """Send the head of a response whose body follows in chunks."""
-        self._begun = True
-        headers = [("content-type", content_type), ("transfer-encoding", "chunked")]
-        await self._write(h11.Response(status_code=status, headers=headers))
-
-    async def send(self, data: bytes) -> None:
-        """Send a part of the body."""
-        await self._write(h11.Data(data=data))
-
-    async def end(self) -> None:
-        """End the body."""
-        await self._write(h11.EndOfMessage())
-
-    async def error(self, status: int, message: str) -> None:
-        """Send an error in the words of every format; if a response has begun, cut it off."""
-        if self._begun:
-            self._parser.send_failed()
-            return
-        self._begun = True
-        error = {"type": "invalid_request_error", "message": f"pytest-upskill: {message}"}
-        body = json.dumps({"type": "error", "error": error}).encode()
-        headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
-        await self._write(h11.Response(status_code=status, headers=headers))
-        if self._body:
-            await self._write(h11.Data(data=body))
-        await self._write(h11.EndOfMessage())
-
-    async def _write(self, event: Any) -> None:
-        self._writer.write(self._parser.send(event) or b"")
-        await self._writer.drain()

@@ -22,12 +22,14 @@ class AgentRunner:
 
     Args:
         sandbox: Returns the sandbox of all tools; called with the first run.
+        most: Runs at once; those that wait have cost nothing.
         caps: Limits of each run; None for the usual ones.
     """
 
-    def __init__(self, sandbox: Callable[[], Sandbox], caps: Caps | None = None) -> None:
+    def __init__(self, sandbox: Callable[[], Sandbox], most: int, caps: Caps | None = None) -> None:
         self._make_sandbox = sandbox
         self._sandbox: Sandbox | None = None
+        self._slots = asyncio.Semaphore(most)
         self._caps = caps or Caps()
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
@@ -37,8 +39,9 @@ class AgentRunner:
         try:
             if self._sandbox is None:
                 self._sandbox = await self._in_thread(self._make_sandbox)
-            with opened(request.task, self._sandbox) as toolbox:
-                return await run_loop(request, client, toolbox, self._in_thread, self._caps)
+            async with self._slots:
+                with opened(request.task, self._sandbox) as toolbox:
+                    return await run_loop(request, client, toolbox, self._in_thread, self._caps)
         except (OSError, SandboxError) as error:
             said = error.strerror if isinstance(error, OSError) else str(error)
             raise ProviderError(

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+from pytest_upskill.agents.upstream import Receive
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import AgentTask, Completion, Request
+from pytest_upskill.completion import AgentTask, Completion, ProviderError, Request
 from pytest_upskill.wire.stream import AgentFormat
 
 SKILL = "upskill-self-test"
@@ -64,12 +64,19 @@ class Script:
         self._text = text
         self.headers = {"content-type": "text/event-stream"}
 
-    @asynccontextmanager
-    async def reply(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> AsyncIterator[_ScriptedReply]:
-        """Reply with the next call, or with the text."""
-        del asked, headers
+    async def exchange(
+        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+    ) -> Completion:
+        """Reply with the next call, or with the text; see `Upstream.exchange`.
+
+        Raises:
+            ProviderError: The request is for a whole reply.
+        """
+        del headers
+        if not body.get("stream"):
+            raise ProviderError(
+                f"{asked.model.label}: it asks for a whole reply where a streamed one is expected"
+            )
         if not body.get("tools"):
             call, text = None, "Self-test"
         else:
@@ -79,15 +86,14 @@ class Script:
             events = message_events(model, call, text)
         else:
             events = response_events(model, call, text)
-        yield _ScriptedReply(events, streamed=bool(body.get("stream")))
+        return await receive(_ScriptedReply(events))
 
     async def aclose(self) -> None:
         """Close nothing."""
 
 
 class _ScriptedReply:
-    def __init__(self, events: Iterator[_Event], *, streamed: bool) -> None:
-        assert streamed
+    def __init__(self, events: Iterator[_Event]) -> None:
         self.headers = {"content-type": "text/event-stream"}
         self._events = events
 

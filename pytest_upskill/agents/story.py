@@ -22,10 +22,7 @@ def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:
         task: What the agent got.
         texts: What was sent to the model, such as the results of tools.
     """
-    body = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
-    # Not the front matter: the catalogue quotes it.
-    front, mark, rest = body.partition("\n---")
-    body = rest if mark and front.startswith("---") else body
+    body = _instructions(task)
     return _stands_in(body, texts) if body.strip("- \n") or not task.skill else None
 
 
@@ -39,22 +36,36 @@ def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:
     )
 
 
-def why_broken(task: AgentTask, *, offered: bool | None, called: bool, loaded: bool | None) -> str:
+def is_partly_loaded(task: AgentTask, result: str) -> bool:
+    """Return whether a line of the skill's instructions is in what a call of the skill returned.
+
+    An agent that reads the file by itself may read its beginning only.
+    """
+    return any(line in result for line in _telling(_instructions(task)))
+
+
+def why_broken(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
     """Return why a run measures nothing because of how the skill was installed, "" if it does.
 
     Args:
         task: What the agent got.
         offered: Whether the skill was in the catalogue; None if that is unknown.
-        called: Whether the model asked for it by name.
-        loaded: Whether its instructions were in a request; None if that is unknown.
+        denied: Whether the model asked for it by name, and did not get the instructions.
     """
     if not task.skill:
         return "the agent was offered the skill, which is not installed" if offered else ""
     if offered is False:
         return "the skill is installed, but the agent was not offered it"
-    if called and loaded is False:
+    if denied:
         return "the model called the skill, but its instructions never reached it"
     return ""
+
+
+def _instructions(task: AgentTask) -> str:
+    """Return the text of the skill without the front matter, which the catalogue quotes."""
+    body = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
+    front, mark, rest = body.partition("\n---")
+    return rest if mark and front.startswith("---") else body
 
 
 def _stands_in(part: str, texts: Iterable[str]) -> bool:

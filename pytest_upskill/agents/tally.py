@@ -3,25 +3,29 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_upskill.agents.story import SKILL_FILE, files_read, is_loaded
-from pytest_upskill.completion import (
-    MAX_RUN_REQUESTS,
-    MAX_RUN_TOKENS,
-    AgentTask,
-    Completion,
-    ToolCall,
-    ToolUse,
+from pytest_upskill.agents.cli import Cli
+from pytest_upskill.agents.story import (
+    SKILL_FILE,
+    files_read,
+    is_loaded,
+    is_partly_loaded,
+    why_broken,
 )
+from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, ToolUse
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.spending.caps import Caps
 
 _TELLING_CHARS = 24
 _MAX_CALLS = 200
 _MAX_INPUT = 1000
 """Maximum characters of a call's arguments in a record."""
+
+_BYTES_PER_TOKEN = 4
+"""Where a server does not count tokens."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,6 +33,8 @@ class Tally:
     """The sums over the exchanges of one run so far."""
 
     task: AgentTask
+    cli: Cli
+    caps: Caps = field(default_factory=Caps)
     requests: int = 0
     turns: int = 0
     input_tokens: int = 0
@@ -43,8 +49,12 @@ class Tally:
     offered: bool | None = None
     loaded: bool | None = None
     """Whether the skill's instructions were in a request; None if it has none."""
-    named: list[ToolCall] = field(default_factory=list)
-    """The calls in replies that another request followed."""
+    called: bool = False
+    """Whether the model asked for the skill, and went on with what came of it."""
+    denied: bool = False
+    """Whether what came of it shows that the skill could not be had."""
+    taken: str = ""
+    """The first skill that the model asked for; "" for none."""
     served_model: str | None = None
     read: set[str] = field(default_factory=set)
     calls: list[ToolUse] = field(default_factory=list)
@@ -52,15 +62,25 @@ class Tally:
     """The last reply of the conversation."""
     dropped: dict[str, None] = field(default_factory=dict)
     """What was removed from requests, in order."""
+    _size: int = 0
+    """Bytes of the last request."""
+    _tokens: int = 0
+    """Tokens so far, estimated where they were not counted."""
+    _following: int = 0
+    """Tokens of the conversation, with which its next prompt begins."""
 
-    def asked(self, body: Mapping[str, Any]) -> None:
-        """Count a request, and note what of the skill is in it."""
+    def asked(self, body: Mapping[str, Any], size: int) -> None:
+        """Count a request, and note what of the skill is in it.
+
+        Args:
+            body: The request.
+            size: Bytes of the request.
+        """
         self.requests += 1
+        self._size = size
         if not body.get("tools"):
             return  # a side question of the agent's, such as for a title
         self.turns += 1
-        if self.last is not None:
-            self.named += self.last.tool_calls[: _MAX_CALLS - len(self.named)]
         if not self.task.skill:
             return
         texts = tuple(_texts(body))
@@ -68,6 +88,8 @@ class Tally:
             self.offered = _is_offered(self.task, texts)
         self.loaded = self.loaded or is_loaded(self.task, texts)
         self.read.update(files_read(self.task, texts))
+        if self.last is not None:
+            self._see_results(self.last.tool_calls, body)
 
     def answered(self, completion: Completion, *, main: bool, cost_usd: float | None) -> None:
         """Count a reply.
@@ -77,8 +99,10 @@ class Tally:
             main: Whether it belongs to the conversation, not to a side question.
             cost_usd: Its price; None if that is unknown.
         """
-        if completion.tokens is None:
+        counted = completion.tokens
+        if counted is None:
             self.uncounted = True
+            counted = (self._size + len(completion.text)) // _BYTES_PER_TOKEN
         else:
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0
@@ -86,23 +110,68 @@ class Tally:
         self.cache_write_tokens += completion.cache_write_tokens
         known = self.cost_usd is not None and cost_usd is not None
         self.cost_usd = (self.cost_usd or 0.0) + (cost_usd or 0.0) if known else None
+        self._tokens += counted
         if main:
             self.last = completion
+            self._following = counted
             self.calls += map(_used, completion.tool_calls[: _MAX_CALLS - len(self.calls)])
+            asked = filter(None, map(self.cli.skill_of, completion.tool_calls))
+            self.taken = self.taken or self.task.name_of(next(asked, ""))
 
-    def called_before_last(self, is_call: Callable[[ToolCall], bool]) -> bool:
-        """Return whether such a call was followed by another request, which has its result."""
-        return any(map(is_call, self.named))
+    @property
+    def decided(self) -> bool:
+        """Whether the run has ended because the model chose a skill, or none in all its turns."""
+        ended = bool(self.taken) or self.turns >= self.task.max_turns
+        return self.task.chooses and self.last is not None and ended
+
+    @property
+    def answered_whole(self) -> bool:
+        """Whether the last reply of the conversation calls no tool, and so ends the run."""
+        return self.last is not None and not self.last.tool_calls
 
     def limit(self) -> str:
         """Return which limit the next request would pass, "" for none."""
-        if self.turns >= self.task.max_turns:
-            return f"it needs more than {self.task.max_turns} turns"
-        if self.requests >= MAX_RUN_REQUESTS:
-            return f"it needs more than {MAX_RUN_REQUESTS} requests"
-        if self.input_tokens + self.output_tokens >= MAX_RUN_TOKENS:
-            return f"it needs more than {MAX_RUN_TOKENS:,} tokens"
-        return ""
+        return self.caps.reached(
+            turns=self.turns,
+            max_turns=self.task.max_turns,
+            requests=self.requests,
+            tokens=self._tokens,
+            following=self._following,
+        )
+
+    def told(self, version: str, limit: str) -> AgentRun:
+        """Return what the exchanges tell of a run.
+
+        Args:
+            version: Version of the program.
+            limit: The limit that ended the run; "" for none.
+        """
+        offered = self.offered if self.task.skill else None
+        return AgentRun(
+            version=version,
+            turns=self.turns,
+            requests=self.requests,
+            offered=offered,
+            called=self.called,
+            taken=self.taken if self.task.chooses else "",
+            loaded=self.loaded if self.task.skill and not self.task.chooses else None,
+            read=tuple(sorted(self.read)),
+            calls=tuple(self.calls),
+            limit=limit,
+            broken=why_broken(self.task, offered=offered, denied=self.denied and not self.loaded),
+        )
+
+    def _see_results(self, calls: Sequence[ToolCall], body: Mapping[str, Any]) -> None:
+        """Note what came of the calls of the skill."""
+        own = {call.id: call for call in calls if self._is_own(call)}
+        self.called = self.called or bool(own)
+        for call_id, result in _results(body, own) if own else ():
+            self.loaded = self.loaded or is_partly_loaded(self.task, result)
+            self.denied = self.denied or self.cli.denies(own[call_id], result)
+
+    def _is_own(self, call: ToolCall) -> bool:
+        asked = self.cli.skill_of(call)
+        return asked is not None and self.task.name_of(asked) == self.task.skill_name
 
 
 def _is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
@@ -123,6 +192,21 @@ def _is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
 def _used(call: ToolCall) -> ToolUse:
     text = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
     return ToolUse(name=call.name[:_MAX_INPUT], input=text[:_MAX_INPUT])
+
+
+def _results(value: object, calls: Container[str]) -> Iterator[tuple[str, str]]:
+    """Yield the results of calls, each with the id of its call."""
+    if isinstance(value, Mapping):
+        call_id = value.get("tool_use_id") or value.get("tool_call_id") or value.get("call_id")
+        result = value.get("output") or value.get("content")
+        if call_id in calls and "arguments" not in value:
+            yield str(call_id), "\n".join(_texts(result))
+        else:
+            for part in value.values():
+                yield from _results(part, calls)
+    elif isinstance(value, list):
+        for part in value:
+            yield from _results(part, calls)
 
 
 def _texts(value: object) -> Iterator[str]:

@@ -13,8 +13,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_upskill.agents.left_files import read_left_files
-from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Tool, ToolCall
 from pytest_upskill.sandbox.run import Ended, Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
@@ -96,11 +94,12 @@ class Toolbox:
             (home.root / folder).mkdir()
         for file in task.workspace:
             home.write_bytes(f"{_WORKSPACE}/{file.name}", file.content)
-        for file in task.skill:
-            name = f"{_HOME}/.agents/skills/{task.skill_folder}/{file.name}"
-            home.write_bytes(name, file.content)
-            if file.content.startswith(b"#!"):
-                (home.root / name).chmod(0o755)
+        for skill in task.installed:
+            for file in skill.files:
+                name = f"{_HOME}/.agents/skills/{skill.folder}/{file.name}"
+                home.write_bytes(name, file.content)
+                if file.content.startswith(b"#!"):
+                    (home.root / name).chmod(0o755)
 
     def call(self, call: ToolCall, seconds: float) -> Done:
         """Call a tool, and wait for its result.
@@ -125,13 +124,10 @@ class Toolbox:
             seconds=time.monotonic() - started,
         )
 
-    def left_files(self) -> dict[str, WorkspaceFile]:
-        """Return the files in the workspace.
-
-        Raises:
-            TooMuchLeft: There are too many, or they are too large.
-        """
-        return read_left_files(self._home.root / _WORKSPACE)
+    @property
+    def folder(self) -> Path:
+        """The folder in which the tools work."""
+        return self._home.root / _WORKSPACE
 
     def _skill(self, name: str) -> Done:
         body = next((file for file in self._task.skill if file.name == "SKILL.md"), None)

@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-import random
-import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
 from typing import Any, Protocol
 
 import httpx2
 
-from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.providers.call import Call
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
 from pytest_upskill.spending.in_flight import ASKING, InFlight
-from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
-from pytest_upskill.spending.retry import RetryPolicy
+from pytest_upskill.spending.retry import Retries
 from pytest_upskill.wire.stream import AgentFormat
 
 _PATHS: Mapping[AgentFormat, str] = MappingProxyType(
@@ -27,7 +23,6 @@ _PATHS: Mapping[AgentFormat, str] = MappingProxyType(
 )
 _MOST_ERROR = 1 << 16
 _CONNECT_S = 10.0
-_TOO_MANY = frozenset({429, 529})
 _BETAS = frozenset(
     {
         "claude-code-20250219",
@@ -53,13 +48,23 @@ class Reply(Protocol):
         ...
 
 
+Receive = Callable[[Reply], Awaitable[Completion]]
+"""Reads a reply while it arrives, and returns the completion."""
+
+
 class Upstream(Protocol):
     """Whoever replies to the requests of an agent's model."""
 
-    def reply(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> Any:  # an async context manager of Reply
-        """Send a request, and return a context manager of the reply.
+    async def exchange(
+        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+    ) -> Completion:
+        """Send a request, and have the reply received.
+
+        Args:
+            asked: The request of the run.
+            body: What to send.
+            headers: The headers of the agent's own request.
+            receive: Gets the first reply with status 200.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -72,15 +77,14 @@ class Upstream(Protocol):
 
 
 class HostUpstream:
-    """The host itself; retries a request as long as no byte of a reply was passed on.
+    """The host itself; a request that it may bill is not sent again, as it is settled once.
 
     Args:
         endpoint: The host and its key.
         wire: The format of the requests.
         timeout: Seconds until the reply must begin, and between its parts.
-        slots: The limit of requests in flight at the host.
-        activity: The record of requests and waits.
-        patience: The limits of retries.
+        retries: Sends requests to the host.
+        activity: The record of requests.
     """
 
     def __init__(
@@ -89,16 +93,14 @@ class HostUpstream:
         wire: AgentFormat,
         *,
         timeout: float,
-        slots: ConcurrencyLimiter,
+        retries: Retries,
         activity: InFlight,
-        patience: RetryPolicy | None = None,
     ) -> None:
         self._endpoint = endpoint
         self._url = endpoint.url + _PATHS[wire]
         self._timeout = timeout
-        self._slots = slots
+        self._retries = retries
         self._activity = activity
-        self._patience = patience or RetryPolicy()
         self._http = httpx2.AsyncClient(
             timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S), pool=None),
             limits=httpx2.Limits(max_connections=None),
@@ -107,84 +109,60 @@ class HostUpstream:
             trust_env=endpoint.own,
         )
 
-    @asynccontextmanager
-    async def reply(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str]
-    ) -> AsyncIterator[httpx2.Response]:
-        """See `Upstream.reply`; a reply that breaks off raises ProviderError too."""
+    async def exchange(
+        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+    ) -> Completion:
+        """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         content = json.dumps(body).encode("utf-8", "replace")
         call = Call(request=asked, endpoint=self._endpoint, timeout=self._timeout)
-        started, failures = time.monotonic(), 0
-        while True:
-            async with self._slots.slot() as sent:
-                with self._activity.doing(ASKING):
-                    result = await self._attempt(call, content, self._headers(headers), sent)
-                if isinstance(result, httpx2.Response):
-                    try:
-                        yield result
-                    except httpx2.HTTPError as error:
-                        self._slots.failed()
-                        why = self._endpoint.redact(str(error) or type(error).__name__)
-                        raise ProviderError(
-                            f"{asked.model.label}: the reply of {self._endpoint.host} broke off "
-                            f"({why})"
-                        ) from None
-                    finally:
-                        await result.aclose()
-                    self._slots.answered(sent)
-                    return
-            failures += 1
-            pause = self._pause(result, failures)
-            out_of_time = time.monotonic() - started + pause > self._patience.deadline
-            silent = result.status is None and failures >= self._patience.attempts_at_silence
-            # A request is settled once, so it must not be billed twice.
-            billed = result.status is None and result.billable
-            if not result.retryable or out_of_time or silent or billed:
-                raise result
-            self._activity.pause(self._endpoint.host, f"HTTP {result.status or 'silence'}", pause)
-            await asyncio.sleep(pause)
+        once = partial(self._once, call, content, self._headers(headers), receive)
+        completion, _ = await self._retries.send(asked, once)
+        return completion
 
     async def aclose(self) -> None:
         """See `Upstream.aclose`."""
         await self._http.aclose()
 
-    async def _attempt(
-        self, call: Call, content: bytes, headers: Mapping[str, str], sent: Sent
-    ) -> httpx2.Response | ProviderError:
-        """Send a request once; return the reply that has begun, or why there is none."""
-        request = self._http.build_request("POST", self._url, content=content, headers=headers)
+    async def _once(
+        self, call: Call, content: bytes, headers: Mapping[str, str], receive: Receive
+    ) -> Completion:
+        """Send a request once.
+
+        Raises:
+            ProviderError: There is no usable reply; it may be sent again if it cannot be billed.
+        """
+        label = call.request.model.label
         try:
-            response = await self._http.send(request, stream=True)
+            with self._activity.doing(ASKING):
+                response = await self._sent(content, headers)
         except httpx2.TransportError as error:
-            if isinstance(error, httpx2.ReadTimeout):
-                self._slots.timed_out(sent)
-            else:
-                self._slots.failed()
-            why = self._endpoint.redact(str(error) or type(error).__name__)
-            return ProviderError(
-                f"{call.request.model.label}: no reply from {self._endpoint.host} ({why})",
-                retryable=True,
-                billable=not isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout)),
-            )
-        if response.status_code == HTTPStatus.OK:
-            return response
-        if response.status_code in _TOO_MANY:
-            self._slots.refused()
-        else:
-            self._slots.failed()
+            unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
+            raise ProviderError(
+                f"{label}: no reply from {self._endpoint.host} ({self._why(error)})",
+                retryable=unsent,
+                timed_out=isinstance(error, httpx2.ReadTimeout),
+                billable=not unsent,
+            ) from None
         try:
+            if response.status_code == HTTPStatus.OK:
+                return await receive(response)
             said = await _error_body(response)
+        except httpx2.HTTPError as error:
+            raise ProviderError(
+                f"{label}: the reply of {self._endpoint.host} broke off ({self._why(error)})"
+            ) from None
         finally:
             await response.aclose()
         redact = self._endpoint.redactor.redact_json
         told = {name.lower(): value for name, value in response.headers.items()}
-        return call.refused(response.status_code, redact(said), redact(told))
+        raise call.refused(response.status_code, redact(said), redact(told))
 
-    def _pause(self, error: ProviderError, failures: int) -> float:
-        policy = self._patience
-        wait: float = min(policy.first_backoff * 2 ** (failures - 1), policy.longest_backoff)
-        wait += random.uniform(0, policy.first_backoff)  # noqa: S311  no secret depends on it
-        return max(wait, min(error.retry_after or 0.0, policy.longest_retry_after))
+    async def _sent(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+        request = self._http.build_request("POST", self._url, content=content, headers=headers)
+        return await self._http.send(request, stream=True)
+
+    def _why(self, error: httpx2.HTTPError) -> str:
+        return self._endpoint.redact(str(error) or type(error).__name__)
 
     def _headers(self, given: Mapping[str, str]) -> Mapping[str, str]:
         """Return the headers for the host: the key, and nothing of the agent's but known betas."""

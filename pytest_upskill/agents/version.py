@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import subprocess
 import tempfile
+from functools import lru_cache
 from pathlib import Path
 
 _SECONDS = 30
 
 
+@lru_cache  # A session asks more than once, and it takes a quarter of a second.
 def version_of(program: Path) -> str:
     """Return what a program says to ``--version``, "" if it says nothing.
 

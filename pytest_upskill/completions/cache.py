@@ -3,33 +3,28 @@
 from __future__ import annotations
 
 import errno
-import hashlib
-import json
 import os
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import Completion, Request, clean
+from pytest_upskill.completion import AgentRun, Completion, Request
 from pytest_upskill.completions import run_record
+from pytest_upskill.completions.identity import address, asked_of, identity, lines_of
+from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.spending.caps import Caps
 from pytest_upskill.wire.reasoning import without_reasoning
 
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
-
-_LATEST = 256
-"""Requests to know the names of: each is looked for, asked and recorded, and then seen no more."""
 
 _MOST_BYTES = 1 << 26
 """Of a recording: four times what a client accepts as a reply."""
@@ -87,7 +82,10 @@ class Cache:
         """One line for each recording that could not be read or written, in order."""
         self.served: dict[tuple[str, str], str] = {}
         """The model that custom hosts serve now, by URL and the name that is requested."""
+        self.installed: dict[str, str] = {}
+        """The versions of agents that are installed now, by the prefix of their models."""
         self._replaced = Counter[tuple[str, str, str, str]]()
+        self._outdated = Counter[tuple[str, str, str]]()
         self._hidden = hidden  # until the first recording has seen to it
 
     def load(self, request: Request, url: str) -> Completion | None:
@@ -98,9 +96,11 @@ class Cache:
         try:
             most = _MOST_BYTES if request.task is None else run_record.MOST_BYTES
             recording = _RECORDING.validate_json(_read(file, most))
-            if recording.request == _asked(request, url):
+            if recording.request == asked_of(request, url):
                 self._compare(recording, url, request.model.name)
-                return _completion(recording)
+                completion = _completion(recording)
+                self._compare_version(completion.agent_run, request.model.agent)
+                return completion
             problem = "a recording of another request"
         except FileNotFoundError:
             return None
@@ -128,9 +128,11 @@ class Cache:
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
-            request=_asked(request, url),
-            text=tuple(_lines(recorded.pop("text"))),
-            reasoning=tuple(_lines(reasoning)) if (reasoning := recorded.pop("reasoning")) else (),
+            request=asked_of(request, url),
+            text=tuple(lines_of(recorded.pop("text"))),
+            reasoning=tuple(lines_of(reasoning))
+            if (reasoning := recorded.pop("reasoning"))
+            else (),
             completion=recorded,
             served=self.served.get((url, request.model.name), ""),
         )
@@ -143,11 +145,15 @@ class Cache:
 
     @property
     def replaced(self) -> list[str]:
-        """Return a line for each model that was recorded where another is served now."""
+        """Return a line for each model, or version of an agent, that is another one now."""
         return [
             f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are from "
             f"{then}: add --upskill-cache refresh to request them again"
             for (url, name, then, now), count in self._replaced.items()
+        ] + [
+            f"{agent} {now} is installed, and {count} of the replayed runs are by {then}: add "
+            "--upskill-cache refresh to run them again"
+            for (agent, then, now), count in self._outdated.items()
         ]
 
     def _compare(self, recording: Recording, url: str, name: str) -> None:
@@ -156,13 +162,19 @@ class Cache:
         if now and recording.served and now != recording.served:
             self._replaced[url, name, recording.served, now] += 1
 
+    def _compare_version(self, run: AgentRun | None, agent: str) -> None:
+        """Count a run by another version of the agent than the one that is installed now."""
+        now = self.installed.get(agent)
+        if run is not None and now and run.version != now:
+            self._outdated[agent, run.version, now] += 1
+
     def holds(self, request: Request, url: str) -> bool:
         """Check, without reading it, whether there is a recording that ``load`` could read."""
         return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
 
     def changes(self, subject: str, request: Request, url: str) -> list[str]:
         """Return what changed since ``subject`` was recorded; empty if it never was."""
-        now = _asked(request, url)
+        now = asked_of(request, url)
         recorded = self._requests.get(subject, ())
         differences = (
             [key for key in {**then, **now} if then.get(key) != now.get(key)] for then in recorded
@@ -193,6 +205,20 @@ class Cache:
         for file in chain.from_iterable(files):
             with suppress(OSError, ValidationError):
                 yield file, _RECORDING.validate_json(_read(file, _MOST_BYTES))
+
+    def runs_of(self, model: Model, url: str) -> dict[bool, list[Completion]]:
+        """Read the recorded runs of a model's agent, whatever skills and cases they are of.
+
+        Returns:
+            Runs by whether the model chooses among skills in them.
+        """
+        found: dict[bool, list[Completion]] = {False: [], True: []}
+        asked = {"agent": model.agent, "model": address(model), "url": url}
+        for _, recording in self.recordings(agents=True):
+            if asked.items() <= dict(recording.request).items():
+                with suppress(ValidationError, run_record.UnsafeRecordError):
+                    found["catalogue" in recording.request].append(_completion(recording))
+        return found
 
     @cached_property
     def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:
@@ -247,55 +273,3 @@ def _completion(recording: Recording) -> Completion:
     if completion.agent_run is not None:
         run_record.refuse_unsafe(completion.agent_run)
     return without_reasoning(completion)
-
-
-@lru_cache(maxsize=_LATEST)
-def identity(request: Request, url: str) -> str:
-    """Return a digest of a request, its host and its run: equal digests have one answer."""
-    return hashlib.sha256(json.dumps(_asked(request, url)).encode()).hexdigest()
-
-
-@lru_cache(maxsize=_LATEST)
-def _asked(request: Request, url: str) -> Mapping[str, Any]:
-    """Return everything that is sent, where to, and the run; without key, timeout and label."""
-    asked: dict[str, Any] = {
-        "model": f"{request.model.provider}:{request.model.name}",
-        "url": url,
-        "frame": _digest(request.frame),
-        "skill": _digest(request.skill),
-        "user": _lines(request.user),
-        "max_tokens": request.max_tokens,
-        "run": request.run,
-    }
-    # Absent where there are none, as in all recordings made before there were any.
-    if request.model.parameters:
-        asked["parameters"] = list(request.model.parameters.entries)
-    if request.tools:
-        asked["tools"] = _digest(json.dumps([asdict(tool) for tool in request.tools]))
-    if request.turns:
-        asked["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
-    if task := request.task:
-        asked |= {
-            "agent": request.model.agent,
-            "workspace": _digest_of(task.workspace),
-            "skill": _digest_of(task.skill),
-            "max_turns": task.max_turns,
-            "caps": asdict(Caps()),
-        }
-    return asked
-
-
-def _digest_of(files: Collection[WorkspaceFile]) -> str:
-    """Return the digest of names and contents of files, empty for none."""
-    return _digest(json.dumps([asdict(file) for file in files])) if files else ""
-
-
-@lru_cache(maxsize=256)  # The same few skills, again and again.
-def _digest(text: str) -> str:
-    """Return the digest of a text, empty for an empty text."""
-    return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
-
-
-def _lines(text: str) -> list[str]:
-    """Return the lines of a text without lone surrogates, which cannot be sent or stored."""
-    return clean(text).split("\n")

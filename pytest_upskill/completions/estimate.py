@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from statistics import fmean
 from typing import NamedTuple
 
-from pytest_upskill.completion import Request
+from pytest_upskill.completion import Completion, Request
 from pytest_upskill.completions.trigger_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
@@ -17,6 +18,10 @@ from pytest_upskill.trials.trial import Trial, request
 
 _BYTES_PER_TOKEN = 4
 """Mean number of bytes of a token, in prose and code alike."""
+
+
+Past = Callable[[Model], Mapping[bool, Sequence[Completion]]]
+"""Reads the recorded runs of a model's agent, by whether the model chooses among skills in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,6 +35,8 @@ class ModelEstimate:
     most_output_tokens: int
     most_usd: float | None
     """Bound in dollars; None where the price of the model is not known."""
+    likely_usd: float | None = None
+    """Dollars by what recorded runs of the same agent took on average; None if there are none."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +79,7 @@ def forecast(
     load: Load = lambda _: None,
     prices: Prices,
     judge: Model | None = None,
+    past: Past = lambda _: {},
 ) -> Estimate:
     """Return what the trials will request.
 
@@ -81,6 +89,7 @@ def forecast(
         load: Reads that answer, on which further requests of a trigger trial depend.
         prices: Of the models that will be asked.
         judge: Who decides statements about the answers.
+        past: Reads what recorded runs of a model's agent took.
     """
     trials = list(trials)
     asks: dict[Model, list[_Ask]] = defaultdict(list)
@@ -100,7 +109,9 @@ def forecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
         models=tuple(
-            _of_model(model, of_model, prices) for model, of_model in asks.items() if of_model
+            _of_model(model, of_model, prices, past if model.agent else None)
+            for model, of_model in asks.items()
+            if of_model
         ),
         judgements=_judgements(trials, judge, prices) if judge else None,
     )
@@ -151,7 +162,9 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
     return _of_model(judge, asks, prices)
 
 
-def _of_model(model: Model, asks: Sequence[_Ask], prices: Prices) -> ModelEstimate:
+def _of_model(
+    model: Model, asks: Sequence[_Ask], prices: Prices, past: Past | None = None
+) -> ModelEstimate:
     """Return the requests to a model."""
     each = [(asked, ask.times) for ask in asks for asked in ask.requests]
     usd = [(prices.most(asked), times) for asked, times in each]
@@ -162,4 +175,21 @@ def _of_model(model: Model, asks: Sequence[_Ask], prices: Prices) -> ModelEstima
         most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in each),
         most_output_tokens=sum(times * most_output_tokens(asked) for asked, times in each),
         most_usd=sum(known) if len(known) == len(usd) else None,
+        likely_usd=None if past is None else _likely(model, asks, prices, past),
     )
+
+
+def _likely(model: Model, asks: Sequence[_Ask], prices: Prices, past: Past) -> float | None:
+    """Return what runs of an agent cost if they take what recorded ones took, None if unknown."""
+    costs = {
+        chooses: [prices.cost(model, each) for each in found]
+        for chooses, found in past(model).items()
+    }
+    total = 0.0
+    for ask in asks:
+        task = ask.requests[0].task
+        known = [cost for cost in costs.get(bool(task and task.chooses), ()) if cost is not None]
+        if not known:
+            return None
+        total += ask.times * fmean(known)
+    return total

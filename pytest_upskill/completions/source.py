@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 from pytest_upskill.checks.extensions import raised
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
-from pytest_upskill.completions.cache import identity
 from pytest_upskill.completions.daemon_thread import in_daemon_thread
+from pytest_upskill.completions.identity import identity
 from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
 from pytest_upskill.completions.resources import AgentRunner, Host, Resources
 from pytest_upskill.grading.grade import Answer
@@ -29,6 +29,7 @@ _CHANGED = MappingProxyType(
         "parameters": "--upskill-param",
         "tools": "the tools",
         "turns": "the conversation before",
+        "catalogue": "the catalogue",
         "workspace": "the workspace",
         "max_turns": "max_turns",
         "caps": "the limits of a run",
@@ -124,7 +125,10 @@ class CompletionSource:
             if isinstance(error, BudgetError):
                 return Answer(completion=None, not_sent=str(error))
             return Answer(completion=None, error=str(error))
-        if wanted.host.recorded and wanted.usable(completion):
+        run = completion.agent_run
+        # What an agent did without its skill tells nothing, and the next run may be sound.
+        whole = run is None or not run.broken
+        if wanted.host.recorded and wanted.usable(completion) and whole:
             self._cache.store(wanted.request, wanted.host.url, completion, wanted.subject)
         return Answer(completion=completion)
 
@@ -173,18 +177,20 @@ class CompletionSource:
         # Only here: a run that asks no model needs neither SDK nor retries.
         from pytest_upskill.spending.budgeted_client import BudgetedClient
         from pytest_upskill.spending.limiter import START, ConcurrencyLimiter
-        from pytest_upskill.spending.retry import RetryingClient
+        from pytest_upskill.spending.retry import Retries, RetryingClient
 
         client, shared = await in_daemon_thread(host.open), self._resources
         if host.runs_agents:
             return client
         return RetryingClient(
             BudgetedClient(client, shared.budget, shared.prices, shared.activity),
-            slots=ConcurrencyLimiter(
-                self._concurrency, start=START if host.custom else None, timeout=host.timeout
+            Retries(
+                slots=ConcurrencyLimiter(
+                    self._concurrency, start=START if host.custom else None, timeout=host.timeout
+                ),
+                host=urlsplit(host.url).netloc or host.name,
+                activity=shared.activity,
             ),
-            host=urlsplit(host.url).netloc or host.name,
-            activity=shared.activity,
         )
 
 

@@ -86,7 +86,7 @@ class TrialRunner:
                 bill=self._bill.answers,
             )
         )
-        if answer.completion is None:
+        if answer.completion is None or answer.is_miss:
             return answer
         if self._builds_of and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._builds_of.answer(trial, sandboxed, answer.completion)

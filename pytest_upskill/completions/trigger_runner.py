@@ -88,6 +88,9 @@ class TriggerRunner:
         if answer.error:
             error = _REFUSED.format(model=model.label, error=answer.error)
             return replace(answer, error=error)
+        run = answer.completion and answer.completion.agent_run
+        if run and run.broken:
+            return replace(answer, completion=None, error=run.broken)
         if answer.completion is not None and not calls_tools(answer.completion):
             return replace(answer, completion=None, error=_NO_TOOLS.format(model=model.label))
         return answer

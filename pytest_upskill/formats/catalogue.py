@@ -59,7 +59,7 @@ class Catalogue:
             run: Index of the run, from 0.
         """
         if run not in self._texts:
-            ordered = sorted(self.skills, key=lambda skill: _digest(f"{run}\n{skill.name}"))
+            ordered = sorted(self.skills, key=lambda skill: place(run, skill.name))
             self._texts[run] = available_skills(
                 {"name": skill.name, "description": skill.description} for skill in ordered
             )
@@ -80,6 +80,16 @@ def replaced(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalog
         return catalogue
     others = (each for each in catalogue.skills if each.name not in {old_name, skill.name})
     return Catalogue.of([skill, *others])
+
+
+def place(run: int, name: str) -> str:
+    """Return what skills are ordered by in a run: an order of its own, in which none moves others.
+
+    Args:
+        run: Index of the run, from 0.
+        name: Name of the skill.
+    """
+    return _digest(f"{run}\n{name}")
 
 
 def available_skills(skills: Iterable[Mapping[str, str]]) -> str:

@@ -15,7 +15,7 @@ from pytest_upskill.checks import (
     Judge,
     Sandboxed,
 )
-from pytest_upskill.checks.result import MAX_MESSAGE, cut
+from pytest_upskill.checks.result import MAX_MESSAGE, cut, failed
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.statements import suspects
@@ -47,6 +47,12 @@ class Answer:
     """Why no request was sent; empty if one was."""
     not_needed: bool = False
     """Whether the run was skipped because the verdict was clear."""
+
+    @property
+    def is_miss(self) -> bool:
+        """Whether the run is a miss whatever it left, as it ended at a limit of its own."""
+        run = self.completion and self.completion.agent_run
+        return bool(run and run.limit)
 
 
 Decide = Callable[[Custom, str], CheckResult]
@@ -97,7 +103,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
     runs = tuple(run for run in graded if isinstance(run, RunResult))
     # Without a judge for one run, the statements of none count.
     ungraded = any(
-        answer.judged is None
+        answer.judged is None and not answer.is_miss
         for answer, run in zip(needed, graded, strict=True)
         if isinstance(run, RunResult)
     )
@@ -169,7 +175,9 @@ def _check(
     done, judged = iter(answer.compiled), iter(answer.judged or ())
     checked = None if answer.checked is None else iter(answer.checked)
     for check in trial.case.checks:
-        if isinstance(check, Sandboxed):
+        if isinstance(check, Sandboxed) and answer.is_miss:
+            yield failed(check.name, ": not run, as the agent did not finish")
+        elif isinstance(check, Sandboxed):
             yield from next(done)
         elif isinstance(check, Custom):
             yield decide(check, text)

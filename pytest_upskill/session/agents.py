@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -38,7 +38,7 @@ def program_hosts(
     models = [model for model in found if model.agent in PROGRAMS]
     if not models:
         return {}
-    open_client = partial(_open, settings, resources, _program_slots())
+    open_client = partial(_open, settings, resources, asyncio.Semaphore(_program_slots()))
     return {
         model: Host(
             name=model.address,
@@ -111,11 +111,39 @@ def _open(
     )
 
 
-def _program_slots() -> asyncio.Semaphore:
+def installed_versions(models: Iterable[Model]) -> dict[str, str]:
+    """Return the versions of the agents of models, by prefix, as far as they are installed."""
+    agents = {model.agent for model in models if model.agent}
+    if not agents:
+        return {}
+    from pytest_upskill.agents.cli import NoAgentError
+    from pytest_upskill.agents.loop import VERSION
+    from pytest_upskill.agents.programs import PROGRAMS as ADAPTERS
+
+    found = {"loop": VERSION}
+    for agent in agents & ADAPTERS.keys():
+        with suppress(NoAgentError):
+            found[agent] = ADAPTERS[agent]().find().version
+    return found
+
+
+def runs_ahead(models: Iterable[Model], settings: Settings) -> int:
+    """Return how many runs may start beyond those that are waited for, if not all may be needed.
+
+    An agent's run is long and dear, so it is no more than can run at once.
+    """
+    agents = {model.agent for model in models if model.agent}
+    if not agents:
+        return 2 * settings.concurrency
+    programs = _program_slots() if agents & {*PROGRAMS} else settings.concurrency
+    return min(programs, settings.concurrency)
+
+
+def _program_slots() -> int:
     """Return the limit of programs at once: two per core, as far as there is memory for them."""
     most = _PER_CORE * cores()
     with suppress(OSError, ValueError, StopIteration):
         lines = Path("/proc/meminfo").read_text("ascii").splitlines()
         free = next(line for line in lines if line.startswith("MemAvailable:"))
         most = min(most, (int(free.split()[1]) << 10) // _MEMORY)
-    return asyncio.Semaphore(max(1, most))
+    return max(1, most)

@@ -193,8 +193,6 @@ def _unasked(case: Case, settings: Settings) -> str | None:
 
 def _no_agent(trial: Trial) -> str | None:
     """Return why a trial needs an agent, or none, None if it has what it needs."""
-    if trial.chooses and trial.model.agent:
-        return f"triggers are measured on the model itself, and {trial.model.label} is an agent"
     needed = trial.case.needs_agent
     if not needed or trial.model.agent:
         return None

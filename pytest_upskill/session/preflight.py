@@ -18,7 +18,7 @@ from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.sanitize.redaction import without_userinfo
-from pytest_upskill.session.agents import agent_problems
+from pytest_upskill.session.agents import agent_problems, installed_versions, runs_ahead
 from pytest_upskill.session.hosts import RESOURCES, hosts, model_problems
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.spending.prices import Prices
@@ -67,7 +67,12 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
         return resources.cache.load(request, host.url) if host.recorded else None
 
     ahead = forecast(
-        trials.values(), recorded=recorded, load=load, prices=resources.prices, judge=judge
+        trials.values(),
+        recorded=recorded,
+        load=load,
+        prices=resources.prices,
+        judge=judge,
+        past=lambda model: resources.cache.runs_of(model, served[model].url),
     )
     if not settings.dry_run:
         problems = [
@@ -85,12 +90,14 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     if resources.cache.mode in {"auto", "refresh"}:
         resources.cache.served.update(_served(prepared.hosts))
+    if resources.cache.mode == "auto":
+        resources.cache.installed.update(installed_versions(prepared.hosts))
     stops = config.getoption("maxfail") or config.getoption("stepwise", False)
     early = bool(stops) and not settings.early_stop
     policy = Policy(
         concurrency=settings.concurrency,
         # A session that may stop early must not pay for many answers that it will not use.
-        lookahead=2 * settings.concurrency if early else None,
+        lookahead=runs_ahead(prepared.hosts, settings) if early else None,
         judge=settings.judge,
         record_command=resources.redactor.redact(_recording(config.invocation_params.args)),
         clear=_is_clear if settings.early_stop else None,

@@ -134,7 +134,7 @@ def make_resources(
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         agent_sandbox=sandbox,
-        agents=partial(_agent_runner, sandbox),
+        agents=partial(_agent_runner, sandbox, settings.concurrency),
         prices=prices,
         budget=Budget(limit),
         activity=InFlight(),
@@ -164,11 +164,11 @@ def _agent_sandbox(level: Level) -> Sandbox:
     return agent_sandbox(level)
 
 
-def _agent_runner(sandbox: Callable[[], Sandbox]) -> AgentRunner:
+def _agent_runner(sandbox: Callable[[], Sandbox], most: int) -> AgentRunner:
     # Imported here: most runs have no agents.
     from pytest_upskill.agents.runner import AgentRunner as Loop
 
-    return Loop(sandbox)
+    return Loop(sandbox, most)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:

@@ -8,7 +8,9 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from http import HTTPStatus
+from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
@@ -17,6 +19,8 @@ from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
+
+T = TypeVar("T")
 
 _TOO_MANY = frozenset({429, 529})
 _UNAVAILABLE = frozenset({502, 503})
@@ -64,8 +68,8 @@ class _Course:
     """The errors of the failed attempts."""
 
 
-class RetryingClient:
-    """A client that retries failed requests to one endpoint.
+class Retries:
+    """Sends requests to one endpoint, and failed ones again.
 
     A request occupies a slot while it is in flight, but not while it waits for a retry. A model is
     stopped by an error that every request would get (bad key, unknown name), if it answers nothing
@@ -75,7 +79,6 @@ class RetryingClient:
     immediately with the same message.
 
     Args:
-        client: Sends each request once.
         slots: The limit of requests in flight at the host.
         host: Name of the host in messages.
         activity: The record of waits.
@@ -86,7 +89,6 @@ class RetryingClient:
 
     def __init__(
         self,
-        client: Client,
         *,
         slots: ConcurrencyLimiter,
         host: str,
@@ -95,7 +97,6 @@ class RetryingClient:
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._client = client
         self._slots = slots
         self._host = host
         self._activity = activity
@@ -116,8 +117,12 @@ class RetryingClient:
         self._silent_since = -math.inf
         self._answered_at = -math.inf
 
-    async def complete(self, request: Request) -> Completion:
-        """Send a request, with retries, and return the completion.
+    async def send(self, request: Request, once: Callable[[], Awaitable[T]]) -> tuple[T, int]:
+        """Send a request, with retries, and return the result and the number of attempts.
+
+        Args:
+            request: What is requested.
+            once: Sends the request once; an error that may pass has ``retryable``.
 
         Raises:
             ProviderError: All attempts failed; the message contains their number.
@@ -133,7 +138,7 @@ class RetryingClient:
             reraise=True,
         )
         try:
-            completion: Completion = await retrying(self._attempt, course)
+            result: T = await retrying(self._attempt, once, course)
         except ProviderError as error:
             attempts = retrying.statistics["attempt_number"]
             raise self._give_up(error, attempts, course) from None
@@ -141,27 +146,23 @@ class RetryingClient:
             if not course.failed:
                 raise
             raise ProviderError(f"{course.failed[-1]} (not retried: {error})") from None
-        return replace(completion, attempts=retrying.statistics["attempt_number"])
+        return result, retrying.statistics["attempt_number"]
 
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-    async def _attempt(self, course: _Course) -> Completion:
-        request, lined_up = course.request, self._clock()
+    async def _attempt(self, once: Callable[[], Awaitable[T]], course: _Course) -> T:
+        model, lined_up = course.request.model, self._clock()
         async with self._slots.slot() as sent:
             course.in_line += self._clock() - lined_up
-            if stopped := self._down or self._stopped.get(request.model):
+            if stopped := self._down or self._stopped.get(model):
                 raise ProviderError(stopped, fatal=True)
             try:
-                completion = await self._client.complete(request)
+                result = await once()
             except ProviderError as error:
                 self._learn(error, sent, course)
                 raise
             self._heard_at = self._answered_at = self._clock()
-            self._answering.add(request.model)
+            self._answering.add(model)
             self._slots.answered(sent)
-        return completion
+        return result
 
     def _learn(self, error: ProviderError, sent: Sent, course: _Course) -> None:
         course.failed.append(error)
@@ -241,7 +242,31 @@ class RetryingClient:
             status=error.status,
             retry_after=error.retry_after,
             fatal=hopeless,
+            billable=error.billable,
         )
+
+
+class RetryingClient:
+    """A client that retries failed requests.
+
+    Args:
+        client: Sends each request once.
+        retries: Sends them to its endpoint.
+    """
+
+    def __init__(self, client: Client, retries: Retries) -> None:
+        self._client = client
+        self._retries = retries
+
+    async def complete(self, request: Request) -> Completion:
+        """Send a request, with retries; see `Retries.send`."""
+        once = partial(self._client.complete, request)
+        completion, attempts = await self._retries.send(request, once)
+        return replace(completion, attempts=attempts)
+
+    async def aclose(self) -> None:
+        """Close the connections."""
+        await self._client.aclose()
 
 
 def _error(state: RetryCallState) -> ProviderError:

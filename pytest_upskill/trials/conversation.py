@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from types import MappingProxyType
 
+from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import (
+    AgentRun,
+    AgentTask,
     Completion,
+    InstalledSkill,
     Request,
     Tool,
     ToolCall,
@@ -100,9 +105,64 @@ def first_request(
     )
 
 
+def agent_request(
+    *,
+    model: Model,
+    catalogue: Catalogue,
+    own: ListedSkill,
+    query: str,
+    max_tokens: int,
+    run: int,
+    workspace: tuple[WorkspaceFile, ...] = (),
+) -> Request:
+    """Return the request of a run in which the model of an agent chooses.
+
+    The agent lists the skills in its own way. They are installed with names and descriptions only,
+    as the run ends before one is loaded: so a change of their instructions changes no run.
+
+    Args:
+        model: The model, with its agent.
+        catalogue: The skills that it can choose from.
+        own: The skill under test.
+        query: The user's message.
+        max_tokens: Maximum output tokens of one answer.
+        run: Index of the run, from 0.
+        workspace: The files that the agent finds.
+    """
+    task = AgentTask(
+        workspace=workspace,
+        skill_name=own.name,
+        skill=_installed(own).files,
+        max_turns=MOST_REQUESTS,
+        chooses=True,
+        neighbours=tuple(_installed(each) for each in catalogue.skills if each != own),
+    )
+    return Request(
+        model=model, frame="", skill="", user=query, max_tokens=max_tokens, run=run, task=task
+    )
+
+
+@lru_cache(maxsize=4096)  # The same skills in every run.
+def _installed(skill: ListedSkill) -> InstalledSkill:
+    """Return a skill to install of which only the name and the description are known."""
+    front = {"name": skill.name, "description": skill.description}
+    lines = [f"{key}: {json.dumps(text, ensure_ascii=False)}" for key, text in front.items()]
+    text = "\n".join(("---", *lines, "---", "", f"# {skill.name}", ""))
+    return InstalledSkill(name=skill.name, files=(WorkspaceFile(name="SKILL.md", text=text),))
+
+
 def probe(model: Model, max_tokens: int) -> Request:
     """Return the request that shows whether a model and its server can call tools at all."""
     catalogue = Catalogue.of([_PROBED])
+    if model.agent:
+        return agent_request(
+            model=model,
+            catalogue=catalogue,
+            own=_PROBED,
+            query=_PROBE,
+            max_tokens=max_tokens,
+            run=0,
+        )
     return first_request(
         model=model, catalogue=catalogue, query=_PROBE, max_tokens=max_tokens, run=0
     )
@@ -110,6 +170,8 @@ def probe(model: Model, max_tokens: int) -> Request:
 
 def calls_tools(completion: Completion) -> bool:
     """Return whether the completion of a probe shows that tools can be called."""
+    if completion.agent_run is not None:
+        return bool(completion.agent_run.calls)
     return any(call.name == SKILL_TOOL for call in completion.tool_calls)
 
 
@@ -117,8 +179,10 @@ def next_request(request: Request, completion: Completion) -> Request | None:
     """Return the request that follows a completion, None if the run has ended.
 
     It ends with the first call of the tool ``skill`` that names one, with a reply that calls no
-    tool, and after ``MOST_REQUESTS`` requests.
+    tool, and after ``MOST_REQUESTS`` requests. An agent makes all requests of a run itself.
     """
+    if request.task is not None:
+        return None
     calls = completion.tool_calls
     named = any(_skill_of(call) is not None for call in calls)
     if named or not calls or len(request.turns) + 1 >= MOST_REQUESTS:
@@ -133,6 +197,8 @@ def longest_requests(request: Request) -> list[Request]:
     Args:
         request: Its first request.
     """
+    if request.task is not None:
+        return [request]
     turn = _longest_turn(request.max_tokens)
     return [replace(request, turns=(turn,) * turns) for turns in range(MOST_REQUESTS)]
 
@@ -152,6 +218,8 @@ def choice_of(completions: Sequence[Completion], names: Collection[str]) -> Choi
         completions: The completion of each request.
         names: Names of the skills in the catalogue.
     """
+    if run := completions[-1].agent_run:
+        return _choice_of_run(run, names)
     calls = [call for completion in completions for call in completion.tool_calls]
     taken = next((name for call in calls if (name := _skill_of(call)) is not None), None)
     skill_calls = [call for call in calls if call.name == SKILL_TOOL]
@@ -161,6 +229,16 @@ def choice_of(completions: Sequence[Completion], names: Collection[str]) -> Choi
         looked=len(calls) > len(skill_calls),
         requests=len(completions),
         malformed=taken is None and bool(skill_calls),
+    )
+
+
+def _choice_of_run(run: AgentRun, names: Collection[str]) -> Choice:
+    """Return what the model of an agent chose in a run."""
+    return Choice(
+        taken=run.taken or None,
+        known=not run.taken or run.taken in names,
+        looked=len(run.calls) > bool(run.taken),
+        requests=run.requests,
     )
 
 

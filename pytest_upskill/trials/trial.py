@@ -11,7 +11,7 @@ from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.formats.catalogue_file import Catalogues, listed
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion
 from pytest_upskill.model import Model
-from pytest_upskill.trials.conversation import first_request
+from pytest_upskill.trials.conversation import agent_request, first_request
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
 ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill", "trigger", "old_trigger")
@@ -122,7 +122,7 @@ def plan(
             for arm, (catalogue, own) in shown.items() if case.trigger else ():
                 yield Trial(
                     skill=skill,
-                    case=_query(case),
+                    case=_query(case, workspace=bool(model.agent)),
                     model=model,
                     arm=arm,
                     skill_block="",
@@ -136,6 +136,16 @@ def plan(
 
 def request(trial: Trial, run: int) -> Request:
     """Return the first request of a trial in one run; ``run`` counts from 0."""
+    if trial.catalogue is not None and trial.listed is not None and trial.model.agent:
+        return agent_request(
+            model=trial.model,
+            catalogue=trial.catalogue,
+            own=trial.listed,
+            query=user_message(trial.case),
+            max_tokens=trial.max_tokens,
+            run=run,
+            workspace=trial.case.workspace,
+        )
     if trial.catalogue is not None:
         return first_request(
             model=trial.model,
@@ -156,14 +166,19 @@ def request(trial: Trial, run: int) -> Request:
     )
 
 
-def _query(case: Case) -> Case:
-    """Return a case without what is about an answer: there is none where a model chooses."""
+def _query(case: Case, *, workspace: bool) -> Case:
+    """Return a case without what is about an answer: there is none where a model chooses.
+
+    Args:
+        case: The case.
+        workspace: Whether the model's agent may look around in the workspace of the case.
+    """
     return replace(
         case,
         checks=(),
         statement_numbers=(),
         process=(),
-        workspace=(),
+        workspace=case.workspace if workspace else (),
         max_turns=None,
         agent_key="",
         skip=None,

@@ -133,7 +133,12 @@ def _most(estimates: Iterable[ModelEstimate]) -> str:
     usd = [each.most_usd for each in estimates]
     known = [each for each in usd if each is not None]
     most = sum(known) if len(known) == len(usd) else None
-    return f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"
+    said = f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"
+    likely = [each.likely_usd for each in estimates]
+    guessed = [each for each in likely if each is not None]
+    if len(guessed) == len(likely):
+        said += f", likely {money(sum(guessed))} by recorded runs"
+    return said
 
 
 def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:

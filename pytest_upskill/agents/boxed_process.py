@@ -1,0 +1,116 @@
+"""The process of an agent's program in its sandbox, which never outlives its run."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import time
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_upskill.agents.box import command, init_process
+from pytest_upskill.agents.cli import Installed, Launch
+from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.sandbox.workspace import Usage
+
+_FOLDER_BYTES = 1 << 30
+_FOLDER_FILES = 100_000
+_LOOK_S = 0.5
+_KILL_S = 10.0
+_MOST_OUTPUT = 4096
+
+
+class BoxedProcess:
+    """The process of one run, which never outlives it.
+
+    Args:
+        root: The folder that holds all that the program can write.
+        proxy: Where its requests arrive.
+        seconds: How long it may run, without the time spent waiting for the host.
+
+    Attributes:
+        limit: The limit that ended it; "" for none.
+        said: The end of its output.
+    """
+
+    def __init__(self, root: Path, proxy: Proxy, seconds: float) -> None:
+        self.limit = ""
+        self.said = ""
+        self._root = root
+        self._proxy = proxy
+        self._seconds = seconds
+
+    async def run(self, installed: Installed, launch: Launch) -> None:
+        """Run the program until it ends, reaches a limit, or is cancelled.
+
+        Raises:
+            OSError: It cannot be started.
+        """
+        readable, written = os.pipe()
+        try:
+            process = await asyncio.create_subprocess_exec(
+                *command(self._root, installed, launch, written),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.STDOUT,
+                start_new_session=True,
+                # Of bubblewrap itself, whose environment the agent can read in /proc/1.
+                env={"PATH": os.defpath},
+                pass_fds=(written,),
+            )
+        except BaseException:
+            os.close(readable)
+            raise
+        finally:
+            os.close(written)
+        ends = [
+            asyncio.ensure_future(process.wait()),
+            asyncio.ensure_future(self._proxy.ended.wait()),
+            asyncio.ensure_future(self._watch()),
+        ]
+        output = asyncio.ensure_future(self._drain(process))
+        try:
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            info = os.read(readable, 1 << 12) if process.returncode is None else b""
+            os.close(readable)
+            _kill(process, init_process(info))
+            for task in ends[1:]:
+                task.cancel()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(asyncio.shield(ends[0]), _KILL_S)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(output, 1)
+            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
+
+    async def _watch(self) -> None:
+        """Return when the program has reached a limit of time or disk."""
+        started, usage = time.monotonic(), Usage(self._root)
+        while True:
+            await asyncio.sleep(_LOOK_S)
+            if time.monotonic() - started - self._proxy.waited_s > self._seconds:
+                self.limit = f"it took more than {self._seconds:g} s"
+                return
+            if await asyncio.to_thread(usage.is_beyond, _FOLDER_BYTES, _FOLDER_FILES):
+                self.limit = (
+                    f"it wrote more than {_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
+                )
+                return
+
+    async def _drain(self, process: asyncio.subprocess.Process) -> None:
+        """Read all output, and keep its end for messages."""
+        assert process.stdout is not None
+        kept = b""
+        while chunk := await process.stdout.read(1 << 16):
+            kept = (kept + chunk)[-_MOST_OUTPUT:]
+        lines = kept.decode("utf-8", "replace").split("\n")
+        self.said = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
+
+
+def _kill(process: asyncio.subprocess.Process, init: int | None) -> None:
+    """Kill the sandbox by its init, so that bubblewrap ends after all processes in it have."""
+    if process.returncode is not None:
+        return
+    with suppress(ProcessLookupError, PermissionError):
+        os.kill(init if init is not None else process.pid, signal.SIGKILL)

@@ -1,0 +1,124 @@
+"""What the exchanges of a program with its model tell, wire format by wire format."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+from pytest_upskill.agents.claude_code import ClaudeCode
+from pytest_upskill.agents.codex import Codex
+from pytest_upskill.agents.self_test import Script
+from pytest_upskill.agents.tally import Tally
+from pytest_upskill.agents.upstream import Reply
+from pytest_upskill.checks.files import WorkspaceFile
+from pytest_upskill.completion import (
+    AgentRun,
+    AgentTask,
+    Completion,
+    InstalledSkill,
+    ProviderError,
+    ToolCall,
+)
+from pytest_upskill.model import parse_model
+from pytest_upskill.spending.caps import Caps
+from tests.sdk_requests import request_to
+
+LINES = [f"Rule number {number} of the invoices." for number in range(100)]
+HEAD = "---\nname: csv\ndescription: How to bill.\n---\n"
+SKILL = (WorkspaceFile(name="SKILL.md", text="\n".join((HEAD, *LINES))),)
+FILE = "~/.agents/skills/csv/SKILL.md"
+BROKEN = "the model called the skill, but its instructions never reached it"
+
+
+def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
+    return Completion(text="", tool_calls=calls, input_tokens=tokens, output_tokens=0)
+
+
+def codex_run(command: str, result: str) -> AgentRun:
+    """Return what is told of a run in which Codex runs a command with this result."""
+    tally = Tally(task=AgentTask(skill_name="csv", skill=SKILL), cli=Codex())
+    offer: dict[str, Any] = {"content": f"csv: How to bill. {FILE}"}
+    opening = {"tools": [{}], "input": [offer]}
+    call = ToolCall(name="exec_command", id="c1", arguments={"cmd": command})
+    sent = {"type": "function_call", "call_id": "c1", "arguments": json.dumps({"cmd": command})}
+    output = {"type": "function_call_output", "call_id": "c1", "output": result}
+    tally.asked(opening, 1)
+    tally.answered(said(call), main=True, cost_usd=None)
+    tally.asked({**opening, "input": [offer, sent, output]}, 1)
+    return tally.told("1", "")
+
+
+@pytest.mark.parametrize(
+    ("command", "result", "called", "loaded", "broken"),
+    [
+        (f"cat {FILE}", "\n".join((HEAD, *LINES)), True, True, ""),
+        (f"sed -n 1,40p {FILE}", "\n".join((HEAD, *LINES[:35])), True, True, ""),
+        (f"head -4 {FILE}", HEAD, True, False, ""),
+        (f"wc -l {FILE}", "104", True, False, ""),
+        (f"cat {FILE}", "cat: SKILL.md: No such file or directory", True, False, BROKEN),
+        ("cat ~/.agents/skills/csv-tools/SKILL.md", "No such file", False, False, ""),
+    ],
+)
+def test_a_skill_that_a_command_reads_is_loaded_as_far_as_it_asked(
+    command: str, result: str, *, called: bool, loaded: bool, broken: str
+) -> None:
+    run = codex_run(command, result)
+
+    assert (run.called, run.loaded, run.broken) == (called, loaded, broken)
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "asked"),
+    [
+        ("Skill", {"skill": "csv"}, "csv"),
+        ("Skill", {"skill": "/csv"}, "csv"),
+        ("Skill", {"skill": "tables:csv"}, "csv"),
+        ("Skill", {"skill": "csv-tools"}, "csv-tools"),
+        ("Skill", {}, None),
+        ("Read", {"file_path": "/home/agent/.claude/skills/csv/SKILL.md"}, "csv"),
+        ("Read", {"file_path": "/workspace/csv/SKILL.md"}, None),
+        ("Bash", {"command": "ls ~/.claude/skills"}, None),
+    ],
+)
+def test_which_skill_a_call_of_claude_code_asks_for(
+    name: str, arguments: Mapping[str, Any], asked: str | None
+) -> None:
+    assert ClaudeCode().skill_of(ToolCall(name=name, arguments=arguments)) == asked
+
+
+def test_a_skill_that_is_asked_for_by_its_folder_is_taken_by_its_name() -> None:
+    other = InstalledSkill(name="a b", files=SKILL)
+    task = AgentTask(skill_name="csv", skill=SKILL, neighbours=(other,), chooses=True)
+    tally = Tally(task=task, cli=Codex())
+    read = ToolCall(name="exec_command", arguments={"cmd": "cat ~/.agents/skills/a-b/SKILL.md"})
+
+    tally.asked({"tools": [{}]}, 1)
+    tally.answered(said(read), main=True, cost_usd=None)
+
+    assert tally.decided
+    assert tally.told("1", "").taken == "a b"
+
+
+def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> None:
+    tally = Tally(task=AgentTask(), cli=Codex(), caps=Caps(tokens=1000))
+    look = ToolCall(name="exec_command", arguments={"cmd": "ls"})
+    for size, limit in ((1600, ""), (1600, "it needs more than 1,000 tokens")):
+        tally.asked({"tools": [{}]}, size)
+        tally.answered(said(look, tokens=None), main=True, cost_usd=None)
+        assert tally.limit() == limit
+
+    assert tally.uncounted
+
+
+def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -> None:
+    asked = request_to(parse_model("codex:gpt-5-codex"))
+
+    async def receive(_: Reply) -> Completion:
+        raise AssertionError
+
+    with pytest.raises(ProviderError, match="a whole reply where a streamed one is expected"):
+        asyncio.run(Script("responses", []).exchange(asked, {"model": "m"}, {}, receive))
