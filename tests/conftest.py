@@ -21,6 +21,7 @@ import pytest_upskill.providers.openai
 import pytest_upskill.session.start  # noqa: F401
 from pytest_upskill.model.hosts import HOSTS
 from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
+from tests.forked import forked_workers as forked_workers  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 from tests.loopback import model as model  # noqa: PLC0414  a fixture
 from tests.sandbox_programs import marker as marker  # noqa: PLC0414  a fixture

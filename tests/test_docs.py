@@ -18,6 +18,7 @@ from pytest_upskill import hookspecs
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill_meta.schema import CaseFile
 from tests.conftest import Run
+from tests.forked import run_forked
 from tests.pages import CHECKOUT, PAGES, Command, Fence, commands, fences, links, page_name
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
@@ -155,13 +156,12 @@ def _shell(command: str, shown: tuple[str, ...], folder: Path) -> None:
     models = re.findall(r"--upskill-models[ =](\S+)", command)
     if not all(model.startswith(FREE_MODELS) for model in models):
         command += " --upskill-dry-run"
-    # The same program; the script is missing where the package was installed before it had one.
-    command = re.sub(r"^pytest-upskill\b", "python -m pytest_upskill", command)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    process = subprocess.run(
+    environment = {**os.environ, "PATH": path, "PYTEST_ADDOPTS": "-p no:anyio"}
+    process = run_forked(command, folder, environment) or subprocess.run(
         ["bash", "-c", command],
         cwd=folder,
-        env={**os.environ, "PATH": path, "PYTEST_ADDOPTS": "-p no:anyio"},
+        env=environment,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,

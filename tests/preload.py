@@ -1,0 +1,40 @@
+"""Imports what runs of pytest need, in such a run: it rewrites assertions.
+
+Imported for that by the process from which `tests.forked` forks them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import gc
+import io
+import os
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import tests.forked  # noqa: F401  what the forked processes are told to do is there
+
+_CONFTEST = """\
+import genai_prices, httpcore2, xdist.remote
+import pytest_upskill.providers.anthropic, pytest_upskill.providers.openai
+import pytest_upskill.session.start
+"""
+_SKILL = "---\nname: any\ndescription: Any. Use when any.\n---\nAny text.\n"
+_CASES = '{"cases": [{"id": "any", "input": "Any?", "expected": {"contains": "any"}}]}'
+
+before = Path.cwd()
+with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
+    os.chdir(folder)
+    Path("skills/any").mkdir(parents=True)
+    Path("conftest.py").write_text(_CONFTEST, "utf-8")
+    Path("skills/any/SKILL.md").write_text(_SKILL, "utf-8")
+    Path("skills/any/skill_meta.json").write_text(_CASES, "utf-8")
+    pytest.main(
+        ["-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models=offline", "skills"]
+    )
+    os.chdir(before)
+# What is here stays: a fork that collected garbage would copy it.
+gc.collect()
+gc.freeze()
