@@ -107,16 +107,8 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except InstallError as error:
         raise parent.CollectError(str(error)) from None
-    unasked = {
-        (case.id, chooses): _unlisted(skill) if chooses else _unasked(case, settings)
-        for case in skill.cases
-        for chooses in (False, True)
-    }
+    reason_of = _reason_to_skip(skill, settings)
     blocked = {case.id: _missing(case, compilers) for case in skill.cases}
-
-    def reason_of(trial: Trial) -> str | None:
-        foreign = trial.case.foreign(model.label for model in settings.models)
-        return foreign or unasked[trial.case.id, trial.chooses] or _no_agent(trial)
 
     def blocked_by(trial: Trial) -> str | None:
         return None if trial.chooses else blocked[trial.case.id]
@@ -143,6 +135,21 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
         elif item.blocked and not settings.require_compilers:
             item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
         yield item
+
+
+def _reason_to_skip(skill: Skill, settings: Settings) -> Callable[[Trial], str | None]:
+    """Return a function that returns why a trial of a skill is skipped, None if it is not."""
+    unasked = {
+        (case.id, chooses): _unlisted(skill) if chooses else _unasked(case, settings)
+        for case in skill.cases
+        for chooses in (False, True)
+    }
+
+    def reason_of(trial: Trial) -> str | None:
+        foreign = trial.case.foreign(model.label for model in settings.models)
+        return foreign or unasked[trial.case.id, trial.chooses] or _no_agent(trial)
+
+    return reason_of
 
 
 class UnsafeFolder(pytest.Directory):
