@@ -23,10 +23,10 @@ def request_to(
     return Request(model=model, frame=frame, skill=skill, user=user, max_tokens=64, run=0)
 
 
-def ask(request: Request, *, timeout: float = 10, cancel_after: float | None = None) -> Completion:
-    """Send one request with the keys of this process's environment; all times in seconds."""
+def ask(request: Request, *, cancel_after: float | None = None) -> Completion:
+    """Send one request with the keys of this process's environment; cancel it after seconds."""
     (endpoint,) = endpoints([request.model], os.environ).values()
-    client = make_client(endpoint, timeout=timeout)
+    client = make_client(endpoint)
     return asyncio.run(_ask(client, request, cancel_after))
 
 

@@ -59,10 +59,8 @@ class SlowServer:
         self._open += 1
         self.peak = max(self.peak, self._open)
         try:
-            async with asyncio.timeout(self.timeout), self._queue:
+            async with self._queue:
                 await self._serve(self.seconds(request.run))
-        except TimeoutError:
-            raise ProviderError("m: no reply", retryable=True, timed_out=True) from None
         finally:
             self._open -= 1
         return ANSWER
@@ -88,6 +86,8 @@ class Session:
     wasted: float
     """Share of the slot time."""
     peak: int
+    said: frozenset[str]
+    """The messages of errors."""
 
 
 def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None = 4) -> Session:
@@ -113,4 +113,5 @@ def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None =
         seconds=seconds,
         wasted=server.wasted / max(server.busy + server.wasted, 1e-9),
         peak=server.peak,
+        said=frozenset(str(each) for each in got if isinstance(each, ProviderError)),
     )

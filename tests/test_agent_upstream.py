@@ -16,7 +16,8 @@ from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry import Retries, RetryPolicy
+from pytest_upskill.spending.retry import Retries
+from pytest_upskill.spending.retry_policy import RetryPolicy
 from pytest_upskill.wire.messages import read_message
 from tests.loopback import Loopback, Reply
 

@@ -21,7 +21,7 @@ def ask_in_rounds(loopback: Loopback, provider: str, rounds: Sequence[int]) -> N
     (endpoint,) = endpoints([asked.model], os.environ).values()
 
     async def talk() -> None:
-        client = make_client(endpoint, timeout=10)
+        client = make_client(endpoint)
         for width in rounds:
             await asyncio.gather(*(client.complete(replace(asked, run=n)) for n in range(width)))
         await client.aclose()

@@ -180,4 +180,6 @@ def test_a_client_that_does_not_answer_in_time_is_missing_data(
     result = run_once("--upskill-models", "parrot:asleep", "--upskill-timeout=1", "skills")
 
     assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(["parrot:asleep: no reply within 1 s (--upskill-timeout) (*)"])
+    result.stdout.fnmatch_lines(
+        ["asleep: no reply from parrot:asleep within 1 s: raise --upskill-timeout, *"]
+    )

@@ -12,7 +12,8 @@ from pytest_upskill.spending.budgeted_client import BudgetedClient
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Retries, RetryingClient, RetryPolicy
+from pytest_upskill.spending.retry import Retries, RetryingClient
+from pytest_upskill.spending.retry_policy import RetryPolicy
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request
 from tests.sdk_requests import model_at, request_to
@@ -111,7 +112,7 @@ def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     model, clock = model_at(loopback, provider), Clock()
     (endpoint,) = endpoints([model], {}).values()
     client = RetryingClient(
-        make_client(endpoint, timeout=10),
+        make_client(endpoint),
         Retries(
             slots=ConcurrencyLimiter(1), host=endpoint.host, activity=InFlight(), sleep=clock.sleep
         ),

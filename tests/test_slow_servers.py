@@ -13,37 +13,36 @@ from tests.slow_server import SlowServer, run
 
 @pytest.mark.parametrize("seconds", [5, 40, 55, 70, 115])
 @pytest.mark.parametrize("slots", [1, 2, 4])
-def test_a_slow_server_loses_no_answer_and_little_time(slots: int, seconds: int) -> None:
+def test_a_slow_server_loses_no_answer_and_no_time(slots: int, seconds: int) -> None:
     session = run(SlowServer(slots, lambda _: seconds), 60)
 
-    assert session.answered == 60
-    assert session.wasted < 0.08
-    assert session.seconds <= 1.1 * 60 / slots * seconds
-
-
-def test_two_slots_that_take_a_third_of_the_timeout_waste_nothing() -> None:
-    session = run(SlowServer(2, lambda _: 40), 60)
-
-    assert (session.answered, session.wasted, session.seconds) == (60, 0, 1200)
+    assert (session.answered, session.wasted) == (60, 0)
+    assert session.seconds == 60 / slots * seconds
 
 
 @pytest.mark.parametrize("slots", [1, 2, 4])
-def test_answers_of_very_different_lengths_are_all_received(slots: int) -> None:
-    answered = []
-    for seed in range(20):
+def test_what_a_server_works_on_is_not_cancelled_however_long_it_waited(slots: int) -> None:
+    for seed in range(10):
         lengths = random.Random(7 * seed + slots)
         seconds = [min(110, lengths.expovariate(1 / 30)) for _ in range(60)]
-        answered.append(run(SlowServer(slots, seconds.__getitem__), 60).answered)
+        session = run(SlowServer(slots, seconds.__getitem__), 60)
 
-    assert answered == [60] * 20
+        assert (session.answered, session.wasted) == (60, 0)
 
 
 def test_a_server_with_many_slots_gets_all_requests_that_are_allowed() -> None:
     assert run(SlowServer(64, lambda _: 5), 100).peak == 20
 
 
+def test_a_server_with_many_slots_gets_more_requests_although_its_answers_take_long() -> None:
+    session = run(SlowServer(64, lambda _: 80), 60)
+
+    assert session.peak > 10
+    assert session.seconds < 0.6 * 60 / 4 * 80
+
+
 def test_a_server_with_few_slots_gets_few_requests_that_wait() -> None:
-    assert run(SlowServer(2, lambda _: 40), 60).peak == 4
+    assert run(SlowServer(2, lambda _: 40), 60).peak == 5
 
 
 def test_answers_that_no_timeout_would_meet_do_not_hold_the_others_up() -> None:
@@ -60,6 +59,12 @@ def test_a_server_that_never_replies_is_given_up_on_after_three_timeouts() -> No
 
     assert (session.answered, session.wasted) == (0, 1)
     assert session.seconds < 4 * 120
+    assert session.said == {
+        (
+            "m: no reply from a.invalid within 120 s: raise --upskill-timeout, or lower "
+            "--upskill-max-tokens"
+        )
+    }
 
 
 def test_a_server_of_ones_own_starts_with_four_requests(

@@ -293,9 +293,7 @@ class _Parrot:
 
 
 def ask_parrot(**attributes: object) -> Completion:
-    client = PluginClient(
-        _Parrot(**attributes), "acme:grey", timeout=5, redactor=Redactor(["key-123456"])
-    )
+    client = PluginClient(_Parrot(**attributes), "acme:grey", redactor=Redactor(["key-123456"]))
     return asyncio.run(client.complete(replace(plain(), tools=(READ,))))
 
 

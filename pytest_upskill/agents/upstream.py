@@ -98,7 +98,6 @@ class HostUpstream:
     ) -> None:
         self._endpoint = endpoint
         self._url = endpoint.url + _PATHS[wire]
-        self._timeout = timeout
         self._retries = retries
         self._activity = activity
         self._http = httpx2.AsyncClient(
@@ -114,9 +113,9 @@ class HostUpstream:
     ) -> Completion:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         content = json.dumps(body).encode("utf-8", "replace")
-        call = Call(request=asked, endpoint=self._endpoint, timeout=self._timeout)
+        call = Call(request=asked, endpoint=self._endpoint)
         once = partial(self._once, call, content, self._headers(headers), receive)
-        completion, _ = await self._retries.send(asked, once)
+        completion, _ = await self._retries.send(asked, once, timed=True)
         return completion
 
     async def aclose(self) -> None:

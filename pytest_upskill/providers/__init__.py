@@ -22,14 +22,13 @@ def missing_sdk(model: Model) -> str | None:
     return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
 
 
-def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
+def make_client(endpoint: Endpoint) -> Client:
     """Make the client for all models at an endpoint.
 
     It imports the provider's SDK, which can take seconds, so do not call it on the event loop.
 
     Args:
         endpoint: Host and key.
-        timeout: Timeout of a request in seconds.
 
     Raises:
         LookupError: The provider is not built in; a plugin may serve it.
@@ -42,7 +41,7 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
     if endpoint.wire not in _CLIENTS:
         raise LookupError(endpoint.wire)
     try:
-        return _CLIENTS[endpoint.wire](endpoint, timeout)
+        return _CLIENTS[endpoint.wire](endpoint)
     except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
         words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
         said = f"{type(error).__name__}: {words}"
@@ -54,19 +53,19 @@ def make_client(endpoint: Endpoint, *, timeout: float) -> Client:
         ) from None
 
 
-def _anthropic(endpoint: Endpoint, timeout: float) -> Client:
+def _anthropic(endpoint: Endpoint) -> Client:
     from pytest_upskill.providers.anthropic import AnthropicClient
 
-    return AnthropicClient(endpoint, timeout=timeout)
+    return AnthropicClient(endpoint)
 
 
-def _openai(endpoint: Endpoint, timeout: float) -> Client:
+def _openai(endpoint: Endpoint) -> Client:
     from pytest_upskill.providers.openai import OpenAIClient
 
-    return OpenAIClient(endpoint, timeout=timeout)
+    return OpenAIClient(endpoint)
 
 
-_CLIENTS: Mapping[str, Callable[[Endpoint, float], Client]] = {
+_CLIENTS: Mapping[str, Callable[[Endpoint], Client]] = {
     "anthropic": _anthropic,
     "openai": _openai,
 }

@@ -19,17 +19,14 @@ class AnthropicClient:
 
     Args:
         endpoint: Host and key.
-        timeout: Timeout of a request in seconds.
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._timeout = timeout
         # The SDK adds /v1 itself.
         url = None if endpoint.own else endpoint.url.removesuffix("/v1")
         self._connections = Connections(
             endpoint,
-            timeout=timeout,
             sdk=partial(anthropic.AsyncAnthropic, base_url=url),
             http=anthropic.DefaultAsyncHttpxClient,
         )
@@ -40,7 +37,7 @@ class AnthropicClient:
         Raises:
             ProviderError: There is no usable reply.
         """
-        call = Call(request=request, endpoint=self._endpoint, timeout=self._timeout)
+        call = Call(request=request, endpoint=self._endpoint)
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
         with self._connections.one() as sdk:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -70,8 +69,6 @@ class Call:
 
     request: Request
     endpoint: Endpoint
-    timeout: float
-    """Timeout in seconds."""
 
     async def complete(
         self,
@@ -128,8 +125,7 @@ class Call:
         # None`, because the messages of SDKs are not redacted.
         redactor = self.endpoint.redactor
         try:
-            async with asyncio.timeout(self.timeout):
-                response = await sent
+            response = await sent
             body = redactor.redact_json(_read(response))
         except sdk.APIStatusError as error:
             body, headers = redactor.redact_json(error.body), self._headers(error.response)
@@ -138,8 +134,6 @@ class Call:
             raise self.refused(error.status_code, body, headers) from None
         except sdk.APIConnectionError as error:
             raise self._unreachable(error) from None
-        except TimeoutError:
-            raise self._silent() from None
         except ReplyTooLong:  # from one SDK; the other wraps it in an APIConnectionError
             raise self._too_long() from None
         except (JSONDecodeError, UnicodeDecodeError) as error:
@@ -237,14 +231,6 @@ class Call:
     def _too_long(self) -> ProviderError:
         return self._error(
             f"{self.endpoint.host} sent more than {MOST_BYTES >> 20} MiB", status=200
-        )
-
-    def _silent(self) -> ProviderError:
-        return self._error(
-            f"no reply from {self.endpoint.host} within {self.timeout:g} s: raise "
-            "--upskill-timeout, or lower --upskill-max-tokens",
-            retryable=True,
-            timed_out=True,
         )
 
     def _error(self, message: str, **details: Any) -> ProviderError:

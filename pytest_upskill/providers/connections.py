@@ -87,7 +87,6 @@ class Connections(Generic[Sdk]):
 
     Args:
         endpoint: The endpoint of all requests.
-        timeout: Timeout of a request in seconds.
         sdk: Makes an SDK client from the arguments that both SDKs share.
         http: The SDK's ``DefaultAsyncHttpxClient``.
     """
@@ -96,12 +95,11 @@ class Connections(Generic[Sdk]):
         self,
         endpoint: Endpoint,
         *,
-        timeout: float,
         sdk: Callable[..., Sdk],
         http: type[httpx2.AsyncClient],
     ) -> None:
         # Only connecting has a timeout here; the caller limits the time of the whole request.
-        limit = httpx2.Timeout(None, connect=min(timeout, _CONNECT_S))
+        limit = httpx2.Timeout(None, connect=_CONNECT_S)
         self._sdk = partial(
             sdk, api_key=endpoint.key if endpoint.own else NO_KEY, max_retries=0, timeout=limit
         )

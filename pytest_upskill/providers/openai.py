@@ -31,15 +31,12 @@ class OpenAIClient:
 
     Args:
         endpoint: Host and key.
-        timeout: Timeout of a request in seconds.
     """
 
-    def __init__(self, endpoint: Endpoint, *, timeout: float) -> None:
+    def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
-        self._timeout = timeout
         self._connections = Connections(
             endpoint,
-            timeout=timeout,
             sdk=partial(openai.AsyncOpenAI, base_url=endpoint.url),
             http=openai.DefaultAsyncHttpxClient,
         )
@@ -65,7 +62,7 @@ class OpenAIClient:
         return await self._send(request, dialect)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:
-        call = Call(request=request, endpoint=self._endpoint, timeout=self._timeout)
+        call = Call(request=request, endpoint=self._endpoint)
         body = chat_body(request, dialect)
         # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
         # aliases of keys, of which this body has none.

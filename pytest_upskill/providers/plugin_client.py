@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
@@ -19,15 +18,13 @@ class PluginClient:
     Args:
         client: The plugin's client.
         name: Its name in messages.
-        timeout: Timeout of a request in seconds.
         redactor: The redactor of known keys.
     """
 
-    def __init__(self, client: Client, name: str, *, timeout: float, redactor: Redactor) -> None:
+    def __init__(self, client: Client, name: str, *, redactor: Redactor) -> None:
         self._redactor = redactor
         self._client = client
         self._name = name
-        self._timeout = timeout
         self._valid = TypeAdapter(Completion)
 
     async def complete(self, request: Request) -> Completion:
@@ -42,19 +39,12 @@ class PluginClient:
                 "accepts_tools = True in the client once its complete() sends them",
                 billable=False,
             )
-        limit = asyncio.timeout(self._timeout)
         try:
-            async with limit:
-                completion: object = await self._client.complete(request)
+            completion: object = await self._client.complete(request)
         except ProviderError as error:
             error.args = (self._clean(str(error)),)
             raise
         except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
-            if limit.expired():
-                silent = f"no reply within {self._timeout:g} s (--upskill-timeout)"
-                raise ProviderError(
-                    f"{self._name}: {silent}", retryable=True, timed_out=True
-                ) from None
             raise ProviderError(
                 f"{self._name}: its client's complete() raised {self._clean(raised(error))}"
             ) from None

@@ -61,7 +61,8 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             found[model] = Host(
                 name=model.address,
                 url="",
-                open=_plugin_opener(client, model, settings.timeout, resources.redactor),
+                open=_plugin_opener(client, model, resources.redactor),
+                timeout=settings.timeout,
                 # Not recorded under a vendor's model name: it could be taken for the vendor's.
                 recorded=model.provider not in _NAMES_OF_MODELS,
                 accepts_tools=getattr(client, "accepts_tools", False) is True,
@@ -115,7 +116,7 @@ def _own_hosts(
         host = Host(
             name=model.address,
             url=endpoint.url,
-            open=_opener(model, endpoint, settings.timeout),
+            open=_opener(model, endpoint),
             recorded=model.provider != "offline",
             accepts_tools=model.provider != "offline",
             custom=is_custom(model),
@@ -127,20 +128,18 @@ def _own_hosts(
     return {model: programs[model] for model in found}
 
 
-def _opener(model: Model, endpoint: Endpoint, timeout: float) -> Callable[[], Client]:
+def _opener(model: Model, endpoint: Endpoint) -> Callable[[], Client]:
     def open_client() -> Client:
         # Only if all answers were recorded, but a recording is unreadable.
         for line in model_problems(model):
             raise ProviderError(line, fatal=True)
-        return make_client(endpoint, timeout=timeout)
+        return make_client(endpoint)
 
     return open_client
 
 
-def _plugin_opener(
-    client: Client, model: Model, timeout: float, redactor: Redactor
-) -> Callable[[], Client]:
-    return lambda: PluginClient(client, model.address, timeout=timeout, redactor=redactor)
+def _plugin_opener(client: Client, model: Model, redactor: Redactor) -> Callable[[], Client]:
+    return lambda: PluginClient(client, model.address, redactor=redactor)
 
 
 def model_problems(model: Model) -> list[str]:

@@ -15,13 +15,17 @@ START = 4
 _CUT = 0.8
 _COOLDOWN_S = 15.0
 _GROWTH = 0.1
+_TRIAL = 0.25
+"""Growth where answers take long, to see whether that is because of their number."""
 _SAFE = 0.75
 """Share of the timeout that a request may take after the limit has grown."""
 _SAFE_BELOW_CEILING = 0.9
 """The same where it is known at which limit requests time out."""
+_BURST_S = 1.0
+"""Requests that are sent within this time may be served in any order."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, eq=False, slots=True, kw_only=True)
 class Sent:
     """A request in flight."""
 
@@ -33,6 +37,8 @@ class Sent:
     """Number of changes of the limit before it."""
     answered: int
     """Number of answers before it."""
+    patience: asyncio.Timeout
+    """Ends the wait for a reply."""
 
 
 class ConcurrencyLimiter:
@@ -46,12 +52,16 @@ class ConcurrencyLimiter:
     After as many answers in a row as the limit, it grows: it doubles before the first cut, and
     increases by a tenth after it. It does not grow where the slowest of these answers
     leaves no room: with n of them in a queue for too few slots, the answers to n + 1 take up to
-    (n + 1) / n as long, and must stay well below the timeout.
+    (n + 1) / n as long, and must stay well below the timeout. There, a quarter more is tried once:
+    if answers then take hardly longer, they did not wait for each other, and the limit grows on.
+
+    The timeout of a request starts anew with each answer to one that was sent before it, as until
+    then it may have waited in the host's queue: what the host works on is not cancelled.
 
     Args:
         most: Maximum number of requests in flight.
         start: Initial number; None for the maximum.
-        timeout: Timeout of a request in seconds.
+        timeout: Seconds until a reply must come.
         clock: A monotonic clock in seconds.
     """
 
@@ -64,16 +74,16 @@ class ConcurrencyLimiter:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.limit = min(most, start or most)
+        self.timeout = timeout
         self._most = most
         self._ceiling: int | None = None
-        self._timeout = timeout
         self._clock = clock
         self._free = asyncio.Semaphore(self.limit)
-        self._open = 0
+        self._open: set[Sent] = set()
         self._owed = 0
         self._changes = 0
-        self._clean = 0
-        self._slowest = 0.0
+        self._took: list[float] = []  # seconds of each answer in a row
+        self._tried: tuple[int, float] | None = None  # the limit before a trial, and its mean
         self._cut_at = -math.inf
         self._answered = 0
         self._latest_answered = -math.inf
@@ -83,26 +93,43 @@ class ConcurrencyLimiter:
         """Wait for a slot, and occupy it for the duration of the block."""
         await self._free.acquire()
         sent = Sent(
-            at=self._clock(), others=self._open, change=self._changes, answered=self._answered
+            at=self._clock(),
+            others=len(self._open),
+            change=self._changes,
+            answered=self._answered,
+            patience=asyncio.timeout(None),
         )
-        self._open += 1
+        self._open.add(sent)
         try:
             yield sent
         finally:
-            self._open -= 1
+            self._open.remove(sent)
             self._give_back()
+
+    @asynccontextmanager
+    async def patience(self, sent: Sent) -> AsyncIterator[None]:
+        """Cancel the block, which sends a request, if there is no reply.
+
+        Raises:
+            TimeoutError: There is no reply.
+        """
+        async with sent.patience:
+            self._wait_for(sent)
+            yield
 
     def answered(self, sent: Sent) -> None:
         """Record a successful reply, which may raise the limit."""
         self._answered += 1
         self._latest_answered = max(self._latest_answered, sent.at)
+        for other in self._open:
+            if other is not sent and sent.at <= other.at + _BURST_S:
+                self._wait_for(other)
         if sent.change != self._changes:
             return
-        self._clean += 1
-        self._slowest = max(self._slowest, self._clock() - sent.at)
-        if self._clean >= self.limit:
+        self._took.append(self._clock() - sent.at)
+        if len(self._took) >= self.limit:
             self._grow()
-            self._clean, self._slowest = 0, 0.0
+            self._took = []
 
     def refused(self) -> None:
         """Record that the host has too many requests, which may cut the limit."""
@@ -129,26 +156,46 @@ class ConcurrencyLimiter:
 
     def failed(self) -> None:
         """Record another failure, which does not change the limit but delays its growth."""
-        self._clean, self._slowest = 0, 0.0
+        self._took, self._tried = [], None
+
+    def _wait_for(self, sent: Sent) -> None:
+        if self.timeout < math.inf and not sent.patience.expired():
+            sent.patience.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
     def _grow(self) -> None:
+        most = self._ceiling or self._most
         step = self.limit if self._cut_at == -math.inf else math.ceil(self.limit * _GROWTH)
         safe = _SAFE if self._ceiling is None else _SAFE_BELOW_CEILING
-        room = safe * self._timeout * self.limit / max(self._slowest, 1e-9)
-        grown = int(min(self._ceiling or self._most, self.limit + step, room))
+        room = safe * self.timeout * self.limit / max(*self._took, 1e-9)
+        grown = int(min(most, self.limit + step, room))
         if grown > self.limit:
-            for _ in range(grown - self.limit):
-                self._give_back()
             self._set(grown)
+        elif self.limit < most:
+            self._try_more(most)
+
+    def _try_more(self, most: int) -> None:
+        """Raise the limit by a trial, or end one that made answers take longer."""
+        mean = sum(self._took) / len(self._took)
+        more = min(most, self.limit + math.ceil(self.limit * _TRIAL))
+        if self._tried is None:
+            if max(self._took) * more / self.limit > self.timeout:
+                return
+        elif mean > self._tried[1] * (1 + self.limit / self._tried[0]) / 2:
+            self._ceiling = self._tried[0]
+            self._set(self._ceiling)
+            return
+        self._tried = self.limit, mean
+        self._set(more)
 
     def _cut(self, limit: int) -> None:
         self._cut_at = self._clock()
-        cut = max(1, limit)
-        # Requests in flight are not cancelled: their slots are removed when they end.
-        self._owed += self.limit - cut
-        self._set(cut)
+        self._set(max(1, limit))
 
     def _set(self, limit: int) -> None:
+        # Requests in flight are not cancelled: their slots are removed when they end.
+        self._owed += max(0, self.limit - limit)
+        for _ in range(limit - self.limit):
+            self._give_back()
         self._changes += limit != self.limit
         self.limit = limit
 

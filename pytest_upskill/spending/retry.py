@@ -19,6 +19,7 @@ from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
+from pytest_upskill.spending.retry_policy import RetryPolicy
 
 T = TypeVar("T")
 
@@ -27,39 +28,13 @@ _UNAVAILABLE = frozenset({502, 503})
 """Statuses of a host that is down, or of the gateway before it."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RetryPolicy:
-    """The limits of retries; times in seconds."""
-
-    deadline: float = 300.0
-    """Time from the first attempt until no new attempt starts, without the wait for slots."""
-    unavailable: float = 60.0
-    """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
-    first_backoff: float = 0.5
-    longest_backoff: float = 8.0
-    longest_retry_after: float = 60.0
-    """Maximum wait for a server's ``Retry-After``."""
-    attempts_at_silence: int = 3
-    """Maximum attempts, one after the other, at a host that has never replied to any request."""
-    queued_timeouts: int = 5
-    """Timeouts of a completion in the host's own queue that do not count towards ``deadline``."""
-    long_timeouts: int = 2
-    """The same for timeouts that were probably not spent in a queue, while others were in flight.
-
-    The host may have begun late, or served several requests at once and each of them more slowly.
-    """
-    attempts_at_broken: int = 5
-    """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
-    same_refusals: int = 3
-    """Errors in the same words, of a model that has never answered, after which it is stopped."""
-
-
 @dataclass(slots=True)
 class _Course:
     """The progress of the attempts at one completion."""
 
     request: Request
     started: float
+    timed: bool
     in_line: float = 0.0
     """Seconds of waiting for slots, or in the host's queue, which do not count."""
     queued: int = 0
@@ -79,7 +54,7 @@ class Retries:
     immediately with the same message.
 
     Args:
-        slots: The limit of requests in flight at the host.
+        slots: The limit of requests in flight at the host, and of the time until a reply.
         host: Name of the host in messages.
         activity: The record of waits.
         patience: The limits of retries.
@@ -117,18 +92,21 @@ class Retries:
         self._silent_since = -math.inf
         self._answered_at = -math.inf
 
-    async def send(self, request: Request, once: Callable[[], Awaitable[T]]) -> tuple[T, int]:
+    async def send(
+        self, request: Request, once: Callable[[], Awaitable[T]], *, timed: bool = False
+    ) -> tuple[T, int]:
         """Send a request, with retries, and return the result and the number of attempts.
 
         Args:
             request: What is requested.
             once: Sends the request once; an error that may pass has ``retryable``.
+            timed: Whether ``once`` has timeouts of its own, as for a stream.
 
         Raises:
             ProviderError: All attempts failed; the message contains their number.
             BudgetError: The first attempt could exceed the budget.
         """
-        course = _Course(request, self._clock())
+        course = _Course(request, self._clock(), timed)
         retrying = AsyncRetrying(
             retry=retry_if_exception(_may_pass),
             wait=self._pause,
@@ -155,7 +133,7 @@ class Retries:
             if stopped := self._down or self._stopped.get(model):
                 raise ProviderError(stopped, fatal=True)
             try:
-                result = await once()
+                result = await (once() if course.timed else self._in_time(once, sent, model))
             except ProviderError as error:
                 self._learn(error, sent, course)
                 raise
@@ -163,6 +141,18 @@ class Retries:
             self._answering.add(model)
             self._slots.answered(sent)
         return result
+
+    async def _in_time(self, once: Callable[[], Awaitable[T]], sent: Sent, model: Model) -> T:
+        try:
+            async with self._slots.patience(sent):
+                return await once()
+        except TimeoutError:
+            raise ProviderError(
+                f"{model.label}: no reply from {self._host} within {self._slots.timeout:g} s: "
+                "raise --upskill-timeout, or lower --upskill-max-tokens",
+                retryable=True,
+                timed_out=True,
+            ) from None
 
     def _learn(self, error: ProviderError, sent: Sent, course: _Course) -> None:
         course.failed.append(error)
@@ -290,7 +280,8 @@ def _is_refusal(error: ProviderError, request: Request) -> bool:
     """
     if error.status == HTTPStatus.OK:
         return True
-    return not (error.retryable or error.of_request or request.tools)
+    passing = error.retryable or error.status in _TOO_MANY
+    return not (passing or error.of_request or request.tools)
 
 
 def _may_pass(error: BaseException) -> bool:

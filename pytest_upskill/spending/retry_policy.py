@@ -1,0 +1,32 @@
+"""The limits of retries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RetryPolicy:
+    """The limits of retries; times in seconds."""
+
+    deadline: float = 300.0
+    """Time from the first attempt until no new attempt starts, without the wait for slots."""
+    unavailable: float = 60.0
+    """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
+    first_backoff: float = 0.5
+    longest_backoff: float = 8.0
+    longest_retry_after: float = 60.0
+    """Maximum wait for a server's ``Retry-After``."""
+    attempts_at_silence: int = 3
+    """Maximum attempts, one after the other, at a host that has never replied to any request."""
+    queued_timeouts: int = 5
+    """Timeouts of a completion in the host's own queue that do not count towards ``deadline``."""
+    long_timeouts: int = 2
+    """The same for timeouts that were probably not spent in a queue, while others were in flight.
+
+    The host may have begun late, or served several requests at once and each of them more slowly.
+    """
+    attempts_at_broken: int = 5
+    """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
+    same_refusals: int = 3
+    """Errors in the same words, of a model that has never answered, after which it is stopped."""
