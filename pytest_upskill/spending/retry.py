@@ -68,14 +68,14 @@ class Retries:
         slots: ConcurrencyLimiter,
         host: str,
         activity: InFlight,
-        patience: RetryPolicy = RetryPolicy(),
+        patience: RetryPolicy | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._slots = slots
         self._host = host
         self._activity = activity
-        self._patience = patience
+        self._patience = patience = patience or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
         self._backoff = wait_exponential_jitter(
