@@ -4,8 +4,8 @@
 
 It answers with the text of the user's message when the system prompt holds a skill, and that it
 does not know otherwise. With tools in a chat, it takes the skill that the user names. `POST
-/reset` takes a `Weather` as JSON and zeroes the counters, `GET /stats` gives them. Everything else
-is a request for a completion.
+/reset` takes a `Weather` as JSON and zeroes the counters, `GET /stats` gives them. `GET /models`
+names none. Everything else is a request for a completion.
 """
 
 from __future__ import annotations

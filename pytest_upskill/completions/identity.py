@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import Request, clean
+from pytest_upskill.completion import Request, Tool, clean
 from pytest_upskill.model import Model
 from pytest_upskill.spending.caps import Caps
 
@@ -40,7 +40,7 @@ def asked_of(request: Request, url: str) -> Mapping[str, Any]:
     if request.model.parameters:
         asked["parameters"] = list(request.model.parameters.entries)
     if request.tools:
-        asked["tools"] = _digest(json.dumps([asdict(tool) for tool in request.tools]))
+        asked["tools"] = _digest_of_tools(request.tools)
     if request.turns:
         asked["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
     if task := request.task:
@@ -60,6 +60,11 @@ def asked_of(request: Request, url: str) -> Mapping[str, Any]:
 def address(model: Model) -> str:
     """Return the name of a model in recordings."""
     return f"{model.provider}:{model.name}"
+
+
+@lru_cache(maxsize=8)  # The same few tools in every request.
+def _digest_of_tools(tools: tuple[Tool, ...]) -> str:
+    return _digest(json.dumps([asdict(tool) for tool in tools]))
 
 
 def _digest_of(files: Collection[WorkspaceFile]) -> str:

@@ -6,6 +6,7 @@ import hashlib
 import html
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 _LEAD = (
     "The following skills provide specialized instructions for specific tasks. When a task matches "
@@ -27,7 +28,7 @@ class ListedSkill:
         return _digest(f"{self.name}\n{self.description}")[:16]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class Catalogue:
     """The skills among which an agent chooses."""
 
@@ -44,7 +45,7 @@ class Catalogue:
             named.setdefault(skill.name, skill)
         return cls(skills=tuple(sorted(named.values())))
 
-    @property
+    @cached_property
     def names(self) -> frozenset[str]:
         """Names of the skills."""
         return frozenset(skill.name for skill in self.skills)
