@@ -110,8 +110,8 @@ def test_the_descriptions_that_claude_code_would_cut_are_named() -> None:
         )
 
     # As measured: of 20 descriptions it showed 8, of 80 it showed 7.
-    assert [count - len(cut(of(count))) for count in (8, 20, 80)] == [8, 8, 7]
-    assert cut(of(20))[0].name == "skill-number-008"
+    assert [count - len(cut(of(count), 8000)) for count in (8, 20, 80)] == [8, 8, 7]
+    assert cut(of(20), 8000)[0].name == "skill-number-008"
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,9 @@ from functools import lru_cache
 
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 
-BUDGET = 8000
-"""Characters of Claude Code's catalogue, as measured with version 2.1.330."""
+SMALL, LARGE = 8_000, 30_000
+"""Characters of Claude Code's catalogue, as measured with version 2.1.330: for models with a
+context window of 200,000 tokens, and with one of 1,000,000."""
 
 _ALIKE = 0.8
 """Share of common words from which two descriptions nearly repeat each other."""
@@ -32,11 +33,12 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
         skill: The skill.
         catalogue: The skills that an agent sees with it.
     """
-    if skill in cut(catalogue):
+    if skill in cut(catalogue, SMALL):
+        whom = "" if skill in cut(catalogue, LARGE) else " to models with a window of 200k tokens"
         yield (
-            f"Claude Code shows only the name of this skill: the catalogue of "
+            f"Claude Code shows only the name of this skill{whom}: the catalogue of "
             f"{len(catalogue.skills)} skills has {_size(catalogue):,} characters, and its limit is "
-            f"{BUDGET:,}: shorten the descriptions"
+            f"{SMALL if whom else LARGE:,}: shorten the descriptions"
         )
     if skill.description.isascii() and not _WHEN.search(skill.description):
         yield (
@@ -51,13 +53,16 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
             )
 
 
-def cut(catalogue: Catalogue) -> list[ListedSkill]:
+def cut(catalogue: Catalogue, budget: int) -> list[ListedSkill]:
     """Return the skills whose descriptions Claude Code would not show.
 
-    All names are shown. Descriptions follow in order as long as there is room: so of 20
-    descriptions of 870 characters 8 were shown, and of 80 there were 7.
+    All names are shown. Descriptions follow in the order of names as long as there is room.
+
+    Args:
+        catalogue: The skills, its own included.
+        budget: Characters of the whole catalogue.
     """
-    left = BUDGET - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
+    left = budget - sum(len(f"- {skill.name}\n") for skill in catalogue.skills)
     found = []
     for skill in catalogue.skills:
         left -= len(f": {skill.description}")
