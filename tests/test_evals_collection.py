@@ -163,7 +163,7 @@ def test_asked_for_by_name_such_a_file_says_what_it_lacks(
     "place",
     [
         "evals/trigger-queries.json",
-        "evals/trigger-evals.json",
+        "test-prompts.json",
         "evals/trigger-eval.json",
         "evals/evals-full.json",
         "evals/cases.json",
@@ -187,6 +187,7 @@ def test_a_file_of_another_name_or_place_in_a_skill_is_collected(
     [
         ("skills", "testing/billing/evals/evals.json"),
         ("skills", "evals/billing/cases.json"),
+        ("skills", "workspace/billing/trigger-eval.json"),
         (".github/skills", "evals/evals.json"),
         ("plugins/money/skills", "tests/money/billing/eval.yaml"),
         ("plugins/money/skills", "evals/evals.json"),

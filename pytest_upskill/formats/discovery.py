@@ -104,15 +104,20 @@ class Places:
         """Return the folder of the skill that a case file belongs to, None if there is none.
 
         It is the skill that `owners` gives; else the one whose folder contains the file in a place
-        for cases; else the one that a parent folder or the file itself names; else the only one
-        nearby.
+        for cases; else the one that a folder of cases or the file itself names, or whose name the
+        file's folder has; else the only one nearby.
         """
         if case_file.name in {CASE_FILE, "SKILL.md"}:
             return case_file.parent
         if owner := next((skill for one, skill in self.owners if case_file.match(one)), None):
             return owner
         if (around := _around(case_file)) is None:
-            return self._of_path(case_file) or self._of_head(case_file) or self._only(case_file)
+            return (
+                self._of_path(case_file)
+                or self._of_head(case_file)
+                or self.find_skill(case_file.parent.name, case_file)
+                or self._only(case_file)
+            )
         name = plain_name(_name_of_file(case_file))
         if name in {"", plain_name(around.name), plain_name(_title(around))}:
             return around
