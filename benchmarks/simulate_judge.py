@@ -15,6 +15,7 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
+from math import sqrt
 from multiprocessing import Pool
 from statistics import fmean
 
@@ -86,7 +87,10 @@ def main() -> None:
     with Pool(args.processes) as pool:
         jobs = [(each, suites, args.seed) for each in chosen]
         outcomes = dict(zip(chosen, pool.starmap(simulate, jobs, chunksize=1), strict=True))
-    print(f"{suites} suites a setting, seed {args.seed}")
+    error = 100 * sqrt(0.05 * 0.95 / suites)
+    print(
+        f"{suites} suites a setting, seed {args.seed}; standard error of 95 %: {error:.1f} points"
+    )
     for table, rows in groupby(chosen, key=lambda each: each.table):
         print_table(table, [(each.row, outcomes[each]) for each in rows])
 
@@ -133,6 +137,9 @@ def settings() -> Iterator[Setting]:
     yield Setting(table=table, row="tosses a coin, cases alike", finds=coin, rejects=coin, spread=0)
     yield Setting(table=table, row="tosses a coin", finds=coin, rejects=coin)
     yield Setting(table=table, row="labels of an older skill", rejects=(0.8, 1.0), older=1.0)
+    table = "where it is hard, 10 cases x 20 runs, true +0, cases alike"
+    yield Setting(table=table, row="passes everything", rejects=nothing, spread=0, runs=20)
+    yield Setting(table=table, row="tosses a coin", finds=coin, rejects=coin, spread=0, runs=20)
 
 
 def simulate(setting: Setting, suites: int, seed: int) -> Outcome:

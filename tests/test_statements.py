@@ -67,6 +67,9 @@ def write(request: pytest.FixtureRequest, write_skill: WriteSkill) -> Any:
         "out/summary.csv exists",
         "Uses the Read tool",
         "Opens a pull request",
+        "The answer fits this: Runs generate_report.py on the project",
+        "Ran the bundled collect.py instead of counting by hand",
+        "The agent did not run or recommend drop_caches.sh",
     ],
 )
 def test_what_an_agent_did_is_recognised(statement: str) -> None:
@@ -82,6 +85,8 @@ def test_what_an_agent_did_is_recognised(statement: str) -> None:
         "Mentions which file is created by the build.",
         "The function returns 0 for an empty list.",
         "Uses the active voice.",
+        "The agent executed discover_assets.py or explained how to run it",
+        "The agent fetched or clearly referenced the installation page",
     ],
 )
 def test_what_an_answer_says_is_left_alone(statement: str) -> None:

@@ -40,7 +40,8 @@ _AGENT = re.compile(
             r"\bexit(?:s|ed)? (?:with )?(?:code|status|zero|non-?zero|0|1)\b",
             (
                 r"^(?:the agent |claude |it )?(?:runs|ran|executes|executed|invokes|invoked|calls) "
-                r"(?:the |a |both |all )?(?:`|\S+\.(?:py|sh|js|ts)\b|\w+ (?:script|command|tool)\b|"
+                r"(?:the |a |both |all )?(?:`|(?:bundled )?\S+\.(?:py|sh|js|ts)\b|"
+                r"\w+ (?:script|command|tool)\b|"
                 r"(?:script|command|tests?|linter|build)\b)"
             ),
             (
@@ -83,6 +84,14 @@ _SAYS = re.compile(
     re.IGNORECASE,
 )
 """Verbs of statements about what an answer says."""
+_OR_SAYS = re.compile(
+    r"\bor (?:\w+ly )?(?:advis|describ|explain|instruct|mention|outlin|plan|propos|quot|recommend|"
+    r"referenc|show|state|suggest|tell|told)",
+    re.IGNORECASE,
+)
+"""What lets an answer that only tells how satisfy a statement, too."""
+_ASIDE = re.compile(r"The answer (?:has|fits) this: ")
+"""What the reading of evals files puts before a text that describes an answer."""
 
 _NAMED = r"(?:(?:the|this) )?(?:(?P<{0}>[\w-]+) )?skill"
 _CHOICE = (
@@ -157,8 +166,13 @@ def needs_agent(statement: str) -> bool:
 
 def _work(statement: str) -> str:
     """Return the words of a statement that seem to be about an agent's work, empty if none."""
+    statement = _ASIDE.sub("", statement)
     found = _AGENT.search(statement)
-    return "" if found is None or _SAYS.search(statement, 0, found.start()) else found[0].strip()
+    if found is None or _SAYS.search(statement, 0, found.start()):
+        return ""
+    denied = re.search(r"\b(?:not|never)\b", found[0], re.IGNORECASE)
+    told = _OR_SAYS.search(statement, found.end()) and not denied
+    return "" if told else found[0].strip()
 
 
 def candidates(case: Case) -> list[Candidate]:
