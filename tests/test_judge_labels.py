@@ -115,7 +115,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     assert main(["judge", "check"]) == 0
     said = capsys.readouterr().out
     assert "m without the skill: finds 100% " in said
-    assert "the judge says that 'The answer is kind.' holds, the label disagrees" in said
+    assert "the judge says that 'The answer is kind.' holds, the labels of answers " in said
 
     corrected = walk("--upskill-cache=replay", lenient=0.6, kind=0.4)
     corrected.stdout.fnmatch_lines(["*, judged +*  too few runs*"])
@@ -251,7 +251,7 @@ def test_another_judge_is_compared_with_the_same_labels(
     ("broken", "message"),
     [
         ({"answers": [{"id": "one"}]}, 'answers[0].id: must be a whole number, got "one"'),
-        ({"statments": {}}, "statments: unknown key: remove it"),
+        ({"statments": {}}, "statments: unknown key (did you mean 'statements'?)"),
         ({"statements": {"case-0": "agent"}}, "statements.case-0: must be a case's id, a slash"),
         ({"statements": {"case-0/9": "agent"}}, "there is no statement 9: the case has 1"),
         ({"statements": {"nobody/1": "agent"}}, "there is no case 'nobody'"),

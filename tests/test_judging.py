@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from pytest_upskill.cells.unusable import unusable
 from pytest_upskill.checks import CheckError, CheckResult, Judge
 from pytest_upskill.completion import Completion, StopReason
 from pytest_upskill.grading.judge import judge_request, read_judgement
@@ -128,6 +129,38 @@ def test_what_is_no_judgement_is_missing_data_and_is_shown(
     assert what
     assert quote.startswith(shown.removesuffix("*"))
     assert shown.endswith("*") or quote == shown
+
+
+@pytest.mark.parametrize(
+    ("replies", "mostly"),
+    [
+        (["It holds.", "It holds.", "{}"], "it does not reply in JSON as asked: choose a stronger"),
+        ([json.dumps({"verdicts": [verdict(1, quote="made up"), verdict(2)]})],
+         "it quotes what the answer does not say: choose a stronger"),
+        ([json.dumps({"verdicts": [verdict(1, quote="csv"), verdict(2)]})],
+         "it quotes what the answer does not say: choose a stronger"),
+        (["It holds.", None, None],
+         "its reply is cut off: raise the limit with --upskill-param judge:max_tokens="),
+    ],
+)  # fmt: skip
+def test_unusable_judgements_are_one_line_with_the_judge_their_share_and_the_cure(
+    replies: list[str | None], mostly: str
+) -> None:
+    errors = ["the host is down"]
+    for reply in replies:
+        with pytest.raises(CheckError) as caught:
+            stopped = said("", "max_tokens") if reply is None else said(reply)
+            read_judgement(stopped, STATEMENTS, ANSWER)
+        errors.append(str(caught.value))
+
+    (line,) = unusable("openai:small", errors, 7)
+
+    count = len(replies)
+    assert line.startswith(
+        f"judge: openai:small gave no usable judgement on {count} of {7 + count} answers, "
+        f"though asked twice; mostly {mostly}"
+    )
+    assert not list(unusable("openai:small", ["the host is down"], 7))
 
 
 def test_a_judge_that_repeats_what_the_answer_told_it_to_say_proves_nothing() -> None:

@@ -81,7 +81,10 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ("{\0}\0", "f:1:2: a NUL character: save the file as UTF-8"),
         ("[1 2]", "f:1:4: a comma is missing before this"),
         ('{"a" 1}', "f:1:6: a colon is missing before this"),
-        ("[hello]", "f:1:2: a value is missing here: text needs double quotes"),
+        (
+            "[ture]",
+            "f:1:2: a value is missing here: true, false, null, a number or text in quotes",
+        ),
         (f"[{'9' * 5000}]", "f:1:2: a number has thousands of digits: write it as a string"),
     ],
 )

@@ -49,6 +49,16 @@ PROMPT_DIGEST = hashlib.sha256(_TOLD.encode()).hexdigest()[:16]
 """Digest of what every judge is told; a judge that is told something else is another judge."""
 
 
+UNUSABLE = "judge: no usable judgement: "
+"""What the error of a run begins with if its judge did not reply as asked."""
+
+CUT_OFF = "it stopped at max_tokens"
+"""Why a judgement is unusable that reached the output limit."""
+
+NO_EVIDENCE = ("the quote ", "no evidence for ")
+"""What the reason begins with if it quotes nothing, or what the answer does not say."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
     """A check that a statement is true of the answer; undecided without a judge model."""

@@ -17,6 +17,7 @@ from pytest_upskill.grading.draw import STRATA, Drawing, draw
 from pytest_upskill.report.files.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.project import project_folder
+from pytest_upskill.stats import MIN_LABELS
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.cell import Cell
@@ -94,7 +95,7 @@ def _draw(options: argparse.Namespace) -> int:
         )
         if drawing is not None:
             drawn += 1
-            _say_drawn(_written(path.parent, drawing), drawing)
+            _say_drawn(_written(path.parent, drawing), drawing, options.answers)
     if not drawn:
         raise CommandError(
             f"{options.report}: no run in it depended on a judge: run pytest with --upskill-judge"
@@ -136,7 +137,7 @@ def _written(folder: Path, drawing: Drawing) -> Path:
         raise CommandError(f"{folder / LABELS_FILE}: {error.strerror}") from None
 
 
-def _say_drawn(path: Path, drawing: Drawing) -> None:
+def _say_drawn(path: Path, drawing: Drawing, answers: int) -> None:
     count = len(drawing.file.answers)
     kept = f", {drawing.kept} of them labelled already" if drawing.kept else ""
     say(f"{path}: {counted(count, 'answer')} of {', '.join(drawing.file.models)}{kept}")
@@ -146,6 +147,13 @@ def _say_drawn(path: Path, drawing: Drawing) -> None:
         say(
             f"  {counted(drawing.too_long, 'judged answer')} cannot be drawn: longer than the "
             f"{ANSWER_LIMIT:,} characters that a report keeps"
+        )
+    sizes = [size for strata in drawing.file.cells.values() for size in strata.values()]
+    few = answers // STRATA < min(MIN_LABELS, max(sizes))
+    if few and drawing.kept < count:
+        say(
+            f"  too few to correct a lift, which takes {MIN_LABELS} of each stratum: "
+            f"--answers {STRATA * MIN_LABELS}"
         )
     if drawing.kept < count:
         say('  set each "holds" to true or false without reading "key" at the end; then run')

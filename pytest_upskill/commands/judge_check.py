@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pytest_upskill import LABELS_FILE
+from pytest_upskill.cells.unusable import unusable
 from pytest_upskill.cells.wording import counted, found
 from pytest_upskill.commands.command import PASSED, CommandError
 from pytest_upskill.formats.judge_labels import LabelsFile, load_labels
@@ -159,12 +161,15 @@ def _ask(
         resources=workplace.resources,
         concurrency=workplace.concurrency,
     )
-    decided: dict[int, Sequence[bool]] = {}
-    for answer, each in zip(answers, said, strict=True):
-        if isinstance(each, str):
-            say(f"  answer {answer.id}: {each}")
-        else:
-            decided[answer.id] = each
+    pairs = list(zip(answers, said, strict=True))
+    decided: dict[int, Sequence[bool]] = {
+        answer.id: each for answer, each in pairs if not isinstance(each, str)
+    }
+    errors = [each for each in said if isinstance(each, str)]
+    for line in unusable(judge_name(judge), errors, len(decided)):
+        say(f"  {line}")
+    for line, count in Counter(errors).items():
+        say(f"  {line} ({counted(count, 'answer')})")
     return decided
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -112,6 +113,13 @@ class LabelsFile(_Entry):
     def labelled(self) -> int:
         """Number of answers whose labels are complete."""
         return sum(answer.passed is not None for answer in self.answers)
+
+
+_KEYS = [
+    name
+    for each in (LabelsFile, LabelledAnswer, StatementLabel, KeyEntry)
+    for name in each.model_fields
+]
 
 
 def read_labels(text: str) -> LabelsFile:
@@ -230,6 +238,12 @@ def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
             yield document.problem((*path, "case"), what)
 
 
+def _meant(word: str) -> str:
+    """Return the key that is meant instead of an unknown one, else that it is to be removed."""
+    close = get_close_matches(word, _KEYS, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ": remove it"
+
+
 def _problem(document: Document, details: ErrorDetails) -> Problem:
     """Translate an error of pydantic into a problem with a place."""
     path: JsonPath = ()
@@ -241,7 +255,7 @@ def _problem(document: Document, details: ErrorDetails) -> Problem:
         case "missing":
             return document.problem(path, "missing: restore it from git", missing=last)
         case "extra_forbidden":
-            return document.problem(path, "unknown key: remove it", key=True)
+            return document.problem(path, f"unknown key{_meant(last)}", key=True)
         case "literal_error":
             what = f"must be {details['ctx']['expected']}, got {shown(details['input'])}"
         case _ if kind in _TYPES:

@@ -26,20 +26,21 @@ class ArmAgreement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Disagreement:
-    """A statement about which judge and label differ."""
+    """A statement about which judge and labels differ in the same direction."""
 
-    answer: LabelledAnswer
     statement: str
     judged: bool
-    why: str
-    """Notes of the author."""
+    answers: Mapping[int, str]
+    """The author's notes, by the id of the answer."""
 
     def __str__(self) -> str:
         says = "holds" if self.judged else "does not hold"
-        why = f" ({self.why})" if self.why else ""
+        ids = [f"{id_} ({why})" if why else str(id_) for id_, why in self.answers.items()]
+        which, disagree = ("answer", "disagrees") if len(ids) == 1 else ("answers", "disagree")
+        labels = "the label" if len(ids) == 1 else "the labels"
         return (
-            f"answer {self.answer.id}, {self.answer.case}: the judge says that {self.statement!r} "
-            f"{says}, the label disagrees{why}"
+            f"the judge says that {self.statement!r} {says}, {labels} of {which} {', '.join(ids)} "
+            f"{disagree}"
         )
 
 
@@ -98,13 +99,14 @@ def lacking(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str
 def disagreements(
     answers: Sequence[LabelledAnswer], decided: Mapping[int, Sequence[bool]]
 ) -> Iterator[Disagreement]:
-    """Yield each statement about which the judge and a label differ."""
+    """Yield each statement about which the judge and labels differ, the most frequent first."""
+    found: dict[tuple[str, bool], dict[int, str]] = {}
     for answer in answers:
         for label, judged in zip(answer.labels, decided.get(answer.id, ()), strict=False):
             if label.holds is not None and label.holds is not judged:
-                yield Disagreement(
-                    answer=answer, statement=label.statement, judged=judged, why=label.why
-                )
+                found.setdefault((label.statement, judged), {})[answer.id] = label.why
+    for (statement, judged), ids in sorted(found.items(), key=lambda each: -len(each[1])):
+        yield Disagreement(statement=statement, judged=judged, answers=ids)
 
 
 def _labelled(

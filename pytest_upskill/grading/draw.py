@@ -71,7 +71,7 @@ def draw(
 ) -> Drawing | None:
     """Draw answers of each model from the strata, equally many where there are enough.
 
-    Answers that are labelled already are taken first; their labels are kept where answer and
+    All answers that are labelled already are taken; their labels are kept where answer and
     statement are unchanged.
 
     Args:
@@ -154,8 +154,9 @@ def _marked(candidate: _Candidate, known: Known) -> _Candidate:
 
 
 def _some(of: Sequence[_Candidate], count: int, rng: random.Random) -> list[_Candidate]:
-    """Draw from a stratum: at random, those with labels first."""
+    """Draw from a stratum: all that are labelled, and others at random."""
     shuffled = rng.sample(of, len(of))
+    count = max(count, sum(each.known for each in of))
     return sorted(shuffled, key=lambda each: not each.known)[:count]
 
 

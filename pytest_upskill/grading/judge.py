@@ -13,7 +13,7 @@ from json import JSONDecoder
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from pytest_upskill.checks import CheckError, CheckResult, Judge
-from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, REFERENCE
+from pytest_upskill.checks.judge import INSTRUCTIONS, MESSAGE, NO_EVIDENCE, REFERENCE, UNUSABLE
 from pytest_upskill.checks.result import quoted
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.grading.quotes import occurs, proves
@@ -22,6 +22,7 @@ from pytest_upskill.model import Model
 MAX_TOKENS = 4096
 """Maximum output tokens of a judgement."""
 
+_MISQUOTED, _UNPROVED = NO_EVIDENCE
 _MOST_TRIES = 1000
 """Maximum number of braces in a reply that are tried as the start of JSON."""
 _MAX_SHOWN = 80
@@ -144,15 +145,15 @@ def _unusable(judgement: Completion, why: str) -> CheckError:
     """Return the error for an unusable reply, with an excerpt of it."""
     text = quoted(" ".join(judgement.text.split()), _MAX_REPLY)
     said = f"the judge said {text}" if judgement.text.strip() else "the judge said nothing"
-    return CheckError(f"judge: no usable judgement: {why}; {said}")
+    return CheckError(f"{UNUSABLE}{why}; {said}")
 
 
 def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
     quote = " ".join(verdict.quote.split())
     if not occurs(verdict.quote, answer):
-        raise CheckError(f"judge: the quote {_cut(quote)!r} is not in the answer")
+        raise CheckError(f"{UNUSABLE}{_MISQUOTED}{_cut(quote)!r} is not in the answer")
     if verdict.holds and not proves(verdict.quote, answer):
-        raise CheckError(f"judge: no evidence for {_cut(statement)!r}: the quote is {quote!r}")
+        raise CheckError(f"{UNUSABLE}{_UNPROVED}{_cut(statement)!r}: the quote is {quote!r}")
     said = f'holds: "{_cut(quote)}"' if verdict.holds else f"does not hold: {_cut(verdict.reason)}"
     return CheckResult(
         name=Judge.name,

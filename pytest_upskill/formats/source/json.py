@@ -43,7 +43,7 @@ _HINTS = tuple(
     )
 )
 _CURES = {
-    "Expecting value": "a value is missing here: text needs double quotes",
+    "Expecting value": "a value is missing here: true, false, null, a number or text in quotes",
     "Expecting ',' delimiter": "a comma is missing before this",
     "Expecting ':' delimiter": "a colon is missing before this",
     "Invalid control character at": 'a line break or tab in a string: write "\\n" or "\\t"',

@@ -9,6 +9,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.kinship import judge_warning
+from pytest_upskill.cells.unusable import unusable_judgements
 from pytest_upskill.cells.wording import money, points, runs
 from pytest_upskill.report.files.cases import case_lines
 from pytest_upskill.report.terminal.judge_notes import judge_notes
@@ -30,6 +31,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield f"too few runs: --upskill-runs {span} would probably be enough"
     if warning := judge_warning(gate.cell for gate in gates):
         yield warning
+    yield from unusable_judgements(gate.cell for gate in gates)
     if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
         yield (
             "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
