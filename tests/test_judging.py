@@ -148,9 +148,9 @@ def test_unusable_judgements_are_one_line_with_the_judge_their_share_and_the_cur
 ) -> None:
     errors = ["the host is down"]
     for reply in replies:
+        judgement = said("", "max_tokens") if reply is None else said(reply)
         with pytest.raises(CheckError) as caught:
-            stopped = said("", "max_tokens") if reply is None else said(reply)
-            read_judgement(stopped, STATEMENTS, ANSWER)
+            read_judgement(judgement, STATEMENTS, ANSWER)
         errors.append(str(caught.value))
 
     (line,) = unusable("openai:small", errors, 7)
