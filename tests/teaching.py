@@ -90,16 +90,13 @@ class Depot:
         (self.skill / "skill_meta.json").write_text(json.dumps({"cases": listed}, indent=1))
 
     def run(self, command: str, *more: str) -> int:
-        url = self.loopback.openai_url
-        return main(
-            [
-                command,
-                *more,
-                f"--model=t=openai:{self.teacher}@{url}",
-                f"--eval-model=s=openai:student@{url}",
-                *([] if "--max-answers" in " ".join(more) else ["--max-answers=2000"]),
-            ]
-        )
+        url, given = self.loopback.openai_url, " ".join(more)
+        usual = {
+            "--eval-model": f"s=openai:student@{url}",
+            "--max-answers": "2000",
+        }
+        options = [f"{name}={value}" for name, value in usual.items() if name not in given]
+        return main([command, *more, f"--model=t=openai:{self.teacher}@{url}", *options])
 
     def refine(self, *more: str) -> int:
         return self.run("refine", str(self.skill), *more)

@@ -101,6 +101,19 @@ def test_a_case_that_every_student_passes_without_the_skill_is_dropped(
     assert not [each for each in depot.loopback.requests if "<skill" in each.system]
 
 
+def test_what_is_not_needed_is_said_so_and_what_refine_lacks_as_well(
+    depot: Depot, source: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (depot.skill / "skill_meta.json").unlink()
+    depot.guesses = 0.0
+    propose(depot, proposed(30), proposed(31))
+
+    assert depot.run("cases", str(depot.skill), "--from", source, "--yes", "--count=1") == 0
+
+    assert depot.decision()["dropped"] == {"bay-31": "not needed: --count 1 is reached"}
+    assert "'pytest-upskill refine' needs about 20 cases more" in capsys.readouterr().err
+
+
 def test_sources_are_redacted_and_sent_only_with_consent(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:

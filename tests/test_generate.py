@@ -11,6 +11,8 @@ import pytest
 
 from pytest_upskill.commands.main import main
 from pytest_upskill.report.history.points import read_history
+from pytest_upskill.teacher.draft import read_draft
+from pytest_upskill.teacher.edits import Refused
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, Depot, adding, code, line
 
@@ -161,6 +163,11 @@ def test_a_draft_that_is_not_allowed_is_asked_for_once_more(
     assert reason in depot.decision()["reason"]
     assert reason in depot.asked[1].user
     assert not (depot.folder / "skills" / "bay-codes").exists()
+
+
+def test_a_draft_has_the_name_of_the_folder_that_was_asked_for() -> None:
+    with pytest.raises(Refused, match="the name is 'bay-codes', not 'bays'"):
+        read_draft(draft(BAYS), "", name="bays")
 
 
 def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) -> None:

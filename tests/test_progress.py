@@ -8,6 +8,7 @@ from concurrent.futures import Future
 import pytest
 
 from pytest_upskill.completion import Completion
+from pytest_upskill.completions.tally import Tally, parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.output import live_line, progress
 from pytest_upskill.spending.in_flight import ASKING, InFlight
@@ -69,9 +70,9 @@ def answered(
 
 
 def told(*answers: Future[Answer], activity: InFlight | None = None) -> str:
-    tally = progress.Tally(answers)
+    tally = Tally(answers)
     tally.count()
-    return ", ".join(progress.parts(tally, activity or InFlight()))
+    return ", ".join(parts(tally, activity or InFlight()))
 
 
 def test_where_there_is_no_terminal_a_long_wait_is_a_line_of_the_log(
@@ -166,7 +167,7 @@ def test_answers_and_dollars_are_counted() -> None:
 
 def test_an_answer_counts_once_it_has_come() -> None:
     coming: Future[Answer] = Future()
-    tally = progress.Tally([coming])
+    tally = Tally([coming])
     tally.count()
     before = tally.done
 

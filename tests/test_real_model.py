@@ -10,7 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run, WriteSkill, recordings
+from tests.loopback import Received
 from tests.small_model import SmallModel
+from tests.teaching import HEAD, Depot, case
 
 pytestmark = pytest.mark.needs("smollm2")
 
@@ -109,3 +111,39 @@ def test_a_server_that_restarts_in_the_middle_of_a_run_loses_no_answer(
 
     assert_helped(figures)
     assert figures["attempts"] > 12
+
+
+def test_cases_are_proposed_for_a_real_student_that_knows_one_of_them_already(
+    server: SmallModel, depot: Depot
+) -> None:
+    depot.write([case(0)], f"{HEAD}{HARBOR}")
+    asked = [str(case["input"]) for case in CASES] + ["What is the capital of France?"]
+    answers = ["7294", "Marlow", "Paris"]
+
+    def teach(received: Received) -> str:
+        if "Propose" not in received.user:
+            # Its own answer, given the source.
+            return next(a for q, a in zip(asked, answers, strict=True) if q in received.user)
+        proposals = [
+            {
+                "id": answer.lower(),
+                "input": question,
+                "expected": {"contains": answer},
+                "reference": answer,
+                "alternatives": [f"It is {answer}.", f"{answer}!"],
+                "wrong": ["I forgot."],
+            }
+            for question, answer in zip(asked, answers, strict=True)
+        ]
+        first = asked[0] not in received.user.partition("There are these questions")[2]
+        return json.dumps({"proposals": proposals if first else []})
+
+    depot.loopback.answer = teach
+    student = f"--eval-model=s=openai:smollm2@{server.url}/v1"
+    parameters = ("--param=temperature=0.3", "--param=max_tokens=16")
+
+    assert depot.run("cases", str(depot.skill), student, *parameters) == 0
+
+    decision = depot.decision()
+    assert decision["kept"] == ["7294", "marlow"]
+    assert decision["dropped"]["paris"] == ("every student passes 3 of 3 times without the skill")

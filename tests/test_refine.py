@@ -8,14 +8,30 @@ import shutil
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
 from pytest_upskill.commands.main import main
+from pytest_upskill.teacher.decision import Drafts
 from pytest_upskill.teacher.holdout import is_held_out
 from tests.loopback import Received, Reply
-from tests.teaching import BAYS, LACKING, SKILL, TRAIN, Depot, adding, case, code, line, question
+from tests.teaching import (
+    BAYS,
+    HEAD,
+    LACKING,
+    SKILL,
+    TRAIN,
+    Depot,
+    adding,
+    case,
+    code,
+    line,
+    question,
+)
 
+STUDENTS = {"s": "student", "o": "other"}
+"""Names of models by their labels."""
 FIX = adding("".join(map(line, LACKING)))
 
 
@@ -75,6 +91,40 @@ def test_a_memorising_teacher_passes_the_train_cases_and_not_the_hold_out(depot:
     assert depot.text == SKILL
 
 
+def test_a_version_that_helps_one_student_and_hurts_another_is_not_accepted(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    depot.teach = lambda _, __: FIX
+    answer, url = depot.loopback.answer, depot.loopback.openai_url
+
+    def with_another(received: Received) -> Reply | str:
+        long = line(LACKING[0]) in received.system
+        if received.body["model"] == "other" and long and depot.chance.random() < 0.6:
+            return "That is too long for me."
+        return answer(received)
+
+    depot.loopback.answer = with_another
+    students = [f"--eval-model={label}=openai:{name}@{url}" for label, name in STUDENTS.items()]
+    arguments = ("--apply", "--steps=1", "--max-answers=4000", *students)
+
+    assert depot.refine(*arguments) == 1
+
+    decision, said = depot.decision(), capsys.readouterr().err
+    assert decision["decision"] == "not shown"
+    assert decision["reason"].startswith("worse for o: p = ")
+    assert decision["p"] <= decision["alpha"]
+    assert decision["figures"]["s"]["lift"] > 0.3
+    assert decision["figures"]["o"]["lift"] < -0.1
+    for student in STUDENTS:
+        assert f"{student}, held-out cases, fresh runs:\n  old version  " in said
+    assert depot.text == SKILL
+
+    requests = len(depot.loopback.requests)
+    assert depot.refine(*arguments) == 1
+    assert len(depot.loopback.requests) == requests
+    assert depot.decision() == decision | {"asked": 0}
+
+
 def test_a_teacher_that_changes_nothing_of_worth_is_not_believed(depot: Depot) -> None:
     assert depot.refine("--apply") == 1
 
@@ -91,6 +141,78 @@ def test_the_same_text_is_never_accepted(depot: Depot) -> None:
     refusals = {each["refused"] for each in depot.decision()["candidates"]}
     assert refusals == {"the edits change nothing"}
     assert depot.decision()["look"] is None
+
+
+def test_a_version_that_was_tried_is_not_tried_again_and_one_that_is_no_better_not_proved(
+    depot: Depot,
+) -> None:
+    depot.knows, depot.guesses = 1.0, 0.0
+    depot.teach = lambda _, __: adding("Answer with care.\n")
+
+    assert depot.refine("--steps=2") == 1
+
+    first, second = depot.decision()["candidates"]
+    assert first["passes"] < first["runs"]
+    assert second["refused"] == "the edits make an earlier version again"
+    assert depot.decision()["reason"].startswith("no candidate passed more of the train cases")
+    assert depot.decision()["look"] is None
+
+
+def test_a_skill_that_passes_every_train_case_is_not_refined(depot: Depot) -> None:
+    depot.knows = 1.0
+    depot.write(text=HEAD + "".join(map(line, BAYS)))
+
+    assert depot.refine() == 4
+
+    assert depot.decision()["decision"] == "refused"
+    assert depot.decision()["reason"].startswith("the skill passes every train case")
+    assert depot.asked == []
+
+
+def test_cases_that_code_cannot_decide_for_all_students_are_left_out(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    others: dict[str, dict[str, object]] = {
+        "prose": {"expected": {"judge": "It is friendly."}},
+        "elsewhere": {"expected": {"contains": "a"}, "models": ["opus"]},
+        "files": {"expected": {"file_exists": "out.txt"}},
+    }
+    more = [{"id": name, "input": "Please help."} | each for name, each in others.items()]
+    depot.write([*map(case, BAYS), *more])
+
+    assert depot.refine("--dry-run") == 0
+
+    said = capsys.readouterr().err
+    assert "left out: prose: has no check by code\n" in said
+    assert "left out: elsewhere: " in said
+    assert "left out: files: 'file_exists' needs an agent\n" in said
+    assert "codes: 13 train cases, 11 held out\n" in said
+
+
+def test_without_a_train_case_there_is_nothing_to_choose_by(depot: Depot) -> None:
+    depot.write([case(bay) for bay in BAYS if bay not in TRAIN])
+
+    assert depot.refine() == 4
+
+    assert depot.decision()["reason"].startswith("no train case: add cases")
+
+
+@pytest.mark.parametrize(
+    ("student", "reason"),
+    [
+        ("s=loop:openai:student@URL", "s is an agent, and versions are compared by single answers"),
+        ("offline", "offline is not a language model and can be neither teacher nor student"),
+    ],
+)
+def test_a_student_that_gives_no_single_answers_is_refused(
+    depot: Depot, student: str, reason: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    named = student.replace("URL", depot.loopback.openai_url)
+
+    assert depot.refine(f"--eval-model={named}") == 4
+
+    assert reason in capsys.readouterr().err
+    assert depot.loopback.requests == []
 
 
 def test_a_teacher_that_writes_questions_and_answers_down_is_refused(depot: Depot) -> None:
@@ -149,6 +271,23 @@ def test_too_small_a_hold_out_says_how_many_cases_are_missing_and_requests_nothi
     assert f"only {held_out} of 12 cases are held out" in capsys.readouterr().err
     assert depot.decision()["decision"] == "refused"
     assert depot.loopback.requests == []
+
+
+def test_two_sessions_do_not_work_on_one_skill_at_once(
+    depot: Depot, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first = Drafts(depot.folder / ".upskill" / "drafts", "codes", "another teacher")
+
+    with first.alone():
+        assert depot.refine() == 4
+        assert "another session is at work on this skill: wait" in capsys.readouterr().err
+        assert depot.loopback.requests == []
+    with first.alone():
+        pass
+
+
+def test_the_name_of_a_skill_leads_to_no_other_folder(tmp_path: Path) -> None:
+    assert Drafts(tmp_path, "../../evil\n").folder.parent == tmp_path
 
 
 def test_a_folder_that_cannot_be_written_is_one_line(

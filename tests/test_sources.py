@@ -59,6 +59,7 @@ def test_a_session_of_claude_code_keeps_what_the_user_said_and_loses_the_middle_
 def test_a_rollout_of_codex_is_read() -> None:
     items = [
         {"type": "message", "role": "user", "content": [{"type": "input_text", "text": "Do it"}]},
+        {"type": "message", "role": "user", "content": "<environment_context>\n/home/me"},
         {"type": "reasoning", "summary": []},
         {"type": "function_call", "name": "shell", "arguments": '{"command":["ls"]}'},
         {"type": "function_call_output", "output": "error: no such file"},

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import textwrap
 import unicodedata
+from collections.abc import Iterable
+from itertools import accumulate
 
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
@@ -118,6 +120,12 @@ def broken(text: str, width: int) -> list[str]:
     return textwrap.wrap(
         text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
+
+
+def fitting(parts: Iterable[str], width: int) -> str:
+    """Return as many of the first parts, joined by commas, as fit in ``width`` columns."""
+    joined = accumulate(map(safe, parts), "{}, {}".format)
+    return max((line for line in joined if columns(line) <= width), key=len, default="")
 
 
 def points(fraction: float) -> str:

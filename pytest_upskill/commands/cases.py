@@ -23,7 +23,7 @@ from pytest_upskill.teacher.cases import Order, propose_cases
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.load import load_evals, load_skill
 
-_COUNT = 20
+_COUNT = 24
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:

@@ -43,9 +43,11 @@ def in_session(
     """
     models = [f"--upskill-models={each}" for each in students]
     url = [f"--upskill-base-url={base_url}"] if base_url else []
+    # Answers are typed at the terminal, which pytest would keep to itself.
+    free = "--capture=no"
     around = place if place.exists() else Path()
     return int(
-        pytest.main([*models, *url, *arguments, str(around)], plugins=[_Work(work, teacher)])
+        pytest.main([*models, *url, *arguments, free, str(around)], plugins=[_Work(work, teacher)])
     )
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
@@ -22,7 +23,7 @@ from pytest_upskill.teacher.consent import (
 )
 from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
-from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.holdout import is_held_out, missing_cases
 from pytest_upskill.teacher.keep import (
     FRESH_ANSWERS,
     SCREENING_RUNS,
@@ -85,7 +86,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
     if order.consent.apply:
         check_clean(skill.folder / CASE_FILE)
     if not order.dry_run:
-        check_sources(engine, order.sources, order.teacher.label, order.consent)
+        check_sources(engine, order.sources, order.teacher.label, order.consent, drafts)
     demand = Demand(
         skill=skill,
         task=f"{skill.name}: {skill.text[: skill.text.find('---', 3)][:_LONGEST_CASE]}",
@@ -102,7 +103,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
         if order.dry_run:
             return replace(decision, reason=DRY_RUN)
         kept = keep_cases(engine, demand)
-        for line in told(kept):
+        for line in (*told(kept), *_what_refine_lacks((*skill.cases, *kept.cases))):
             engine.say(line)
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
         return _offered(engine, order, kept, content, decision)
@@ -153,6 +154,12 @@ def told(kept: Kept) -> Iterator[str]:
         yield f"dropped {name}: {reason}"
     held_out = sum(is_held_out(case.id) for case in kept.cases)
     yield f"kept {len(kept.cases)} of {kept.proposed}, {held_out} of them held out"
+
+
+def _what_refine_lacks(cases: Iterable[Case]) -> Iterator[str]:
+    """Yield how many cases are missing before the skill can be refined, if any are."""
+    if missing := missing_cases(sum(is_held_out(case.id) for case in cases)):
+        yield f"'pytest-upskill refine' needs about {counted(missing, 'case')} more: run this again"
 
 
 def _content(file: Path) -> bytes | None:

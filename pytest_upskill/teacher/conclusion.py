@@ -31,23 +31,29 @@ def conclude(
         work: Returns the decision, given ``start``; it may raise `Stopped`.
         dry_run: Whether nothing was to be done, so that nothing is written.
     """
+    if dry_run:
+        return work(start)
+    with drafts.alone():
+        decision = _paid(_done(engine, drafts, start, work), engine)
+        drafts.decide(decision)
+    engine.say(f"{decision.decision}: {drafts.folder}")
+    return decision
+
+
+def _done(
+    engine: Engine, drafts: Drafts, start: Decision, work: Callable[[Decision], Decision]
+) -> Decision:
     try:
-        decision = work(start)
+        return work(start)
     except Stopped as stopped:
-        decision = replace(start, decision="stopped", reason=str(stopped))
         engine.say(f"stopped: {stopped}")
         engine.say(_GO_ON)
+        return replace(start, decision="stopped", reason=str(stopped))
     except KeyboardInterrupt:
         drafts.decide(_paid(start, engine))
         engine.say()
         engine.say(f"interrupted; {_GO_ON}")
         raise
-    if dry_run:
-        return decision
-    decision = _paid(decision, engine)
-    drafts.decide(decision)
-    engine.say(f"{decision.decision}: {drafts.folder}")
-    return decision
 
 
 def _paid(decision: Decision, engine: Engine) -> Decision:

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.repository.git import is_dirty
+from pytest_upskill.teacher.decision import Drafts
 from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.sources.read import Source
 
@@ -56,21 +58,22 @@ def _forget_typed(terminal: TextIO) -> None:
 
 
 def check_sources(
-    engine: Engine, sources: Iterable[Source], teacher: str, consent: Consent
+    engine: Engine, sources: Iterable[Source], teacher: str, consent: Consent, drafts: Drafts
 ) -> None:
-    """Show what is sent of the sources, and have it confirmed.
+    """Show what is sent of the sources, and have it confirmed; all of it is in the drafts.
 
     Raises:
         TeacherError: Nobody has confirmed it.
     """
     sources = list(sources)
-    for source in sources:
+    for number, source in enumerate(sources, 1):
         engine.say(str(source))
+        file = drafts.write(f"source-{number}.md", source.text)
         lines = source.text.splitlines()
         for line in lines[:_SHOWN_LINES]:
             engine.say(f"  | {line}")
         if len(lines) > _SHOWN_LINES:
-            engine.say(f"  | … {len(lines) - _SHOWN_LINES} more lines")
+            engine.say(f"  | … {counted(len(lines) - _SHOWN_LINES, 'more line')} in {file}")
     if not sources or consent.yes:
         return
     if not consent.asks(f"Send this to {teacher}?"):

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
 from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.teacher.engine import TeacherError
+
+_NO_NAME = re.compile(r"[^\w-]+")
+_LONGEST_NAME = 64
 
 Outcome = Literal["accepted", "not shown", "refused", "stopped"]
 
@@ -55,14 +61,43 @@ class Drafts:
 
     Args:
         parent: ``.upskill/drafts`` of the project.
-        name: The skill's name.
+        name: The skill's name; "" if it has none yet.
         identity: What makes the command the same one.
     """
 
     def __init__(self, parent: Path, name: str, *identity: str) -> None:
         digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
-        self.folder = parent / f"{name}-{digest}"
+        # The name comes from a file, and a folder's may not lead elsewhere.
+        named = _NO_NAME.sub("-", name)[:_LONGEST_NAME]
+        self.folder = parent / f"{named or 'generated'}-{digest}"
         self._parent = parent
+        self._lock = parent / f"{named or self.folder.name}.lock"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other sessions from the same skill.
+
+        Raises:
+            TeacherError: Another one is at work on it.
+            OSError: The folder cannot be written.
+        """
+        try:
+            import fcntl  # not on Windows, where sessions have to be kept apart by hand
+        except ImportError:
+            yield
+            return
+        self._make_parent()
+        # The system lets go of a lock when its process ends, however that happens.
+        with self._lock.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise TeacherError(
+                    "another session is at work on this skill: wait for its end"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            yield
 
     def write(self, name: str, text: str) -> Path:
         """Write a file of the folder whole, and return its path.
@@ -70,12 +105,15 @@ class Drafts:
         Raises:
             OSError: It cannot be written.
         """
-        ignore = self._parent / ".gitignore"
-        if not ignore.exists():
-            write_whole(ignore, _GITIGNORE)
+        self._make_parent()
         file = self.folder / name
         write_whole(file, text.encode("utf-8", "replace"))
         return file
+
+    def _make_parent(self) -> None:
+        ignore = self._parent / ".gitignore"
+        if not ignore.exists():
+            write_whole(ignore, _GITIGNORE)
 
     def decide(self, decision: Decision) -> None:
         """Write ``decision.json``.

@@ -14,11 +14,13 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.completion import Request
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.service import Policy, Service
+from pytest_upskill.completions.tally import Tally, parts
 from pytest_upskill.completions.workplace import WorkError, Workplace
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.spending.budget import Budget
+from pytest_upskill.teacher.live_line import LiveLine
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial
 
@@ -57,6 +59,7 @@ class Engine:
         self.workplace = workplace
         self._limits = limits
         self._out = out or sys.stderr
+        self._line = LiveLine(self._out)
         self._asked = 0
         self._left = limits.max_cost
 
@@ -166,16 +169,15 @@ class Engine:
             raise Stopped(f"--max-answers: {self._asked} answers would be requested, over {most}")
 
     def _wait(self, futures: Sequence[Future[Answer]], what: str) -> None:
-        live = self._out.isatty()
+        tally, activity = Tally(futures), self.workplace.resources.activity
         pending = set(futures)
-        while pending:
-            _, pending = wait(pending, timeout=_TICK)
-            if live:
-                done = len(futures) - len(pending)
-                self._out.write(f"\r\x1b[K{what}: {done}/{len(futures)} answers")
-                self._out.flush()
-        if live:
-            self._out.write("\r\x1b[K")
+        try:
+            while pending:
+                _, pending = wait(pending, timeout=_TICK)
+                tally.count()
+                self._line.show(parts(tally, activity, what))
+        finally:
+            self._line.clear()
 
     def _check_complete(self, answers: Iterable[Iterable[Answer]]) -> None:
         flat = [answer for of_trial in answers for answer in of_trial]

@@ -47,7 +47,7 @@ def generate(engine: Engine, order: Order) -> Decision:
     """
     drafts = Drafts(
         order.state / "drafts",
-        order.name or "generated",
+        order.name,
         "generate",
         order.task,
         order.teacher.resolved,
@@ -67,7 +67,7 @@ def generate(engine: Engine, order: Order) -> Decision:
     students = order.students if order.measured else ()
     check_models(engine, order.teacher, students, order.limits)
     if not order.dry_run:
-        check_sources(engine, order.sources, order.teacher.label, order.consent)
+        check_sources(engine, order.sources, order.teacher.label, order.consent, drafts)
     work = _Generation(engine, order, drafts)
     return conclude(engine, drafts, start, work.decided, dry_run=order.dry_run)
 

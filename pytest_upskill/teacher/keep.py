@@ -98,7 +98,10 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
             break
         sound = list(_sound(engine, demand, proposals, so_far))
         if not demand.held_out:
-            sound = sound[: demand.count - len(so_far.kept)]
+            room = demand.count - len(so_far.kept)
+            for _, case in sound[room:]:
+                so_far.drop(case.id, f"not needed: --count {demand.count} is reached")
+            sound = sound[:room]
         cases = [case for _, case in sound]
         refuted = _refuted_by_teacher(engine, demand, cases)
         refuted |= _known_to_students(engine, demand, [c for c in cases if c.id not in refuted])

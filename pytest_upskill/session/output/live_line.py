@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
-from itertools import accumulate
 from typing import Protocol
 
 import pytest
 
-from pytest_upskill.cells.wording import columns
+from pytest_upskill.cells.wording import fitting
 from pytest_upskill.sanitize.safe_text import safe
 
 FIRST_S = 10.0
@@ -124,9 +123,3 @@ class PlainLines:
     def clear(self) -> None:
         """Restart the time without output."""
         self._due = max(self._due, time.monotonic() + FIRST_S)
-
-
-def fitting(parts: Iterable[str], width: int) -> str:
-    """Return as many of the first parts, joined by commas, as fit in ``width`` columns."""
-    joined = accumulate(map(safe, parts), "{}, {}".format)
-    return max((line for line in joined if columns(line) <= width), key=len, default="")

@@ -12,6 +12,8 @@ Kind = Literal["user", "assistant", "call", "error", "result", "text"]
 
 _SECTION = re.compile(r"\n(?=#{1,3} )")
 _FAILS = re.compile(r"error|traceback|exit code: [1-9]|\"exit_code\": ?[1-9]", re.IGNORECASE)
+_OF_CODEX = "<environment_context>"
+"""Begins what the program says to the model by itself."""
 _HEAD = 400
 """Characters of an output of Codex in which an error is looked for; it has no flag."""
 
@@ -88,7 +90,9 @@ def _codex(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
             continue
         kind = str(payload.get("type"))
         if kind == "message" and payload.get("role") in {"user", "assistant"}:
-            yield Event(kind=payload["role"], text=_text(payload.get("content")))
+            said = _text(payload.get("content"))
+            if not said.startswith(_OF_CODEX):
+                yield Event(kind=payload["role"], text=said)
         elif kind.endswith("_output"):
             said = _text(payload.get("output"))
             yield Event(kind="error" if _FAILS.search(said, 0, _HEAD) else "result", text=said)

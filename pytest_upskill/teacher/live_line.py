@@ -1,0 +1,51 @@
+"""The line that shows how far a command is: one row of a terminal, or lines in a log."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterable
+from typing import TextIO
+
+from pytest_upskill.cells.wording import fitting
+from pytest_upskill.sanitize.safe_text import safe_line
+
+_AGAIN_S = 60.0
+"""Seconds between two lines in a log."""
+_COLUMNS = 80
+
+
+class LiveLine:
+    """Output of progress.
+
+    Args:
+        out: Where to write.
+    """
+
+    def __init__(self, out: TextIO) -> None:
+        self._out = out
+        self._live = out.isatty()
+        self._due = time.monotonic() + _AGAIN_S
+
+    def show(self, parts: Iterable[str]) -> None:
+        """Show as many parts as fit; in a log, a line is written now and then."""
+        if self._live:
+            self._write(f"\r\x1b[K{fitting(parts, self._columns() - 1)}")
+        elif time.monotonic() >= self._due:
+            self._write(f"{safe_line(', '.join(parts))}\n")
+            self._due = time.monotonic() + _AGAIN_S
+
+    def clear(self) -> None:
+        """Remove the line, before something else is written."""
+        if self._live:
+            self._write("\r\x1b[K")
+
+    def _columns(self) -> int:
+        try:
+            return os.get_terminal_size(self._out.fileno()).columns or _COLUMNS
+        except (OSError, ValueError):
+            return _COLUMNS
+
+    def _write(self, text: str) -> None:
+        self._out.write(text)
+        self._out.flush()

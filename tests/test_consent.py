@@ -1,0 +1,123 @@
+"""Typed consent: nothing is sent or changed before somebody at a terminal has said yes."""
+
+from __future__ import annotations
+
+import os
+import pty
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+import pytest
+
+from pytest_upskill.teacher.consent import Change, Consent, replace_files
+from pytest_upskill.teacher.engine import TeacherError
+from tests.loopback import Received, Reply
+from tests.screen import PATIENCE_S, Screen
+from tests.teaching import LACKING, TRAIN, Depot, adding, line
+
+CTRL_D = b"\x04"
+
+
+@pytest.fixture
+def keyboard() -> Iterator[tuple[int, TextIO]]:
+    """A terminal: where to type, and where a program reads."""
+    typed, read = pty.openpty()
+    with os.fdopen(read, "r", encoding="utf-8") as terminal:
+        yield typed, terminal
+    os.close(typed)
+
+
+@pytest.mark.parametrize(
+    ("keys", "agrees"),
+    [
+        (b"y\n", True),
+        (b" YES \n", True),
+        (b"n\n", False),
+        (b"\n", False),
+        (b"yep\n", False),
+        (b"\xff\n", False),
+        (CTRL_D, False),
+    ],
+)
+def test_only_yes_is_consent(
+    keyboard: tuple[int, TextIO],
+    keys: bytes,
+    agrees: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    typed, terminal = keyboard
+    os.write(typed, b"y\n")  # typed before the question, and so no answer to it
+    monkeypatch.setattr(
+        "pytest_upskill.teacher.consent.sys.stderr.flush", lambda: os.write(typed, keys)
+    )
+
+    assert Consent(yes=False, apply=False, terminal=terminal).asks("Write this?") is agrees
+
+    end = "\n" if keys == CTRL_D else ""
+    assert capsys.readouterr().err == f"Write this? [y/N] {end}"
+
+
+def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
+    first, second = tmp_path / "skill_meta.json", tmp_path / "SKILL.md"
+    for file in (first, second):
+        file.write_text("old", "utf-8")
+    changes = [Change(file=file, old=b"old", new=b"new") for file in (first, second)]
+    second.write_text("the author's", "utf-8")
+
+    with pytest.raises(TeacherError, match=r"SKILL\.md: has changed meanwhile: start again"):
+        replace_files(changes)
+
+    assert first.read_text("utf-8") == "old"
+
+
+def test_a_link_stays_one_and_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:
+    link, target = tmp_path / "SKILL.md", tmp_path / "shared.md"
+    target.write_text("old", "utf-8")
+    link.symlink_to(target)
+
+    replace_files([Change(file=link, old=b"old", new=b"new")])
+
+    assert link.is_symlink()
+    assert target.read_text("utf-8") == "new"
+    subprocess.run(["git", "init", "-q", tmp_path], check=True)
+    with pytest.raises(TeacherError, match="has uncommitted changes"):
+        replace_files([Change(file=link, old=b"new", new=b"newer")])
+
+
+def test_a_typed_yes_writes_what_the_screen_has_shown(depot: Depot) -> None:
+    seen, answer = threading.Event(), depot.loopback.answer
+    depot.teach = lambda _, __: adding("".join(map(line, LACKING)))
+
+    def slow(received: Received) -> Reply | str:
+        seen.wait(PATIENCE_S)
+        return answer(received)
+
+    depot.loopback.answer = slow
+    url = depot.loopback.openai_url
+    models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
+    command = [sys.executable, "-m", "pytest_upskill", "refine", str(depot.skill), *models]
+
+    screen = Screen([*command, "--steps=1", "--max-answers=400"], depot.folder, columns=60, rows=60)
+    try:
+        live = screen.wait_for("/39 answers")
+        seen.set()
+        screen.wait_for("Write this to ")
+        diff = [shown for shown in screen.lines if shown.startswith(("+- ", "@@"))]
+        screen.type("y\n")
+        after = screen.wait_for_the_end()
+    finally:
+        screen.close()
+
+    assert live.startswith("candidate 0 on train cases: 0/39 answers, ")
+    assert len(live) < 60
+    assert len(diff) == 1 + len(LACKING)
+    assert any(shown.startswith("accepted: ") for shown in after)
+    assert not any("/39 answers" in shown for shown in after)
+    assert line(0) in depot.text
+    assert depot.decision()["applied"]
+    assert len(depot.decision()["train"]) == len(TRAIN)
