@@ -173,7 +173,8 @@ def test_a_draft_has_the_name_of_the_folder_that_was_asked_for() -> None:
 def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) -> None:
     teach(depot, draft(BAYS, name="depot"))
 
-    assert depot.run("generate", TASK, "--no-eval", "-o", "out/depot") == 0
+    student = "--eval-model=anthropic:unused"
+    assert depot.run("generate", TASK, "--no-eval", "-o", "out/depot", student) == 0
 
     assert (depot.folder / "out" / "depot" / "SKILL.md").exists()
     assert len(depot.loopback.requests) == 1

@@ -39,7 +39,8 @@ def evals(depot: Depot) -> Path:
     (depot.skill / "skill_meta.json").unlink()
     file = depot.skill / "evals" / "evals.json"
     file.parent.mkdir()
-    case = {"id": 1, "prompt": QUESTION, "expectations": STATEMENTS}
+    # What it triggers is another question than what is said.
+    case = {"id": 1, "prompt": QUESTION, "expectations": STATEMENTS, "expected_skill": "codes"}
     file.write_text(json.dumps({"skill_name": "codes", "evals": [case]}, indent=3), "utf-8")
     return file
 
@@ -99,7 +100,10 @@ def test_a_reply_without_a_list_of_checks_proposes_none(
     before = evals.read_text("utf-8")
     depot.loopback.answer = lambda _: json.dumps({"checks": checks})
 
-    assert depot.run("cases", str(depot.skill), "--harden", "--apply") == 1
+    # No student is asked, and none needs a key.
+    student = "--eval-model=anthropic:unused"
+
+    assert depot.run("cases", str(depot.skill), "--harden", "--apply", student) == 1
 
     assert set(depot.decision()["dropped"].values()) == {"the teacher proposes no check by code"}
     assert evals.read_text("utf-8") == before

@@ -176,6 +176,7 @@ def test_cases_that_code_cannot_decide_for_all_students_are_left_out(
         "prose": {"expected": {"judge": "It is friendly."}},
         "elsewhere": {"expected": {"contains": "a"}, "models": ["opus"]},
         "files": {"expected": {"file_exists": "out.txt"}},
+        "query": {"should_trigger": False},
     }
     more = [{"id": name, "input": "Please help."} | each for name, each in others.items()]
     depot.write([*map(case, BAYS), *more])
@@ -185,6 +186,7 @@ def test_cases_that_code_cannot_decide_for_all_students_are_left_out(
     said = capsys.readouterr().err
     assert "left out: prose: has no check by code\n" in said
     assert "left out: elsewhere: " in said
+    assert "left out: query: is about triggers, and has no answer\n" in said
     assert "left out: files: 'file_exists' needs an agent\n" in said
     assert "codes: 13 train cases, 11 held out\n" in said
 

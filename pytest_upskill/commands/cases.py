@@ -74,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         )
         return exit_code(propose_cases(engine, order))
 
-    return run_with(work, options, folder)
+    return run_with(work, options, folder, students=not options.harden)
 
 
 COMMAND = Command(

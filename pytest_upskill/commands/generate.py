@@ -82,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
         decision = generate(Engine(workplace, limits), order)
         return PASSED if decision.reason == UNMEASURED else exit_code(decision)
 
-    return run_with(work, options, Path())
+    return run_with(work, options, Path(), students=not options.no_eval)
 
 
 COMMAND = Command(

@@ -86,13 +86,20 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
     parser.add_argument("--dry-run", action="store_true", help="print the plan, request nothing")
 
 
-def run_with(work: Work, options: argparse.Namespace, place: Path) -> int:
-    """Do a command's work in the session that pytest would run at a place; return the exit code."""
+def run_with(work: Work, options: argparse.Namespace, place: Path, *, students: bool = True) -> int:
+    """Do a command's work in the session that pytest would run at a place; return the exit code.
+
+    Args:
+        work: What is to be done.
+        options: Values of the command's options.
+        place: A file or folder.
+        students: Whether students are asked; otherwise no key of theirs is needed.
+    """
     return in_session(
         work,
         place=place,
         teacher=options.model,
-        students=options.eval_model or [_STUDENT],
+        students=(options.eval_model or [_STUDENT]) if students else [options.model],
         base_url=options.eval_base_url,
         arguments=_pytest_arguments(options),
     )

@@ -51,8 +51,7 @@ def _done(
         return replace(start, decision="stopped", reason=str(stopped))
     except KeyboardInterrupt:
         drafts.decide(_paid(start, engine))
-        engine.say()
-        engine.say(f"interrupted; {_GO_ON}")
+        engine.say(_GO_ON)
         raise
 
 

@@ -41,6 +41,9 @@ class Consent:
             typed = self.terminal.readline()
         except UnicodeDecodeError:
             typed = "\n"
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            raise
         if not typed.endswith("\n"):
             # Ctrl-D leaves the cursor behind the question.
             sys.stderr.write("\n")

@@ -29,6 +29,8 @@ def _reason(engine: Engine, case: Case, students: Sequence[Model]) -> str:
         return case.skip
     if case.needs_agent:
         return f"'{case.needs_agent}' needs an agent"
+    if not case.is_answered:
+        return "is about triggers, and has no answer"
     if not any(not isinstance(check, Judge) for check in case.checks):
         return "has no check by code"
     for student in students:

@@ -174,7 +174,12 @@ def _fresh(order: Order, cases: Sequence[Case], *, max_tokens: int) -> list[Any]
 
 def _with_checks(statement: Statement, checks: tuple[Any, ...]) -> Case:
     return replace(
-        statement.case, id=statement.name, checks=checks, models=None, statement_numbers=()
+        statement.case,
+        id=statement.name,
+        checks=checks,
+        models=None,
+        statement_numbers=(),
+        trigger=None,
     )
 
 
