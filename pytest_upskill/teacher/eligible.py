@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case
@@ -17,26 +17,23 @@ def eligible(
     """Return the cases that all students can be measured on by code, and why the others are not."""
     kept, left_out = list[Case](), dict[str, str]()
     for case in cases:
-        if reason := _reason(engine, case, students):
+        if reason := next(_reasons(engine, case, students), ""):
             left_out[case.id] = reason
         else:
             kept.append(case)
     return kept, left_out
 
 
-def _reason(engine: Engine, case: Case, students: Sequence[Model]) -> str:
+def _reasons(engine: Engine, case: Case, students: Sequence[Model]) -> Iterator[str]:
     if case.skip:
-        return case.skip
+        yield case.skip
     if case.needs_agent:
-        return f"'{case.needs_agent}' needs an agent"
+        yield f"'{case.needs_agent}' needs an agent"
     if not case.is_answered:
-        return "is about triggers, and has no answer"
-    if not any(not isinstance(check, Judge) for check in case.checks):
-        return "has no check by code"
-    for student in students:
-        if foreign := case.foreign([student.label]):
-            return foreign
+        yield "is about triggers, and has no answer"
+    if all(isinstance(check, Judge) for check in case.checks):
+        yield "has no check by code"
+    yield from filter(None, (case.foreign([student.label]) for student in students))
     if sandboxed := sandboxed_of(case):
         compilers = engine.workplace.resources.compilers()
-        return next(filter(None, map(compilers.missing, sandboxed)), "")
-    return ""
+        yield from filter(None, map(compilers.missing, sandboxed))
