@@ -113,7 +113,7 @@ def test_a_typed_yes_writes_what_the_screen_has_shown(depot: Depot) -> None:
     finally:
         screen.close()
 
-    assert live.startswith("candidate 0 on train cases: 0/39 answers, ")
+    assert live.startswith("candidate 0 on train cases: 0/39 answers")
     assert len(live) < 60
     assert len(diff) == 1 + len(LACKING)
     assert any(shown.startswith("accepted: ") for shown in after)

@@ -9,7 +9,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import TextIO
 
-from pytest_upskill.cells.wording import counted
+from pytest_upskill.cells.wording import broken, counted
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.completion import Request
 from pytest_upskill.completions.estimate import Estimate, forecast
@@ -79,8 +79,10 @@ class Engine:
         return (self._out.encoding or "").lower().replace("-", "") == "utf8"
 
     def say(self, line: str = "") -> None:
-        """Print a line."""
-        self._out.write(f"{safe_line(line)}\n")
+        """Print a line, on a terminal broken between words; quotes and diffs stay as they are."""
+        text, width = safe_line(line), self._line.columns
+        lines = broken(text, width) if width and text[:1].isalpha() else [text]
+        self._out.writelines(f"{each}\n" for each in lines)
         self._out.flush()
 
     def estimate(self, trials: Iterable[Trial]) -> Estimate:

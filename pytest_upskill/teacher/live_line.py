@@ -30,7 +30,7 @@ class LiveLine:
     def show(self, parts: Iterable[str]) -> None:
         """Show as many parts as fit; in a log, a line is written now and then."""
         if self._live:
-            self._write(f"\r\x1b[K{fitting(parts, self._columns() - 1)}")
+            self._write(f"\r\x1b[K{fitting(parts, self.columns - 1)}")
         elif time.monotonic() >= self._due:
             self._write(f"{safe_line(', '.join(parts))}\n")
             self._due = time.monotonic() + _AGAIN_S
@@ -40,7 +40,11 @@ class LiveLine:
         if self._live:
             self._write("\r\x1b[K")
 
-    def _columns(self) -> int:
+    @property
+    def columns(self) -> int:
+        """Width of the terminal; 0 for a log, where lines may be long."""
+        if not self._live:
+            return 0
         try:
             return os.get_terminal_size(self._out.fileno()).columns or _COLUMNS
         except (OSError, ValueError):
