@@ -116,7 +116,7 @@ def test_a_typed_yes_writes_what_the_screen_has_shown(depot: Depot) -> None:
     assert live.startswith("candidate 0 on train cases: 0/39 answers")
     assert len(live) < 60
     assert len(diff) == 1 + len(LACKING)
-    assert any(shown.startswith("accepted: ") for shown in after)
+    assert any(shown.startswith("accepted:") for shown in after)
     assert not any("/39 answers" in shown for shown in after)
     assert line(0) in depot.text
     assert depot.decision()["applied"]
