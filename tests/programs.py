@@ -101,10 +101,10 @@ class Recorded(Script):
         self.bodies: list[Mapping[str, Any]] = []
 
     async def exchange(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
-        self.bodies.append(body)
-        return await super().exchange(asked, body, headers, receive)
+        self.bodies.append(json.loads(content))
+        return await super().exchange(asked, content, headers, receive)
 
     @property
     def told(self) -> str:

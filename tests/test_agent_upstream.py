@@ -56,7 +56,9 @@ def send(
             activity=InFlight(),
         )
         try:
-            completion = await upstream.exchange(asked, BODY, given or {}, receive)
+            completion = await upstream.exchange(
+                asked, json.dumps(BODY).encode(), given or {}, receive
+            )
             return completion.text
         finally:
             await upstream.aclose()

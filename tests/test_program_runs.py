@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.agents.claude_code import ClaudeCode
+from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
@@ -37,7 +39,8 @@ def test_nothing_of_the_host_is_inside(tmp_path: Path, monkeypatch: pytest.Monke
     (tmp_path / "secret").write_text("a secret of the host", "utf-8")
     with socket.create_server(("127.0.0.1", 0)) as host:
         port = host.getsockname()[1]
-        look = f"env; id; ls -A / /home /tmp; cat {tmp_path}/secret /etc/passwd /proc/*/environ"
+        files = f"{tmp_path}/secret /etc/passwd /proc/*/environ"
+        look = f"touch /new /dev/new; env; id; ls -A / /home /tmp; cat {files}"
         dial = "import socket,sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
         upstream = Recorded(
             [
@@ -52,6 +55,9 @@ def test_nothing_of_the_host_is_inside(tmp_path: Path, monkeypatch: pytest.Monke
     assert "uid=1000" in upstream.told
     for hidden in ("the-real-key", "a secret of the host", "root:", str(Path.home().name) + ":x"):
         assert hidden not in upstream.told
+    # What is in memory has no limit: nothing can be written there.
+    for name in ("/new", "/dev/new"):
+        assert f"cannot touch '{name}'" in upstream.told
     assert "Connection refused" in upstream.told
     assert "Network is unreachable" in upstream.told
 
@@ -188,8 +194,8 @@ def test_two_runs_at_once_do_not_meet() -> None:
 class Failing(Recorded):
     """An upstream whose host does not answer."""
 
-    async def exchange(self, asked: Request, body: Any, headers: Any, receive: Any) -> Any:
-        del asked, body, headers, receive
+    async def exchange(self, asked: Request, content: Any, headers: Any, receive: Any) -> Any:
+        del asked, content, headers, receive
         raise ProviderError("no reply from the host", retryable=True)
 
 
@@ -246,3 +252,25 @@ def _runs(word: str) -> bool:
         if words[0].endswith(b"sleep") and word.encode() in words:
             return True
     return False
+
+
+def test_an_agent_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
+    async def opened() -> list[bytes | None]:
+        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), None, Caps())  # type: ignore[arg-type]
+        await proxy.start(tmp_path / "proxy")
+        ends = [await asyncio.open_unix_connection(tmp_path / "proxy") for _ in range(66)]
+        seen = [await _first_byte(reader) for reader, _ in ends]
+        await proxy.aclose()
+        for _, writer in ends:
+            writer.close()
+        return seen
+
+    assert asyncio.run(opened()) == [None] * 64 + [b""] * 2
+
+
+async def _first_byte(reader: asyncio.StreamReader) -> bytes | None:
+    """Return what comes, b"" at the end, None for nothing."""
+    try:
+        return await asyncio.wait_for(reader.read(1), 0.01)
+    except TimeoutError:
+        return None

@@ -16,10 +16,12 @@ from pytest_upskill.agents.client import CliClient
 from pytest_upskill.agents.codex import Codex
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, Request
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.run_budget import RunBudget
+from pytest_upskill.trials.conversation import agent_request
 from tests.programs import Recorded, Step, needs_bubblewrap, run_of
 
 pytestmark = needs_bubblewrap
@@ -83,6 +85,27 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
     assert len("".join(more)) < 4000
     for body in first.bodies:
         assert "web_search" not in json.dumps(body.get("tools"))
+
+
+@pytest.mark.parametrize(("adapter", "model", "tool"), PROGRAMS)
+def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(
+    adapter: type[Cli], model: str, tool: str
+) -> None:
+    cli = adapter()
+    own = ListedSkill(name="travel", description="How to book: trains. Use when asked to travel.")
+    other = ListedSkill(name=NAME, description="Invoices of Brackenfold.")
+    asked = agent_request(
+        model=parse_model(model), catalogue=Catalogue.of([own, other]), own=own, query="Bill it.",
+        max_tokens=4096, run=0,
+    )  # fmt: skip
+    load, *_ = cli.rehearsal(NAME)
+    steps: list[Step] = [shell(cli, tool, "ls"), (str(load["name"]), load["input"])]
+    upstream = Recorded(steps, cli.wire)
+
+    run = run_of(asyncio.run(_client(cli, upstream).complete(asked)))
+
+    assert (run.taken, run.turns, run.offered, run.broken) == (NAME, 2, True, "")
+    assert "How to book: trains." in json.dumps(upstream.bodies[0])
 
 
 def _client(cli: Cli, upstream: Recorded) -> CliClient:

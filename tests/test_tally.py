@@ -121,4 +121,4 @@ def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -
         raise AssertionError
 
     with pytest.raises(ProviderError, match="a whole reply where a streamed one is expected"):
-        asyncio.run(Script("responses", []).exchange(asked, {"model": "m"}, {}, receive))
+        asyncio.run(Script("responses", []).exchange(asked, b'{"model": "m"}', {}, receive))

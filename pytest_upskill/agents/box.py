@@ -46,7 +46,7 @@ def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
         OSError: The files cannot be written.
     """
     assert request.task is not None
-    for folder in ("home", "work", "tmp", "run", "etc"):
+    for folder in ("home", "work", "tmp", "shm", "run", "etc"):
         (root / folder).mkdir(exist_ok=True)
     skills = {
         f"home/{cli.skills}/{skill.folder}/{file.name}": file.content
@@ -89,6 +89,9 @@ def command(root: Path, installed: Installed, launch: Launch, info: int) -> list
     words += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
     words += ["--ro-bind", str(installed.folder), f"{_AGENT}/{installed.folder.name}"]
     words += _python()
+    # The rest is in memory, and a program that fills it up would fill up the machine's.
+    words += ["--bind", str(root / "shm"), "/dev/shm"]  # noqa: S108  in the sandbox
+    words += ["--remount-ro", "/dev", "--remount-ro", "/"]
     path = f"{inside.parent}:/usr/local/bin:/usr/bin:/bin:{python.parent}"
     environment = {
         "PATH": path,

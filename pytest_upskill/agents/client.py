@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from contextlib import ExitStack
 
 from pytest_upskill.agents.box import BASE_URL, furnish
 from pytest_upskill.agents.boxed_process import BoxedProcess
@@ -125,10 +126,12 @@ class CliClient:
     async def _run(self, request: Request, proxy: Proxy) -> Completion:
         started = time.perf_counter()
         launch = self._cli.launch(request, BASE_URL)
-        with workspace() as home:
-            process = BoxedProcess(home.root, proxy, self._caps.seconds)
+        folders = ExitStack()
+        root = folders.enter_context(workspace()).root
+        process = BoxedProcess(root, proxy, self._caps.seconds)
+        try:
             try:
-                socket = furnish(home.root, self._cli, launch, request)
+                socket = furnish(root, self._cli, launch, request)
                 await proxy.start(socket)
                 await process.run(self._installed, launch)
                 if not process.limit:
@@ -142,7 +145,10 @@ class CliClient:
             self._raise_if_cut_off(proxy, limit, process.said, started)
             run = proxy.tally.told(self._installed.version, limit)
             if not proxy.tally.decided:
-                run = await asyncio.to_thread(with_files_left, run, request, home.root / "work")
+                run = await asyncio.to_thread(with_files_left, run, request, root / "work")
+        finally:
+            # An agent may leave so many files that to remove them takes seconds.
+            await asyncio.to_thread(folders.close)
         return _completion(run, proxy, time.perf_counter() - started)
 
     def _raise_if_cut_off(self, proxy: Proxy, limit: str, said: str, started: float) -> None:

@@ -105,6 +105,7 @@ class Connection:
         reader: What the agent sends.
         writer: What it receives.
         respond: Responds to a request.
+        turn: Held while a request is received and responded to: one at a time is in memory.
     """
 
     def __init__(
@@ -112,7 +113,9 @@ class Connection:
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
         respond: Callable[[Sent, Out], Awaitable[None]],
+        turn: asyncio.Lock,
     ) -> None:
+        self._turn = turn
         self._reader = reader
         self._writer = writer
         self._respond = respond
@@ -124,32 +127,31 @@ class Connection:
         Raises:
             OSError, h11.ProtocolError: The agent has gone, or speaks no HTTP.
         """
-        while (sent := await self._receive()) is not None:
-            out = Out(self._parser, self._writer, body=sent.method != "HEAD")
-            await self._respond(sent, out)
+        while isinstance(event := await self._next(), h11.Request):
+            async with self._turn:
+                body = await self._body()
+                if body is None:
+                    return
+                out = Out(self._parser, self._writer, body=event.method != b"HEAD")
+                await self._respond(Sent(event, body), out)
             if self._parser.our_state is not h11.DONE or self._parser.their_state is not h11.DONE:
                 return
             self._parser.start_next_cycle()
 
-    async def _receive(self) -> Sent | None:
-        """Read the next request; None at the end of the connection."""
-        request: h11.Request | None = None
+    async def _body(self) -> bytes | None:
+        """Read the body of a request; None if it is too large, or the connection ends."""
         data = bytearray()
-        while True:
-            event = self._parser.next_event()
-            if event is h11.NEED_DATA:
-                if self._parser.they_are_waiting_for_100_continue:
-                    go_on = h11.InformationalResponse(status_code=100, headers=[])
-                    self._writer.write(self._parser.send(go_on) or b"")
-                self._parser.receive_data(await self._reader.read(_CHUNK))
-            elif isinstance(event, h11.Request):
-                request = event
-            elif isinstance(event, h11.Data):
-                data += event.data
-                if len(data) > _MOST_BYTES:
-                    return None
-            elif isinstance(event, h11.EndOfMessage):
-                assert request is not None
-                return Sent(request, bytes(data))
-            else:
+        while isinstance(event := await self._next(), h11.Data):
+            data += event.data
+            if len(data) > _MOST_BYTES:
                 return None
+        return bytes(data) if isinstance(event, h11.EndOfMessage) else None
+
+    async def _next(self) -> object:
+        """Read the next part of what the agent sends."""
+        while (event := self._parser.next_event()) is h11.NEED_DATA:
+            if self._parser.they_are_waiting_for_100_continue:
+                go_on = h11.InformationalResponse(status_code=100, headers=[])
+                self._writer.write(self._parser.send(go_on) or b"")
+            self._parser.receive_data(await self._reader.read(_CHUNK))
+        return event

@@ -32,6 +32,9 @@ from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
 _FINISH_S = 10.0
+_MOST_CONNECTIONS = 64
+"""At a time; each is a file that this process has open."""
+
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
     "responses": read_response,
@@ -115,9 +118,12 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
+        if len(self._connections) >= _MOST_CONNECTIONS:
+            writer.close()
+            return
         self._connections.add(task)
         try:
-            await Connection(reader, writer, self._respond).serve()
+            await Connection(reader, writer, self._respond, self._turn).serve()
         except (OSError, h11.ProtocolError, asyncio.CancelledError):
             pass  # the agent, or the run, has ended
         finally:
@@ -138,14 +144,13 @@ class Proxy:
         except (ValueError, TypeError, zlib.error, OSError, RecursionError) as error:
             await out.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
-        async with self._turn:
-            if not self.ended.is_set():
-                self.limit = self.tally.limit()
-            if self.limit or self.ended.is_set():
-                self.ended.set()
-                await out.error(HTTPStatus.BAD_REQUEST, self.limit or "the run has ended")
-                return
-            await self._forward(body, sent.headers, out)
+        if not self.ended.is_set():
+            self.limit = self.tally.limit()
+        if self.limit or self.ended.is_set():
+            self.ended.set()
+            await out.error(HTTPStatus.BAD_REQUEST, self.limit or "the run has ended")
+            return
+        await self._forward(body, sent.headers, out)
 
     async def _forward(
         self, asked: Mapping[str, Any], headers: Mapping[str, str], out: Out
@@ -154,8 +159,8 @@ class Proxy:
         try:
             passed = allowed(self._wire, asked, model=name, max_tokens=most)
             self.tally.dropped |= dict.fromkeys(passed.dropped)
-            size = len(json.dumps(passed.body))
-            settle = await self._reserve(size)
+            content = json.dumps(passed.body).encode("ascii")
+            settle = await self._reserve(len(content))
         except RefusedBody as error:
             self.tally.dropped[str(error)] = None
             await out.error(HTTPStatus.BAD_REQUEST, str(error))
@@ -163,11 +168,11 @@ class Proxy:
         except BudgetError as error:
             await self._fail(error, out)
             return
-        self.tally.asked(passed.body, size)
+        self.tally.asked(passed.body, len(content))
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
-            completion = await self._exchange(passed.body, headers, out)
+            completion = await self._exchange(content, headers, out)
         except ProviderError as error:
             billable = error.billable
             await self._fail(error, out)
@@ -181,9 +186,7 @@ class Proxy:
                 if self.tally.decided:
                     self.ended.set()
 
-    async def _exchange(
-        self, body: Mapping[str, Any], headers: Mapping[str, str], out: Out
-    ) -> Completion:
+    async def _exchange(self, content: bytes, headers: Mapping[str, str], out: Out) -> Completion:
         """Send a request to the host, and pass the reply on while it arrives."""
 
         async def receive(reply: Reply) -> Completion:
@@ -196,7 +199,7 @@ class Proxy:
                 await _tell(out.send(chunk))
             return self._read(reader.body())
 
-        completion = await self._upstream.exchange(self._request, body, headers, receive)
+        completion = await self._upstream.exchange(self._request, content, headers, receive)
         await _tell(out.end())
         return completion
 

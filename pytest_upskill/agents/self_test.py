@@ -65,7 +65,7 @@ class Script:
         self.headers = {"content-type": "text/event-stream"}
 
     async def exchange(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """Reply with the next call, or with the text; see `Upstream.exchange`.
 
@@ -73,6 +73,7 @@ class Script:
             ProviderError: The request is for a whole reply.
         """
         del headers
+        body = json.loads(content)
         if not body.get("stream"):
             raise ProviderError(
                 f"{asked.model.label}: it asks for a whole reply where a streamed one is expected"

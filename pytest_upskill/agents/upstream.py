@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Protocol
 
 import httpx2
 
@@ -56,13 +56,13 @@ class Upstream(Protocol):
     """Whoever replies to the requests of an agent's model."""
 
     async def exchange(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """Send a request, and have the reply received.
 
         Args:
             asked: The request of the run.
-            body: What to send.
+            content: What to send, as JSON.
             headers: The headers of the agent's own request.
             receive: Gets the first reply with status 200.
 
@@ -109,10 +109,9 @@ class HostUpstream:
         )
 
     async def exchange(
-        self, asked: Request, body: Mapping[str, Any], headers: Mapping[str, str], receive: Receive
+        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
-        content = json.dumps(body).encode("utf-8", "replace")
         call = Call(request=asked, endpoint=self._endpoint)
         once = partial(self._once, call, content, self._headers(headers), receive)
         completion, _ = await self._retries.send(asked, once, timed=True)

@@ -68,8 +68,10 @@ class Usage:
         size = count = 0
         folders = [str(self._folder)]
         while folders and size <= most_bytes and count <= most_files:
-            for entry in _entries(folders.pop()):
+            for entry in _each_entry(folders.pop()):
                 count += 1
+                if count > most_files:
+                    break
                 with contextlib.suppress(OSError):
                     size += entry.stat(follow_symlinks=False).st_blocks * 512
                     if entry.is_dir(follow_symlinks=False):
@@ -184,6 +186,9 @@ def _remove_files(folder: int, but: str = "") -> list[str]:
 
 
 def _entries(folder: str | int) -> list[os.DirEntry[str]]:
+    return list(_each_entry(folder))
+
+
+def _each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
-        return list(entries)
-    return []
+        yield from entries
