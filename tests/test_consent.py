@@ -13,7 +13,7 @@ from typing import TextIO
 
 import pytest
 
-from pytest_upskill.teacher.consent import Change, Consent, replace_files
+from pytest_upskill.teacher.consent import Change, Consent, encoded_like, replace_files
 from pytest_upskill.teacher.engine import TeacherError
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -73,6 +73,11 @@ def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
         replace_files(changes)
 
     assert first.read_text("utf-8") == "old"
+
+
+def test_line_ends_and_byte_order_mark_stay() -> None:
+    assert encoded_like(b"\xef\xbb\xbfa\r\nb", "a\nc\n") == b"\xef\xbb\xbfa\r\nc\r\n"
+    assert encoded_like(b"a\nb", "a\nc") == b"a\nc"
 
 
 def test_a_link_stays_one_and_the_file_that_it_leads_to_is_replaced(tmp_path: Path) -> None:

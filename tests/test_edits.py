@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+from typing import Literal
 
 import pytest
 
+from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.teacher.edits import (
@@ -17,6 +19,7 @@ from pytest_upskill.teacher.edits import (
     read_edits,
 )
 from pytest_upskill.teacher.literals import marked_diff
+from pytest_upskill.teacher.reply import BadReply, whole_text
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"
@@ -59,6 +62,23 @@ def test_edits_are_made_in_order_and_the_text_around_them_stays() -> None:
 def test_a_reply_without_usable_edits_is_refused(reply: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
         read_edits(reply)
+
+
+@pytest.mark.parametrize(
+    ("text", "stop", "reason"),
+    [
+        ('{"edits": [', "max_tokens", "was cut at its limit of 8,192 tokens"),
+        ("", "refusal", "the teacher refused"),
+        (" \n", "end", "the reply is empty"),
+    ],
+)
+def test_what_is_no_whole_reply_says_why(
+    text: str, stop: Literal["end", "max_tokens", "refusal"], reason: str
+) -> None:
+    said = Completion(text=text, input_tokens=1, output_tokens=1, stop_reason=stop)
+
+    with pytest.raises(BadReply, match=reason):
+        whole_text(said)
 
 
 @pytest.mark.parametrize(

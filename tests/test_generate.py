@@ -170,6 +170,25 @@ def test_a_draft_has_the_name_of_the_folder_that_was_asked_for() -> None:
         read_draft(draft(BAYS), "", name="bays")
 
 
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ([" "], "the task is empty"),
+        ([TASK, "-o", "Bad Name"], "--output: 'Bad Name' cannot be the name of a skill"),
+        ([TASK, "-o", "codes.md/codes"], "codes.md: is not a folder"),
+        ([TASK, "-o", "skills/codes"], "skills/codes: exists already"),
+    ],
+)
+@pytest.mark.usefixtures("source")
+def test_what_cannot_be_saved_is_refused_before_anything_is_asked(
+    depot: Depot, arguments: list[str], problem: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert depot.run("generate", *arguments) == 4
+
+    assert f"ERROR: {problem}" in capsys.readouterr().err
+    assert depot.loopback.requests == []
+
+
 def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) -> None:
     teach(depot, draft(BAYS, name="depot"))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from pytest_upskill.commands.command import PASSED, Command
+from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
     consent_of,
@@ -59,6 +59,8 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    if not options.task.strip():
+        raise CommandError("the task is empty: say what the skill is for")
     sources = sources_of(options)
     examples = "".join(f"\n\nFor example: {example}" for example in options.example)
 

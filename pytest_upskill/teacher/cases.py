@@ -34,7 +34,7 @@ from pytest_upskill.teacher.keep import (
 from pytest_upskill.teacher.measure import teacher_trial, trials_of
 from pytest_upskill.teacher.plan import Part, check_models, plan_lines
 from pytest_upskill.teacher.proposals import BATCH, propose_prompt
-from pytest_upskill.teacher.search import MAX_TOKENS
+from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.sources.read import BUDGET, Source, source_of
 
 _LONGEST_CASE = 1000

@@ -13,6 +13,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.teacher.edits import Refused, foreign_parts
+from pytest_upskill.teacher.engine import TeacherError
 from pytest_upskill.teacher.prompts import MATERIAL, marked_sources
 from pytest_upskill.teacher.reply import BadReply, json_of
 from pytest_upskill.teacher.sources.read import Source
@@ -62,6 +63,19 @@ class Draft:
 
 
 _DRAFT = TypeAdapter(Draft)
+
+
+def check_name(name: str) -> None:
+    """Check that a skill may have a name.
+
+    Raises:
+        TeacherError: It may not.
+    """
+    if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
+        raise TeacherError(
+            f"--output: {name!r} cannot be the name of a skill: end with lower-case words and "
+            "hyphens, as in skills/csv-files"
+        )
 
 
 def draft_prompt(task: str, sources: Iterable[Source], *, name: str = "", refused: str = "") -> str:

@@ -14,7 +14,7 @@ from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.confirmation import Contest, confirm
 from pytest_upskill.teacher.consent import check_sources
 from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.draft import Draft, draft_prompt, read_draft
+from pytest_upskill.teacher.draft import Draft, check_name, draft_prompt, read_draft
 from pytest_upskill.teacher.edits import Refused
 from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.generation_log import log_generation
@@ -33,6 +33,7 @@ from pytest_upskill.teacher.ledger import Ledger
 from pytest_upskill.teacher.picture import figures_of
 from pytest_upskill.teacher.plan import check_models, plan_lines
 from pytest_upskill.teacher.prompts import marked_sources
+from pytest_upskill.teacher.reply import BadReply, whole_text
 from pytest_upskill.teacher.search import Task, search, version
 
 UNMEASURED = "--no-eval: nothing was measured"
@@ -55,6 +56,7 @@ def generate(engine: Engine, order: Order) -> Decision:
         *(source.text for source in order.sources),
     )
     if order.output:
+        check_name(order.name)
         order.folder(order.name, drafts.folder)
     start = Decision(
         command="generate",
@@ -123,8 +125,8 @@ class _Generation:
             assert answer.completion is not None
             self._drafts.write(f"draft-{attempt + 1}-reply.md", answer.completion.text)
             try:
-                return read_draft(answer.completion.text, known, name=order.name)
-            except Refused as error:
+                return read_draft(whole_text(answer.completion), known, name=order.name)
+            except (BadReply, Refused) as error:
                 refused = str(error)
                 self._engine.say(f"draft {attempt + 1}: refused: {refused}")
         raise Refused(f"no usable draft: {refused}")

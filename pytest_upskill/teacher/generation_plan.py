@@ -20,7 +20,8 @@ from pytest_upskill.teacher.keep import Demand
 from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial
 from pytest_upskill.teacher.plan import Part, padded
 from pytest_upskill.teacher.proposals import BATCH
-from pytest_upskill.teacher.search import MAX_TOKENS, Task, train_trials
+from pytest_upskill.teacher.reply import MAX_TOKENS
+from pytest_upskill.teacher.search import Task, train_trials
 from pytest_upskill.teacher.sources.read import Source, source_of
 from pytest_upskill.trials.trial import Trial
 
@@ -68,9 +69,12 @@ class Order:
             drafts: The folder of this command's drafts.
 
         Raises:
-            TeacherError: It exists, and is not what this command has saved there.
+            TeacherError: It exists, and is not what this command has saved there; or cannot exist.
         """
         folder = self.output or Path("skills", name)
+        for parent in folder.parents:
+            if parent.exists() and not parent.is_dir():
+                raise TeacherError(f"{parent}: is not a folder: name another one with --output")
         if folder.exists() and not _same(folder / "SKILL.md", drafts / SAVED):
             raise TeacherError(f"{folder}: exists already: name another folder with --output")
         return folder

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
 
+from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import Document, parse_json
 from pytest_upskill.model import Model
@@ -22,8 +23,7 @@ from pytest_upskill.teacher.measure import teacher_trial, trials_of
 from pytest_upskill.teacher.plan import Part, check_models, plan_lines
 from pytest_upskill.teacher.prompts import MATERIAL, marked
 from pytest_upskill.teacher.proposals import Proposal, Text
-from pytest_upskill.teacher.reply import BadReply, json_of
-from pytest_upskill.teacher.search import MAX_TOKENS
+from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, json_of, whole_text
 from pytest_upskill.teacher.statements import Statement, find_statements, with_assertions
 from pytest_upskill.teacher.validation import Dropped, check_problems, read_case
 
@@ -195,7 +195,7 @@ def _validated(
     dropped = {each.name: "the teacher proposes no check by code" for each in statements}
     for (_, own, _), (answer,) in zip(asked, answers, strict=True):
         assert answer.completion is not None
-        for number, check in _read(answer.completion.text, own, dropped):
+        for number, check in _read(answer.completion, own, dropped):
             proposed |= {each.name: check for each in own if each.number == number}
     sound: list[tuple[Statement, Mapping[str, Any], Case]] = []
     for statement in statements:
@@ -222,11 +222,11 @@ def _validated(
 
 
 def _read(
-    reply: str, own: Sequence[Statement], dropped: dict[str, str]
+    reply: Completion, own: Sequence[Statement], dropped: dict[str, str]
 ) -> Iterator[tuple[int, _Hardened]]:
     """Yield the checks of a reply by the number of the statement; note why others are none."""
     try:
-        value = json_of(reply)
+        value = json_of(whole_text(reply))
     except BadReply as error:
         dropped |= {each.name: str(error) for each in own}
         return

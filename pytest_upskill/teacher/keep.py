@@ -18,7 +18,7 @@ from pytest_upskill.teacher.proposals import (
     propose_prompt,
     read_proposals,
 )
-from pytest_upskill.teacher.search import MAX_TOKENS
+from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, whole_text
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.validation import Dropped, Surroundings, validate
 
@@ -133,7 +133,10 @@ def _ask(
     )
     ((answer,),) = engine.run([trial], f"proposals {number + 1}")
     assert answer.completion is not None
-    return read_proposals(answer.completion.text)
+    try:
+        return read_proposals(whole_text(answer.completion))
+    except BadReply as error:
+        return [Malformed(name="reply", reason=str(error))]
 
 
 def _sound(
@@ -196,9 +199,14 @@ def _known_to_students(engine: Engine, demand: Demand, cases: Sequence[Case]) ->
         max_tokens=engine.workplace.max_tokens,
     )
     results = engine.results(trials, "screening without the skill")
-    open_ = {result.case for result in results if result.passes < len(result.runs)}
-    reason = f"every student passes {SCREENING_RUNS} of {SCREENING_RUNS} times without the skill"
-    return {case.id: reason for case in cases if case.id not in open_}
+    known = {result.case: len(result.runs) for result in results}
+    for result in results:
+        if result.passes < len(result.runs):
+            known.pop(result.case, None)
+    return {
+        case: f"every student passes {runs} of {runs} times without the skill"
+        for case, runs in known.items()
+    }
 
 
 def _entry(demand: Demand, proposal: Proposal, case: Case) -> Mapping[str, Any]:

@@ -18,7 +18,7 @@ from pytest_upskill.teacher.confirmation import (
     look_ahead,
     trials_of_look,
 )
-from pytest_upskill.teacher.consent import Change, Consent, check_clean, replace_files
+from pytest_upskill.teacher.consent import Change, Consent, check_clean, encoded_like, replace_files
 from pytest_upskill.teacher.decision import Decision, Drafts, Outcome
 from pytest_upskill.teacher.edits import byte_limit
 from pytest_upskill.teacher.eligible import eligible
@@ -29,8 +29,10 @@ from pytest_upskill.teacher.literals import marked_diff
 from pytest_upskill.teacher.measure import teacher_trial
 from pytest_upskill.teacher.picture import figures_of
 from pytest_upskill.teacher.plan import Part, check_models, padded, plan_lines
-from pytest_upskill.teacher.search import MAX_TOKENS, Found, Task, search, train_trials, version
+from pytest_upskill.teacher.reply import MAX_TOKENS
+from pytest_upskill.teacher.search import Found, Task, search, train_trials, version
 from pytest_upskill.teacher.train_marks import with_train_marks
+from pytest_upskill.trials.trial import runs_of
 
 _PROMPT_BYTES = 24_000
 """More than a question to the teacher has besides the skill."""
@@ -182,9 +184,10 @@ class _Refinement:
 
     def _power(self, look: int, held: int) -> Iterator[str]:
         order, students = self._order, len(self._order.students)
+        runs = min(runs_of(student, order.runs) for student in order.students)
         found = ", ".join(
             f"{100 * gain:+.0f} in "
-            f"{power(gain, cases=held, runs=order.runs, look=look, students=students):.0%}"
+            f"{power(gain, cases=held, runs=runs, look=look, students=students):.0%}"
             for gain in (0.1, 0.2, 0.3)
         )
         yield (
@@ -241,7 +244,7 @@ class _Refinement:
         replace_files(
             [
                 *(marks if new_cases != old_cases else ()),
-                Change(file=file, old=self._content, new=text.encode()),
+                Change(file=file, old=self._content, new=encoded_like(self._content, text)),
             ]
         )
         say(f"written: {file}")

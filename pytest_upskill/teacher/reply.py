@@ -6,10 +6,29 @@ import json
 from typing import Any
 
 from pytest_upskill.checks.blocks import blocks
+from pytest_upskill.completion import Completion
+
+MAX_TOKENS = 8192
+"""Maximum output tokens of a teacher's reply."""
 
 
 class BadReply(Exception):  # noqa: N818  a reason to refuse, not an error of this program
     """A reply that cannot be used; the message says why, for the teacher and for the user."""
+
+
+def whole_text(completion: Completion) -> str:
+    """Return what a teacher said.
+
+    Raises:
+        BadReply: It said nothing, refused, or was cut off.
+    """
+    if completion.stop_reason == "max_tokens":
+        raise BadReply(f"the reply was cut at its limit of {MAX_TOKENS:,} tokens")
+    if completion.stop_reason == "refusal":
+        raise BadReply("the teacher refused to reply")
+    if not completion.text.strip():
+        raise BadReply("the reply is empty")
+    return completion.text
 
 
 def json_of(text: str) -> Any:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
@@ -20,10 +21,8 @@ from pytest_upskill.teacher.edits import (
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial, trials_of
 from pytest_upskill.teacher.prompts import Failure, refine_prompt
+from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, whole_text
 from pytest_upskill.trials.result import TrialResult
-
-MAX_TOKENS = 8192
-"""Maximum output tokens of a teacher's answer."""
 
 _SHOWN = 8
 """Failures that a teacher sees at a time."""
@@ -97,7 +96,7 @@ def search(engine: Engine, task: Task, keep: Callable[[str, str], object]) -> Fo
         reply = _ask(engine, task, best, refused, step)
         entry: dict[str, Any] = {"number": step, "from": best.number}
         log.append(entry)
-        keep(f"candidates/{step:02}-reply.md", reply)
+        keep(f"candidates/{step:02}-reply.md", reply.text)
         try:
             new = _edited(task, best, reply, pool)
         except Refused as error:
@@ -127,7 +126,9 @@ def train_trials(engine: Engine, task: Task, text: str) -> list[Any]:
     )
 
 
-def _ask(engine: Engine, task: Task, best: Candidate, refused: Sequence[str], step: int) -> str:
+def _ask(
+    engine: Engine, task: Task, best: Candidate, refused: Sequence[str], step: int
+) -> Completion:
     prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
     trial = teacher_trial(
         task.skill,
@@ -139,21 +140,28 @@ def _ask(engine: Engine, task: Task, best: Candidate, refused: Sequence[str], st
     )
     ((answer,),) = engine.run([trial], f"candidate {step}")
     assert answer.completion is not None
-    return answer.completion.text
+    return answer.completion
 
 
-def _edited(task: Task, best: Candidate, reply: str, pool: Iterable[Candidate]) -> str:
+def _edited(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candidate]) -> str:
     """Return the new text.
 
     Raises:
         Refused: It is not allowed, or there is nothing new in it.
     """
-    new = apply_edits(best.text, read_edits(reply))
+    new = apply_edits(best.text, read_edits(_text(reply)))
     if any(each.text == new for each in pool):
         raise Refused("the edits make an earlier version again")
     cases = (*task.train, *task.holdout)
     check_candidate(new, task.text, cases, limit=byte_limit(task.text))
     return new
+
+
+def _text(reply: Completion) -> str:
+    try:
+        return whole_text(reply)
+    except BadReply as error:
+        raise Refused(str(error)) from None
 
 
 def _measured(engine: Engine, task: Task, text: str, number: int) -> Candidate:
