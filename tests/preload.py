@@ -6,7 +6,6 @@ Imported for that by the process from which `tests.forked` forks them.
 from __future__ import annotations
 
 import contextlib
-import gc
 import io
 import os
 import tempfile
@@ -35,6 +34,3 @@ with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.Stri
         ["-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models=offline", "skills"]
     )
     os.chdir(before)
-# What is here stays: a fork that collected garbage would copy it.
-gc.collect()
-gc.freeze()
