@@ -109,10 +109,10 @@ def run_once(pytester: pytest.Pytester) -> Run:
 
 
 def _runner(pytester: pytest.Pytester, args: tuple[str, ...]) -> Run:
-    def run(*more: str | os.PathLike[str]) -> pytest.RunResult:
+    def run(*more: str | os.PathLike[str], **settings: bool) -> pytest.RunResult:
         # Plugins of anyio, which comes with the SDKs, and hypothesis: slow, and not tested here.
         others = ("-p", "no:anyio", "-p", "no:hypothesispytest")
-        return pytester.runpytest_inprocess(*others, "-W", "error", *args, *more)
+        return pytester.runpytest_inprocess(*others, "-W", "error", *args, *more, **settings)
 
     return run
 

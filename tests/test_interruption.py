@@ -10,6 +10,7 @@ from contextlib import suppress
 
 import pytest
 
+from pytest_upskill.session.handover import Handover
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Received, Reply, know
 
@@ -146,7 +147,7 @@ def test_a_killed_run_leaves_whole_recordings_and_the_next_goes_on_from_there(
 
 
 def test_a_server_that_is_away_for_a_while_costs_no_answer(
-    start: Start, write_skill: WriteSkill, loopback: Loopback, model: str
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     away = range(ANSWERED + 1, ANSWERED + 10)
 
@@ -156,11 +157,10 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(
     loopback.answer = answer
     write_skill(*CASES)
 
-    process = start("--upskill-models", model, "skills")
-    output, _ = process.communicate(timeout=PATIENCE_S)
+    result = run("--upskill-models", model, "skills")
 
-    assert process.returncode == pytest.ExitCode.OK
-    assert "21 passed" in output
+    assert result.ret == pytest.ExitCode.OK
+    result.assert_outcomes(passed=21)
 
 
 def test_a_folder_that_cannot_be_written_costs_the_recordings_alone_and_is_told_with_q(
@@ -185,8 +185,10 @@ def test_a_folder_that_cannot_be_written_costs_the_recordings_alone_and_is_told_
     ],
 )
 def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
-    pytester: pytest.Pytester, write_skill: WriteSkill, what: str
+    pytester: pytest.Pytester, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
+    # The patch that follows must not outlive the test in this process.
+    monkeypatch.setattr(Handover, "give", Handover.give)
     write_skill()
     pytester.makeconftest(
         f"""
@@ -200,13 +202,13 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
         """
     )
 
-    # Not in this process: the patch must not outlive the test.
-    result = pytester.runpytest_subprocess(
+    result = pytester.runpytest_inprocess(
         "-p", "no:anyio", "-p", "no:hypothesispytest", "-n2", "--upskill-models", "offline",
-        "skills", timeout=PATIENCE_S,
+        "skills",
     )  # fmt: skip
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
+    assert result.duration < PATIENCE_S
     result.stdout.fnmatch_lines(
         [
             "the run was stopped, or the disk is full, before this trial had its answers",
@@ -216,7 +218,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
 
 
 def test_nothing_more_is_sent_while_an_interrupted_run_is_summed_up(
-    start: Start,
+    run: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
     model: str,
@@ -237,8 +239,10 @@ def test_nothing_more_is_sent_while_an_interrupted_run_is_summed_up(
         """
     )
 
-    process = start("--upskill-models", model, "--upskill-concurrency", "2", "skills")
-    process.communicate(timeout=PATIENCE_S)
+    result = run(
+        *("--upskill-models", model, "--upskill-concurrency", "2", "skills"),
+        no_reraise_ctrlc=True,
+    )
 
-    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert result.ret == pytest.ExitCode.INTERRUPTED
     assert len(loopback.requests) < 20
