@@ -21,6 +21,7 @@ from pathlib import Path
 
 import agents
 import choosing
+import confining
 import fetching
 import local
 from measure import backend
@@ -40,6 +41,7 @@ ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
     "agent-proxy": agents.proxy,
     "agent-replay": agents.replay,
     "agent-memory": agents.memory,
+    "sandbox": confining.sandbox,
     # Last: it deletes thousands of files, after which some disks make new ones slowly for minutes.
     "empty": local.empty,
 }

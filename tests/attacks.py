@@ -83,6 +83,37 @@ THEFTS = {
     "libc.syscall(keyctl, 10, -3, b'user', b'upskill-hostile', 0), b, 98))[0].value.decode()",
     "watching a folder": "libc.inotify_add_watch(libc.inotify_init(), {folder!r}.encode(), 4095) "
     "> 0 and {marker!r}",
+    "watching a file system": "libc.fanotify_mark(libc.fanotify_init(0, 0), 1, 2, -100, {folder!r}.encode()) "
+    "== 0 and {marker!r}",
+    "file by a known handle": "os.read(libc.open_by_handle_at(os.open('/usr', 0), {handle!r}, 0), 99).decode()",
+    "descriptor of pytest": "os.read(libc.syscall(438, libc.syscall(434, {pid}, 0), {descriptor}, 0), 99).decode()",
+    "memory in /proc": "open('/proc/{victim}/mem', 'rb') and {marker!r}",
+    "trace without stopping": "libc.ptrace(0x4206, {victim}, 0, 0) == 0 and {marker!r}",
+    "comparing with pytest": "libc.syscall(number(312, 272), os.getpid(), {pid}, 1, 0, 0) >= 0 and {marker!r}",
+    "page faults": "libc.syscall(number(323, 282), 1) >= 0 and {marker!r}",
+    "io_uring": "libc.syscall(425, 8, bytes(120)) >= 0 and {marker!r}",
+    "BPF": "libc.syscall(number(321, 280), 0, struct.pack('5I', 2, 4, 4, 1, 0) + bytes(100), 72) >= 0 and {marker!r}",
+    "events of the machine": "libc.syscall(number(298, 241), struct.pack('IIQ', 1, 112, 0) + bytes(96), -1, 0, -1, 0) "
+    ">= 0 and {marker!r}",
+    "namespace of users": "libc.unshare(0x10000000) == 0 and {marker!r}",
+    "namespace by clone3": "libc.syscall(435, struct.pack('11Q', 0x10000000, 0, 0, 0, 17, *bytes(6)), 88) > 0 "
+    "and {marker!r}",
+    "namespace of pytest": "libc.setns(os.open('/proc/{pid}/ns/net', 0), 0) == 0 and {marker!r}",
+    "the kernel's log": "libc.klogctl(3, ctypes.create_string_buffer(99), 99) >= 0 and {marker!r}",
+    "the kernel's log in /dev": "os.open('/dev/kmsg', os.O_NONBLOCK) and {marker!r}",
+    "the terminal": "os.open('/dev/tty', os.O_RDWR) and {marker!r}",
+    "keys in /proc": "'upskill-hostile' in open('/proc/keys').read() and {marker!r}",
+    "shared memory in /dev": "open('/dev/shm/{shared}').read()",
+    "settings of the kernel": "first(lambda p: os.open(p, os.O_WRONLY), glob.glob('/proc/sys/*/*') + "
+    "glob.glob('/proc/irq/*/*') + ['/proc/sysrq-trigger', '/proc/kcore']) and {marker!r}",
+    # None of those that do something when they are opened, as a watchdog does.
+    "devices": "first(lambda p: os.open(p, os.O_RDONLY | os.O_NONBLOCK), ['/dev/' + n for n in "
+    "('mem', 'port', 'fuse', 'kvm', 'loop-control', 'vda', 'sda', 'ptmx', 'net/tun')]) and {marker!r}",
+    "any other socket": "first(lambda f: socket.socket(f >> 3, f & 7), range(16, 46 << 3)) and {marker!r}",
+    "files of other programs": "first(lambda p: open(p).read(), glob.glob('/proc/[0-9]*/fd/*') + "
+    "glob.glob({temporary!r} + '/upskill-*/src/*')) and first(os.listdir, ['/proc/{pid}']) and {marker!r}",
+    "file as another user": "(libc.setresuid(0, 0, 0), open({secret!r}).read())[1]",
+    "file with a capability": "(libc.prctl(47, 2, 2, 0, 0), open({secret!r}).read())[1]",
 }
 """Python that is worth something only if it holds the secret."""
 
@@ -101,6 +132,14 @@ HARMS = {
     "signal to all": "os.kill({victim}, 19)",
     "limit": "libc.prlimit({victim}, 7, (ctypes.c_ulong * 2)(3, 3), None) and 1 / 0",
     "priority": "os.setpriority(os.PRIO_PROCESS, {victim}, 19)",
+    "processors": "os.sched_setaffinity({victim}, {{0}})",
+    "choice when memory is short": "open('/proc/{victim}/oom_score_adj', 'w').write('500')",
+    "signal by its descriptor": "libc.syscall(424, libc.syscall(434, {victim}, 0), 19, None, 0)",
+    "hard link and mode": "(os.link({file!r}, t + '/h'), os.chmod(t + '/h', 0o777))",
+    "rename from outside": "os.rename({file!r}, t + '/r')",
+    "rename to outside": "(open(t + '/w', 'w').close(), os.rename(t + '/w', {file!r}))",
+    "exchange": "(open(t + '/w', 'w').close(), libc.renameat2(-100, (t + '/w').encode(), -100, "
+    "{file!r}.encode(), 2))",
 }
 """Python that changes what is not its own."""
 
@@ -114,6 +153,18 @@ DECEITS = {
     "raise in a thread": "import threading, os\nthreading.Thread(target=os._exit, args=(0,)).start()",
     "become another program": "import os; os.execv('/bin/true', ['true'])",
     "no code": "# nothing",
+    "a plugin": "import os\nos.environ['PYTEST_PLUGINS'] = 'answer'\n"
+    "def pytest_pyfunc_call(pyfuncitem): return True",
+    "an exception hook": "import sys\nsys.excepthook = lambda *_: print('passes')\nraise ValueError",
+    "a file to load": "import os\nfor n in 'conftest', 'sitecustomize', 'usercustomize', 'pytest':\n"
+    "    open(f'../tmp/{n}.py', 'w').write('import os; os._exit(0)')\n"
+    "os.chdir('../tmp'); os.environ['PYTHONPATH'] = os.environ['PYTHONSTARTUP'] = os.getcwd()",
+    "an alarm": "import os, signal\nsignal.signal(14, lambda *_: os._exit(0))\n"
+    "signal.setitimer(0, 0.001, 0.001)",
+    "an import hook": "import sys\nclass F:\n    def find_spec(self, name, *_): raise SystemExit(0)\n"
+    "sys.meta_path.insert(0, F()); sys.modules.pop('json', None)",
+    "an audit hook": "import os, sys\n"
+    "sys.addaudithook(lambda e, _: os._exit(0) if e in {'compile', 'exec'} else None)",
 }
 """Python that ends well without doing what the test wants."""
 
@@ -141,6 +192,18 @@ BOMBS = {
     "    open(f'../tmp/{n}', 'wb').write(b'x' * (1 << 20))",
     "empty files": "n = 0\nwhile True:\n    n += 1\n    open(f'../tmp/{n}', 'wb').close()",
     "folders": "import os\nos.chdir('../tmp')\nwhile True:\n    os.mkdir('d'); os.chdir('d')",
+    "deleted files": "import os\nx = []\nwhile True:\n"
+    "    x.append(open('../tmp/f', 'wb')); os.unlink('../tmp/f'); x[-1].write(b'x' * (1 << 20))",
+    "files in memory": "import os\nx = []\nwhile True:\n"
+    "    x.append(os.memfd_create('x')); os.write(x[-1], b'x' * (1 << 20))",
+    "pipes": "import fcntl, os\nx = [os.pipe() for _ in range(100)]\nfor r, w in x:\n"
+    "    fcntl.fcntl(w, 1031, 1 << 20); os.set_blocking(w, False); os.write(w, b'x' * (1 << 20))\n"
+    "raise SystemExit(1)",
+    "zombies": "import os\nfor _ in range(9999):\n    if not os.fork(): os._exit(0)",
+    "forks in sessions": "import os\nwhile True:\n    if not os.fork():\n"
+    "        try: os.setsid()\n        except OSError: pass",
+    "threads of children": "import os, threading, time\nfor _ in range(9): os.fork()\n"
+    "while True: threading.Thread(target=time.sleep, args=(99,)).start()",
     "open files": "x = [open('/dev/null') for _ in range(99999)]",
     "recursion": "import sys; sys.setrecursionlimit(10**9)\ndef f(): f()\nf()",
     "pattern": "import re; re.match('(a+)+$', 'a' * 40 + '!')",
@@ -164,6 +227,14 @@ INCLUDES = {
     "environment": 'asm(".include \\"/proc/self/environ\\"");',
     "environment of pytest": 'asm(".include \\"/proc/{pid}/environ\\"");\n#error seen',
     "dependency": '#pragma GCC dependency "{secret}"\n#error seen',
+    "line": '#line 1 "{secret}"\nint x = y;',
+    "line marker": '# 1 "{secret}" 1\nint x = y;',
+    "import": '#import "{secret}"',
+    "next": '#include_next "{secret}"',
+    "precompiled header": '#pragma GCC pch_preprocess "{secret}"',
+    "options in a pragma": '#pragma GCC optimize("-fplugin={secret}")\n#pragma GCC target("@{secret}")\n'
+    "#error seen",
+    "options in a comment": '// nvcc: --options-file "{secret}"\n// {{ dg-options "@{secret}" }}\n#error seen',
 }
 """C, C++ and CUDA that would quote a file."""
 
@@ -213,7 +284,14 @@ HONEST: Mapping[str, tuple[str, ...]] = {
 }  # fmt: skip
 
 _START = """
-import ctypes, glob, os, platform, shutil, socket, subprocess
+import ctypes, glob, os, platform, shutil, socket, struct, subprocess
+def number(x86_64, aarch64): return x86_64 if platform.machine() == "x86_64" else aarch64
+def first(attempt, items):
+    for item in items:
+        try: found = attempt(item)
+        except OSError: continue
+        if found: return found
+    raise SystemExit("none")
 t = os.environ.get("TMPDIR", "/tmp")
 libc = ctypes.CDLL(None, use_errno=True)
 libc.shmat.restype = ctypes.c_void_p
@@ -251,6 +329,8 @@ def _executed(targets: Mapping[str, object]) -> Iterator[Answer]:
     works = Run(language="python", code="assert works() == 3")
     for name, code in DECEITS.items():
         yield Answer(f"deceive by {name}", "deceit", works, code)
+        tested = Run(language="python", code="def test_it():\n    assert works() == 3")
+        yield Answer(f"deceive a test by {name}", "deceit", tested, code)
     for name, code in BOMBS.items():
         yield Answer(f"bomb of {name}", "bomb", works, code)
     for code in HONEST["run"]:

@@ -28,6 +28,7 @@ from unittest import mock
 
 from pytest_upskill.checks import Compile, Run
 from pytest_upskill.compile import CannotCompile, Compilers
+from pytest_upskill.sandbox import workspace
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Limits, Sandbox
 from tests.attacks import SECRET, Answer, answers
@@ -73,6 +74,12 @@ def aims() -> Iterator[dict[str, object]]:
         stack.callback(victim.kill)
         libc = ctypes.CDLL(None)
         libc.shmat.restype = ctypes.c_void_p
+        descriptor = os.open(folder / "secret", os.O_RDONLY)
+        stack.callback(os.close, descriptor)
+        shared = Path("/dev/shm", folder.name)
+        with suppress(OSError):
+            shared.write_text(SECRET)
+        stack.callback(shared.unlink, missing_ok=True)
         memory = libc.shmget(0, 4096, 0o1600)
         ctypes.memmove(libc.shmat(memory, None, 0), SECRET.encode() + b"\0", len(SECRET) + 1)
         stack.callback(libc.shmctl, memory, 0, None)
@@ -84,8 +91,19 @@ def aims() -> Iterator[dict[str, object]]:
             "pid": os.getpid(),
             "victim": victim.pid,
             "memory": memory,
+            "descriptor": descriptor,
+            "shared": shared.name,
+            "handle": _handle(folder / "secret"),
+            "temporary": tempfile.gettempdir(),
             **_serve(stack, folder),
         }
+
+
+def _handle(file: Path) -> bytes:
+    """Return what `open_by_handle_at` needs to open a file; nonsense if its disk has no handles."""
+    handle, mount = ctypes.create_string_buffer(b"\x80", 136), ctypes.c_int()
+    ctypes.CDLL(None).name_to_handle_at(-100, bytes(file), handle, ctypes.byref(mount), 0)
+    return handle.raw
 
 
 def _serve(stack: ExitStack, folder: Path) -> dict[str, object]:
@@ -126,8 +144,11 @@ def state(targets: Mapping[str, object]) -> object:
         (path.name, path.lstat().st_mode, path.lstat().st_mtime_ns, path.lstat().st_size)
         for path in sorted(folder.iterdir())
     ]
-    victim = Path(f"/proc/{targets['victim']}/stat").read_text().rpartition(")")[2].split()
-    return files, victim[0] in {"T", "Z"}, victim[16]
+    process = Path(f"/proc/{targets['victim']}")
+    victim = (process / "stat").read_text().rpartition(")")[2].split()
+    choice = (process / "oom_score_adj").read_text()
+    processors = os.sched_getaffinity(int(str(targets["victim"])))
+    return files, victim[0] in {"T", "Z"}, victim[16], choice, processors
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,21 +212,31 @@ class Peaks(threading.Thread):
         self._over = threading.Event()
 
     def __enter__(self) -> Self:
+        self._measured = mock.patch.object(workspace, "_remove", self._remove)
+        self._measured.start()
         self.start()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._over.set()
         self.join()
+        self._measured.stop()
 
     def run(self) -> None:
-        """Sample five times a second."""
-        while not self._over.wait(0.2):
+        """Sample ten times a second."""
+        while not self._over.wait(0.1):
             sizes = list(_sizes(os.getpid()))
             self.memory = max([self.memory, *sizes])
             self.processes = max(self.processes, len(sizes))
-            files = Path(tempfile.gettempdir()).glob("upskill-*/tmp/*")
-            self.disk = max(self.disk, sum(map(_on_disk, files)))
+
+    def _remove(self, root: Path) -> None:
+        """Measure what a program has left before it is removed."""
+        files = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
+        self.disk = max(self.disk, sum(map(_on_disk, files)))
+        _REMOVE(root)
+
+
+_REMOVE = workspace._remove
 
 
 def _on_disk(file: Path) -> int:
@@ -293,8 +324,8 @@ def main(names: list[str]) -> None:
             )
             print(
                 f"  at most {peaks.memory >> 20} MiB in a process of {LIMITS.memory_bytes >> 20}, "
-                f"{peaks.processes} processes, {peaks.disk >> 20} MiB on disk of "
-                f"{LIMITS.folder_bytes >> 20}"
+                f"{peaks.processes} processes of {LIMITS.processes} and the sandbox's own, "
+                f"{peaks.disk >> 20} MiB on disk of {LIMITS.folder_bytes >> 20}"
             )
             for title, group in groups.items():
                 for each in group:

@@ -65,12 +65,13 @@ def test_files_of_the_machine_do_not_reach_the_result(
             "c",
             r'asm(".include \"{file}\"\n.altmacro\n.macro s v\n.error \"\\v\"\n.endm\ns %pin");',
         ),
+        (SECRET, "c", '#line 1 "{file}"\nint x = y;'),
         (SECRET, "c", 'char s[] = {{\n#em\\\nbed "{file}"\n}};\n#error {content}'),
         pytest.param(
             *(SECRET, "cuda", '__global__ void\n#include "{file}"\n() {{ x; }}'), marks=NVCC
         ),
     ],
-    ids=["type", "suggestion", "message", "C++", "number", "assembler", "embed", "kernel"],
+    ids=["type", "suggestion", "message", "C++", "number", "assembler", "line", "embed", "kernel"],
 )
 def test_a_line_of_the_answer_quotes_nothing_from_a_file_of_the_machine(
     content: str, language: str, code: str, tmp_path: Path

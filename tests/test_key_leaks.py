@@ -13,11 +13,14 @@ from urllib.parse import quote
 
 import pytest
 
+from pytest_upskill.commands.main import main
 from pytest_upskill.model import parse_model
-from pytest_upskill.spending.retry import RetryingClient
+from pytest_upskill.spending.retry import Retries
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
+from tests.sandbox_programs import LEVELS
 from tests.sdk_requests import ask, request_to
+from tests.teaching import Depot
 
 USER = "planted-user-name"
 PASSWORD = "planted p@ss/w&rd"
@@ -139,8 +142,8 @@ def test_no_failure_of_a_server_brings_a_key_to_light(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     # Each failure is to be met once by each key: no retries, and no model is given up.
-    monkeypatch.setattr(RetryingClient, "_out_of_patience", lambda *_: True)
-    monkeypatch.setattr(RetryingClient, "_give_up", lambda *args: args[2])
+    monkeypatch.setattr(Retries, "_out_of_patience", lambda *_: True)
+    monkeypatch.setattr(Retries, "_give_up", lambda _, error, *__: error)
     for name, value in {
         "UPSKILL_API_KEY": KEYS["bearer"],
         "ANTHROPIC_API_KEY": KEYS["anthropic"],
@@ -177,6 +180,85 @@ def test_no_failure_of_a_server_brings_a_key_to_light(
     assert {"junit.xml", "json", "md", "html", "log"} <= {Path(name).name for name in texts}
     assert _leaks(texts) == []
     assert "***" in texts["stdout"]
+
+
+SOME = ("401-json", "200-broken", "302-query", "answer", "blocks", "headers", "model", "refusal")
+
+
+def _echo_anywhere(received: Received) -> Reply:
+    """Fail in the way that the request names, wherever it names it."""
+    asked = json.dumps(received.body)
+    kind = next((each for each in SOME if f"fail-{each}." in asked), "answer")
+    return FAILURES[kind](_sent(received)[-1])
+
+
+@pytest.mark.skipif(LEVELS == ["limits"], reason="no sandbox for agents on this machine")
+def test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light(  # noqa: PLR0917
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    written: Callable[[], dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Retries, "_out_of_patience", lambda *_: True)
+    monkeypatch.setattr(Retries, "_give_up", lambda _, error, *__: error)
+    monkeypatch.setenv("UPSKILL_API_KEY", KEYS["bearer"])
+    loopback.answer = _echo_anywhere
+    expected = {"contains": "You", "judge": "It is right."}
+    write_skill(
+        *(
+            {"id": kind, "input": f"fail-{kind}.", "expected": expected, "should_trigger": True}
+            for kind in SOME
+        )
+    )
+
+    result = run_once(
+        f"--upskill-models=loop=loop:small@{loopback.openai_url}",
+        f"--upskill-models=m=openai:small@{loopback.openai_url}",
+        f"--upskill-judge=openai:judge@{loopback.openai_url}",
+        *("--upskill-log-runs", "--upskill-json=out.json", "--upskill-html=out.html"),
+        *("-rA", "-vv", "--tb=long", "skills"),
+    )
+    for command in (
+        *(["runs"], ["runs", "--csv"], ["runs", "--csv=out.csv", "--html=runs.html"]),
+        *(["list", "-v"], ["judge", "draw", "out.json"], ["report", "out.json"]),
+    ):
+        main(command)
+
+    said = capsys.readouterr()
+    texts = written() | {"stdout": result.stdout.str() + said.out, "stderr": said.err}
+    names = {Path(name).name for name in texts}
+    assert {"out.json", "out.html", "out.csv", "runs.html"} <= names
+    assert any(".upskill/runs/" in name for name in texts)
+    assert "***" in texts["stdout"]
+    assert _leaks(texts) == []
+
+
+@pytest.mark.parametrize("kind", ["401-json", "answer"])
+@pytest.mark.parametrize("command", ["generate", "cases", "refine"])
+def test_commands_with_a_teacher_bring_no_key_to_light(  # noqa: PLR0917
+    depot: Depot,
+    command: str,
+    kind: str,
+    written: Callable[[], dict[str, str]],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(Retries, "_out_of_patience", lambda *_: True)
+    monkeypatch.setenv("UPSKILL_API_KEY", KEYS["bearer"])
+    depot.loopback.answer = lambda received: FAILURES[kind](_sent(received)[-1])
+    source = depot.folder / "codes.md"
+    source.write_text("The code of bay 1 is QX01Z.\n")
+    what = ["answer questions about bays"] if command == "generate" else [str(depot.skill)]
+    more = [] if command == "refine" else ["--from", str(source), "--yes"]
+
+    status = depot.run(command, *what, *more)
+
+    said = capsys.readouterr()
+    assert status != 0
+    assert depot.loopback.requests
+    assert _leaks(written() | {"stdout": said.out, "stderr": said.err}) == []
 
 
 @pytest.mark.parametrize(

@@ -108,6 +108,30 @@ def test_a_program_is_refused_in_any_weaker_sandbox(
     assert len([line for line in result.stderr.lines if level in line]) == 1
 
 
+def test_a_host_that_sends_the_key_back_leaves_it_in_no_record_and_no_report(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    claude: str,
+    pytester: pytest.Pytester,
+) -> None:
+    write_skill(CASE)
+    half = len(KEY) // 2
+    joined = f"printf %s {KEY[:half]} > sum.txt; printf %s {KEY[half:]} >> sum.txt"
+    follow(loopback, [bash(f"echo {KEY} > in.txt"), bash(joined), f"You sent {KEY}"])
+
+    result = run_once(
+        *("skills", f"--upskill-models={claude}", "-rA", "-vv"),
+        *(f"--upskill-{kind}=out.{kind}" for kind in ("json", "html", "md")),
+    )
+
+    files = [path for path in pytester.path.rglob("*") if path.is_file()]
+    texts = {path.name: path.read_text("utf-8", "replace") for path in files}
+    texts["terminal"] = result.stdout.str() + result.stderr.str()
+    assert "You sent ***" in texts["out.json"]
+    assert [name for name, text in texts.items() if KEY in text] == []
+
+
 def test_a_run_of_agents_has_a_limit_of_cost(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
 ) -> None:

@@ -147,9 +147,37 @@ def test_an_answer_cannot_end_the_session_of_pytest_well() -> None:
     assert not run(answer).passed
 
 
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "os.environ['PYTEST_PLUGINS'] = 'answer'",
+        "os.environ['PYTEST_ADDOPTS'] = '-p answer'",
+        (
+            "sys.path.insert(0, os.path.abspath('../tmp'))\nos.makedirs('../tmp/e.dist-info')\n"
+            "open('../tmp/e.dist-info/METADATA', 'w').write('Name: e\\nVersion: 1\\n')\n"
+            "open('../tmp/e.dist-info/entry_points.txt', 'w').write('[pytest11]\\ne = answer\\n')"
+        ),
+    ],
+    ids=["variable", "options", "entry point"],
+)
+def test_an_answer_cannot_become_a_plugin_of_pytest(attack: str) -> None:
+    hook = "def pytest_pyfunc_call(pyfuncitem): return True"
+
+    assert not run(f"import os, sys\n{attack}\n{hook}\n{WRONG}").passed
+
+
 def test_an_answer_cannot_trace_the_tests() -> None:
     at_import = "import sys\nsys.settrace(lambda *args: seen.append(1))\nseen = []\n"
     in_a_call = "import sys\ndef add(a, b):\n    sys.settrace(lambda *args: None)\n    return 3"
+
+    # Python 3.12 and later.
+    monitored = (
+        "import sys\nseen = []\nm = getattr(sys, 'monitoring', None)\nif m:\n"
+        "    m.use_tool_id(3, 'x'); m.set_events(3, m.events.LINE)\n"
+        "    m.register_callback(3, m.events.LINE, lambda *args: seen.append(1))\n"
+    )
+    watched = run(monitored, "del seen[:]\nassert 1\nassert seen == []")
+    assert watched.passed, watched
 
     traced = run(f"{at_import}def add(a, b):\n    del seen[:]\n    return 3",
                  "add(1, 2)\nassert seen == []")  # fmt: skip

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.own_user import can_become
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 from tests.sandbox_programs import LEVELS, every_level, every_level_and_off, shell
@@ -99,7 +100,7 @@ def test_files_of_the_machine_are_hidden_where_the_level_says_so(
 def test_the_environment_of_the_session_is_hidden_where_the_level_says_so(level: Level) -> None:
     outcome = shell(level, 'cat "/proc/$1/environ" > "$TMPDIR/got" && echo read', str(os.getpid()))
 
-    assert ("read" not in outcome.output) is (level != "limits")
+    assert ("read" not in outcome.output) is (level != "limits" or can_become())
 
 
 @every_level
@@ -123,6 +124,21 @@ def test_the_network_is_closed_where_the_level_says_so(level: Level) -> None:
         outcome = Sandbox(level).run(python, home, readable=[Path(sys.base_prefix)])
 
     assert (outcome.returncode != 0) is (level != "limits")
+
+
+@every_level
+def test_programs_of_one_workspace_can_go_on_with_each_others_files(level: Level) -> None:
+    sandbox = Sandbox(level)
+    with workspace() as home:
+        home.write("tmp/folder/file", "of pytest\n")
+        (home.root / "tmp/folder/file").chmod(0o600)
+        who = [
+            sandbox.run(["/bin/sh", "-c", f"umask 077; {script}; stat -c %u ."], home).output
+            for script in ("cd $TMPDIR/folder; echo x >> file", "cd $TMPDIR/folder; rm file")
+        ]
+
+    assert who[0] == who[1]
+    assert (who[0] != "0\n") is (os.getuid() != 0 or can_become())
 
 
 @every_level_and_off

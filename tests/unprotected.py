@@ -52,12 +52,13 @@ class Removal:
 # fmt: off
 NO_LANDLOCK = Edit("sandbox/launcher.py", "    landlock.restrict(version, writable, readable)\n", "")
 NO_FILTER = Edit("sandbox/launcher.py", "    privileges.filter_calls(calls)\n", "")
-OPEN_NETWORK = Edit("sandbox/confinement.py", '"--die-with-parent"', '"--die-with-parent", "--share-net"')
+OPEN_NETWORK = Edit("sandbox/confinement.py", '    "--unshare-net",\n', "")
 OPEN_ETC = Edit("sandbox/confinement.py", '"/etc/alternatives"', '"/etc"')
-NO_CAPABILITIES_DROPPED = Edit("sandbox/launcher.py", "    privileges.drop_capabilities()\n", "")
+NO_CAPABILITIES_DROPPED = Edit("sandbox/launcher.py", "    privileges.drop_capabilities(kept)\n", "")
 NO_FILTER_IN_BWRAP = Edit("sandbox/confinement.py", "    if machine not in MACHINES:", "    if machine:")
 ALL_FILES = Edit("sandbox/confinement.py", '    writable = str(root / "tmp")\n', '    writable = str(root / "tmp")\n    command += ["--bind", "/", "/"]\n')
-NO_NAMESPACES = Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-user-try"')
+NO_NAMESPACES = Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--die-with-parent"')
+NO_OWN_USER = Edit("sandbox/run.py", "become = becoming(home) if self._own_user else []", "become: list[str] = []")
 WRITABLE_TMP = Edit("sandbox/landlock.py", '    _allow(ruleset, "/dev/null"', '    _allow(ruleset, "/tmp", _WRITE_FILE | 1 << 8, rights)\n    _allow(ruleset, "/dev/null"')
 INHERITED = Edit("sandbox/run.py", "    return {\n", "    return dict(os.environ) | {\n")
 NO_TCP_RULE = Edit("sandbox/landlock.py", "network = 3 if", "network = 0 if")
@@ -67,7 +68,7 @@ NO_TIME = Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", 
 SANDBOX = (
     Removal("test_the_environment_is_built_from_nothing", (INHERITED,), EVERY),
     Removal("test_files_of_the_machine_are_hidden_where_the_level_says_so", (OPEN_ETC,), CONFINING),
-    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '"--unshare-all"', '"--unshare-net"'), Edit("sandbox/confinement.py", '"--cap-drop", "ALL", ', "")), ("bwrap",)),
+    Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (Edit("sandbox/confinement.py", '    "--unshare-pid",\n', ""), Edit("sandbox/confinement.py", '["--cap-drop", "ALL"]', "[]"), NO_OWN_USER), ("bwrap",)),
     Removal("test_the_environment_of_the_session_is_hidden_where_the_level_says_so", (NO_LANDLOCK,), ("landlock",)),
     Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (ALL_FILES,), ("bwrap",)),
     Removal("test_nothing_can_be_written_outside_where_the_level_says_so", (WRITABLE_TMP,), ("landlock",)),
@@ -81,7 +82,7 @@ SANDBOX = (
     Removal("test_system_calls_of_an_ordinary_user_reach_nothing_either", (NO_FILTER_IN_BWRAP,), ("bwrap",)),
     Removal("test_system_calls_reach_nothing_outside_of_the_sandbox", (NO_FILTER, NO_CAPABILITIES_DROPPED), ("landlock",)),
     Removal("test_nothing_a_program_starts_outlives_it", (NO_KILL,), ("landlock", "limits", "off")),
-    Removal("test_nothing_a_program_starts_outlives_it", (Edit("sandbox/confinement.py", '"--unshare-all", "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
+    Removal("test_nothing_a_program_starts_outlives_it", (Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
     Removal("test_programs_die_with_the_process_that_started_them", (NO_PIPE,), ("landlock", "limits", "off")),
     Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/confinement.py", ', "--die-with-parent"', ""),), ("bwrap",)),
     Removal("test_programs_die_with_the_process_that_started_them", (Edit("sandbox/run.py", "            remove_leftovers()\n", "            pass\n"),), EVERY),
@@ -94,6 +95,7 @@ SANDBOX = (
     Removal("test_the_number_of_files_is_limited", (Edit("sandbox/workspace.py", "size > most_bytes or count > most_files", "size > most_bytes"),), EVERY),
     Removal("test_the_number_of_open_files_is_limited", (Edit("sandbox/run.py", 'ulimit -n "$4"\n', "\n"),), LIMITED),
     Removal("test_the_number_of_processes_is_limited", (Edit("sandbox/run.py", 'ulimit -u "$5" || ulimit -p "$5"; ', ""),), LIMITED),
+    Removal("test_the_number_of_processes_is_limited", (NO_OWN_USER,), LIMITED),
     Removal("test_a_fork_bomb_ends_with_the_wall_clock", (NO_TIME,), ("",)),
     Removal("test_output_cannot_steer_a_terminal", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),), EVERY),
 )
@@ -127,7 +129,7 @@ RUNNING = (
     Removal(REFUSED, (NO_LANDLOCK,), ("landlock",)),
     Removal(REFUSED, (NO_FILTER,), ("landlock",)),
     Removal("test_a_bomb_fails_in_bounded_time", (Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 16"),)),
-    Removal("test_nothing_outlives_a_run_that_starts_its_own_session", (Edit("sandbox/confinement.py", '"--unshare-all", "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
+    Removal("test_nothing_outlives_a_run_that_starts_its_own_session", (Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
     Removal("test_leaving_early_is_not_passing", (Edit("compile/python_runner.py", 'reached_end=verdicts == ["passed"]', "reached_end=outcome.succeeded"),), LIMITED),
     Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", '("| " if at_start else "")', '""'),)),
     Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", "if known == secret and", "if"),)),
@@ -138,7 +140,8 @@ RUNNING = (
     Removal("test_an_answer_that_replaces_pytest_when_called_fails", (Edit("compile/run_tests.py", "        _refuse_replaced({key", "        id({key"),)),
     Removal("test_an_answer_cannot_skip_a_test", (Edit("compile/run_tests.py", '        _fail(f"the answer skips {name}")', "        pass"),)),
     Removal("test_an_answer_cannot_end_the_session_of_pytest_well", (Edit("compile/run_supervisor.py", "    if missed and not any", "    if False and not any"),)),
-    Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", "        sys.settrace(None)\n", ""),)),
+    Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", "    sys.settrace(None)\n", ""),)),
+    Removal("test_an_answer_cannot_become_a_plugin_of_pytest", (Edit("compile/run_tests.py", "        del os.environ[name]\n    os.environ[", "        id(name)\n    {}["),)),
     Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", '            _fail("the answer traces the tests")', "            pass"),)),
     Removal("test_a_file_of_the_answer_cannot_stand_in_for_a_module", (Edit("compile/run_tests.py", "not in sys.stdlib_module_names | _GUARDED", "not in ()"),)),
     Removal("test_code_in_which_no_test_runs_decides_nothing", (Edit("compile/run_supervisor.py", '"= passed\\n" if ran or ran_script else "= nothing ran\\n"', '"= passed\\n"'),)),

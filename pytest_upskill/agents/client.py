@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from contextlib import ExitStack
+from dataclasses import replace
 
 from pytest_upskill.agents.box import BASE_URL, furnish
 from pytest_upskill.agents.boxed_process import BoxedProcess
@@ -146,6 +147,10 @@ class CliClient:
             run = proxy.tally.told(self._installed.version, limit)
             if not proxy.tally.decided:
                 run = await asyncio.to_thread(with_files_left, run, request, root / "work")
+                # The model may have written what the host sent back in several parts.
+                redact = self._upstream.redacted
+                kept = (replace(file, text=redact(file.text)) for file in run.changed)
+                run = replace(run, changed=tuple(kept))
         finally:
             # An agent may leave so many files that to remove them takes seconds.
             await asyncio.to_thread(folders.close)

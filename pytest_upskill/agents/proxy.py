@@ -197,7 +197,7 @@ class Proxy:
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
                 await _tell(out.send(chunk))
-            return self._read(reader.body())
+            return self._read(self._upstream.redacted(reader.body()))
 
         completion = await self._upstream.exchange(self._request, content, headers, receive)
         await _tell(out.end())

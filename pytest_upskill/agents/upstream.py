@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
 from types import MappingProxyType
-from typing import Protocol
+from typing import Any, Protocol
 
 import httpx2
 
@@ -71,6 +71,10 @@ class Upstream(Protocol):
         """
         ...
 
+    def redacted(self, value: Any) -> Any:
+        """Return a JSON value without the keys that the host may have sent back."""
+        ...
+
     async def aclose(self) -> None:
         """Close the connections."""
         ...
@@ -117,6 +121,10 @@ class HostUpstream:
         completion, _ = await self._retries.send(asked, once, timed=True)
         return completion
 
+    def redacted(self, value: Any) -> Any:
+        """See `Upstream.redacted`."""
+        return self._endpoint.redactor.redact_json(value)
+
     async def aclose(self) -> None:
         """See `Upstream.aclose`."""
         await self._http.aclose()
@@ -151,9 +159,8 @@ class HostUpstream:
             ) from None
         finally:
             await response.aclose()
-        redact = self._endpoint.redactor.redact_json
         told = {name.lower(): value for name, value in response.headers.items()}
-        raise call.refused(response.status_code, redact(said), redact(told))
+        raise call.refused(response.status_code, self.redacted(said), self.redacted(told))
 
     async def _sent(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
         request = self._http.build_request("POST", self._url, content=content, headers=headers)

@@ -24,6 +24,8 @@ from typing import Any
 TEST = "../check/test.py"
 _SOURCES = os.path.abspath("../src") + "/"  # noqa: PTH100 - pathlib is slow to import
 _GUARDED = frozenset({"builtins", "operator", "math", "unittest", "pytest", "_pytest", "pluggy"})
+_TOOLS = 6
+"""Tools that `sys.monitoring` knows."""
 _FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy"})
 
 
@@ -50,8 +52,7 @@ def main() -> None:
     guarded = dict(_definitions(_GUARDED))
     try:
         names = _import_answer(files)
-        sys.settrace(None)
-        sys.setprofile(None)
+        _stop_tracing()
         _refuse_replaced(guarded)
         reporter.report()
         with os.fdopen(int(tests_in), encoding="utf-8") as pipe:
@@ -66,6 +67,19 @@ def main() -> None:
     sys.stdout.flush()
     reporter.report(done=True)
     os._exit(0)
+
+
+def _stop_tracing() -> None:
+    """Take the answer's tracers from it, also those of Python 3.12 and later."""
+    sys.settrace(None)
+    sys.setprofile(None)
+    monitoring: Any = getattr(sys, "monitoring", None)
+    for tool in range(_TOOLS if monitoring else 0):
+        if monitoring.get_tool(tool) is not None:
+            monitoring.set_events(tool, 0)
+            for event in vars(monitoring.events).values():
+                if isinstance(event, int) and event.bit_count() == 1:
+                    monitoring.register_callback(tool, event, None)
 
 
 def _import_answer(files: list[str]) -> dict[str, Any]:
@@ -142,6 +156,10 @@ def _run_pytest(module: ModuleType, reporter: Reporter) -> None:
             if report.failed:
                 _fail(report.longreprtext)
 
+    # The answer may have set variables that make it a plugin, or put one on the path.
+    for name in [each for each in os.environ if each.startswith("PYTEST_")]:
+        del os.environ[name]
+    os.environ["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"
     options = ["-c", "../check/pytest.ini", "--noconftest", "-x", "-s", "-p", "no:terminal"]
     options += ["-p", "no:cacheprovider", "-p", "no:junitxml", "-p", "no:faulthandler"]
     status = pytest.main([*options, TEST], plugins=[Plugin()])

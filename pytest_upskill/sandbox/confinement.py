@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.own_user import BECOMING, BECOMING_NAMES
 from pytest_upskill.sandbox.seccomp import build_filter
 from pytest_upskill.sandbox.syscalls import MACHINES
 from pytest_upskill.sandbox.workspace import Workspace
@@ -24,6 +25,13 @@ SYSTEM = (
     "/nix/store",
     "/etc/alternatives",
     "/etc/ld.so.cache",
+)
+_NAMESPACES = (
+    "--unshare-ipc",
+    "--unshare-pid",
+    "--unshare-net",
+    "--unshare-uts",
+    "--unshare-cgroup-try",
 )
 _LAUNCHER = Path(__file__).with_name("launcher.py")
 
@@ -40,7 +48,7 @@ class Start:
 
 @contextlib.contextmanager
 def confined(
-    level: Level, home: Workspace, readable: Sequence[Path], seconds: float
+    level: Level, home: Workspace, readable: Sequence[Path], seconds: float, *, own_user: bool
 ) -> Iterator[Start]:
     """Prepare the start of a program.
 
@@ -49,35 +57,46 @@ def confined(
         home: The workspace of the program.
         readable: Folders that it may read besides the system's.
         seconds: Wall time after which the launcher kills it; ignored for ``bwrap``.
+        own_user: Whether the program begins with the command from `becoming`.
 
     Yields:
         The command, whose file descriptors are closed at the end.
     """
     if level != "bwrap":
-        yield Start(_launcher(level, home, readable, seconds))
+        kept = BECOMING if own_user else 0
+        yield Start(_launcher(level, home, readable, (str(seconds), str(kept))))
         return
     with _open_filter() as filters:
-        command = _bubblewrap(home.root, readable)
+        command = [*_bubblewrap(own_user=own_user), *_mounts(home.root, readable)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
         yield Start((*command, *options, "--"), filters)
 
 
 def _launcher(
-    level: Level, home: Workspace, readable: Sequence[Path], seconds: float
+    level: Level, home: Workspace, readable: Sequence[Path], options: Sequence[str]
 ) -> tuple[str, ...]:
     interpreter = os.path.realpath(sys.executable)
-    command = (interpreter, "-I", "-S", str(_LAUNCHER), str(seconds))
+    command = (interpreter, "-I", "-S", str(_LAUNCHER), *options)
     if level != "landlock":
         return (*command, "", "--")
     readers = (*SYSTEM, str(home.root), *map(str, readable))
     return (*command, str(home.root / "tmp"), *readers, "--")
 
 
-def _bubblewrap(root: Path, readable: Sequence[Path]) -> list[str]:
-    """Return a command that hides other files, processes and the network; ``tmp`` is writable."""
-    command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
+def _bubblewrap(*, own_user: bool) -> list[str]:
+    """Return a command that hides other files, processes and the network."""
+    command = [shutil.which("bwrap") or "bwrap", *_NAMESPACES, "--die-with-parent"]
+    command += ["--cap-drop", "ALL"]
+    if not own_user:
+        return [*command, "--unshare-user-try"]
+    # A user namespace would hold one user, whom the kernel takes for root outside.
+    return [*command, *(word for name in BECOMING_NAMES for word in ("--cap-add", name))]
+
+
+def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
+    """Return options that show a program what it needs; only ``tmp`` is writable."""
     # Shows only its own processes; the loader needs it to find libraries next to a program.
-    command += ["--cap-drop", "ALL", "--proc", "/proc"]
+    command = ["--proc", "/proc"]
     for folder in filter(os.path.exists, SYSTEM):
         if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
             command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115

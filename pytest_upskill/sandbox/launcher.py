@@ -1,10 +1,11 @@
 """Run a program, optionally confined, and kill all of its processes at the end.
 
-Called as a script, ``python -I -S launcher.py SECONDS WRITABLE READABLE… -- PROGRAM ARGUMENT…``,
-with an open pipe as stdin. The program and its descendants are killed when the program ends, when
-the time is up, and when the pipe is written to or closed, which also happens if the caller dies.
-With an empty WRITABLE the program is not confined. Otherwise Landlock and seccomp are applied in
-the child process, because they cannot be undone.
+Called as a script, ``python -I -S launcher.py SECONDS KEPT WRITABLE READABLE… -- PROGRAM
+ARGUMENT…``, with an open pipe as stdin. The program and its descendants are killed when the program
+ends, when the time is up, and when the pipe is written to or closed, which also happens if the
+caller dies. With an empty WRITABLE the program is not confined. Otherwise Landlock and seccomp are
+applied in the child process, because they cannot be undone, and the program has the capabilities
+whose bits are set in KEPT, if root starts it.
 """
 
 # The script starts in half the time without pathlib and contextlib.
@@ -30,7 +31,7 @@ _PAUSE_S = 0.001
 
 def main(arguments: list[str]) -> NoReturn:
     """Run a program and exit with its status."""
-    seconds, writable, *rest = arguments
+    seconds, kept, writable, *rest = arguments
     end = rest.index("--")
     readable, program = rest[:end], rest[end + 1 :]
     if sys.platform == "linux":
@@ -40,7 +41,7 @@ def main(arguments: list[str]) -> NoReturn:
     awake = _woken_by_children()
     child = os.fork()
     if child == 0:
-        _become(program, writable, readable)
+        _become(program, int(kept), writable, readable)
     code = _wait(child, awake, time.monotonic() + float(seconds))
     if code is None and writable:
         # A confined program cannot leave the group, and no fork can outrun a signal to the group.
@@ -51,7 +52,7 @@ def main(arguments: list[str]) -> NoReturn:
     os._exit(code or 0)
 
 
-def _become(program: list[str], writable: str, readable: Sequence[str]) -> NoReturn:
+def _become(program: list[str], kept: int, writable: str, readable: Sequence[str]) -> NoReturn:
     """Replace this process by the program."""
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -59,18 +60,18 @@ def _become(program: list[str], writable: str, readable: Sequence[str]) -> NoRet
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if writable:
-            _confine(writable, readable)
+            _confine(kept, writable, readable)
         os.execv(program[0], program)  # noqa: S606 - to run a program is its purpose
     except OSError as error:
         os.write(2, f"cannot start {program[0]}: {error}\n".encode())
     os._exit(_CANNOT_START)
 
 
-def _confine(writable: str, readable: Sequence[str]) -> None:
+def _confine(kept: int, writable: str, readable: Sequence[str]) -> None:
     from pytest_upskill.sandbox import landlock, privileges, seccomp
 
     version = landlock.abi()
-    privileges.drop_capabilities()
+    privileges.drop_capabilities(kept)
     landlock.restrict(version, writable, readable)
     calls = seccomp.build_filter(
         os.uname().machine,

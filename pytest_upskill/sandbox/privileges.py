@@ -39,8 +39,11 @@ def adopt_orphans() -> None:
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def drop_capabilities() -> None:
-    """Drop all capabilities, and every way to regain any.
+def drop_capabilities(kept: int = 0) -> None:
+    """Drop all capabilities but some, and every way to regain any.
+
+    Args:
+        kept: The set of those that remain, as bits; of the first 32 capabilities only.
 
     Raises:
         OSError: A system call fails.
@@ -49,10 +52,11 @@ def drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "cannot give up new privileges")
     # Both fail without capabilities, which is fine: none can be gained any more.
     for capability in range(_CAPABILITIES):
-        _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
+        if not kept >> capability & 1:
+            _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)
     _libc.prctl(_PR_CAP_AMBIENT, _CLEAR_ALL, 0, 0, 0)
     header = (ctypes.c_uint32 * 2)(_CAPABILITY_VERSION, 0)
-    if _libc.capset(header, (ctypes.c_uint32 * 6)()):
+    if _libc.capset(header, (ctypes.c_uint32 * 6)(kept, kept)):
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
 
 

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Literal
 
 from pytest_upskill.sandbox.confinement import confined
-from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sandbox.own_user import becoming, can_become, limit_of_this_user
 from pytest_upskill.sandbox.workspace import Usage, Workspace, remove_leftovers, workspace
 
 Ended = Literal["exited", "timeout", "output", "files", "stopped"]
@@ -40,7 +40,7 @@ exec "$@"
 """
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
-_PAUSE_S = 0.1
+_PAUSE_S = 0.05
 _GRACE_S = 5.0
 """Seconds that a launcher may take to kill its descendants."""
 _UNPRINTABLE = re.compile(
@@ -74,7 +74,7 @@ class Limits:
     open_files: int = 256
     """Open files of each process."""
     processes: int = 128
-    """Processes and threads; the kernel does not apply this limit to root."""
+    """Processes and threads."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,9 +116,11 @@ class Sandbox:
         if os.name == "posix":
             remove_leftovers()
         wanted: tuple[Level, ...] = ("bwrap", "landlock", "limits") if level == "auto" else (level,)
+        as_whom = (True, False) if can_become() else (False,)
         for self.level in wanted:
-            if self._works():
-                return
+            for self._own_user in as_whom:
+                if self._works():
+                    return
         raise SandboxError(
             f"sandbox level {level!r} does not work on this machine: "
             "use --upskill-sandbox auto for the strongest that does"
@@ -147,9 +149,11 @@ class Sandbox:
         """
         try:
             Path(program[0]).stat()
-            with confined(self.level, home, readable, limits.wall_s + _GRACE_S) as start:
+            seconds = limits.wall_s + _GRACE_S
+            become = becoming(home) if self._own_user else []
+            with confined(self.level, home, readable, seconds, own_user=self._own_user) as start:
                 process = subprocess.Popen(  # noqa: S603 - it is confined
-                    [*start.command, *self._limit(limits), *program],
+                    [*start.command, *become, *self._limit(limits), *program],
                     cwd=home.root / "cwd",
                     env=_environment(home, path),
                     stdin=subprocess.DEVNULL if self.level == "bwrap" else subprocess.PIPE,
@@ -194,15 +198,16 @@ class Sandbox:
 
     def _works(self) -> bool:
         """Return whether a program at this level can fork and write, and cannot see other files."""
-        if self.level in {"limits", "off"}:
-            return os.name == "posix"
+        if self.level == "off" or (self.level == "limits" and not self._own_user):
+            return os.name == "posix" and not self._own_user
         if sys.platform != "linux" or (self.level == "bwrap" and not shutil.which("bwrap")):
             return False
         with workspace() as home, tempfile.NamedTemporaryFile() as strange:
             strange.write(b"hidden\n")
             strange.flush()
+            hidden = "/nowhere" if self.level == "limits" else strange.name
             try:
-                probe = self.run(["/bin/sh", "-c", _PROBE, "sh", strange.name], home)
+                probe = self.run(["/bin/sh", "-c", _PROBE, "sh", hidden], home)
             except SandboxError:
                 return False
         return probe.returncode == _PROBE_WORKED
@@ -215,8 +220,10 @@ class Sandbox:
             limits.memory_bytes >> 10,
             limits.file_bytes >> 9,
             limits.open_files,
-            # In the user namespace of bwrap, only the program's own processes count.
-            limits.processes if self.level == "bwrap" else _processes_of_user(limits),
+            # Where it is a user of its own or has a namespace, only its own processes count.
+            limits.processes
+            if self._own_user or self.level == "bwrap"
+            else limit_of_this_user(limits.processes),
         )
         return ["/bin/sh", "-c", _WITH_LIMITS, "sh", *map(str, values)]
 
@@ -279,15 +286,3 @@ def _end(process: subprocess.Popen[bytes]) -> None:
 def _kill_group(group: int) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(group, signal.SIGKILL)
-
-
-def _processes_of_user(limits: Limits) -> int | str:
-    """Return a limit for all threads of the user, because the kernel counts them together."""
-    count = 0
-    for process in Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if process.stat().st_uid == os.getuid():
-                count += len(os.listdir(process / "task"))  # noqa: PTH208 - counts, needs no paths
-    # One program runs per core. Without a count, as on macOS, set no limit: the user could be over
-    # it already.
-    return count + limits.processes * cores() if count else "unlimited"

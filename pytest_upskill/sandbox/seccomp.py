@@ -37,8 +37,9 @@ _IOCTLS = (0x5401, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)
 # Duplicates, flags, locks, pipe sizes, seals. Others send signals, or block processes that open a
 # file.
 _FCNTLS = (0, 1, 2, 3, 4, 5, 6, 7, 36, 37, 38, 1030, 1031, 1032, 1033, 1034)
-# Parent-death signal, core dumps, process name, capabilities, names of memory mappings.
-_PRCTLS = (1, 2, 3, 4, 15, 16, 21, 23, 37, 38, 39, 0x53564D41)
+# Parent-death signal, core dumps, process name, capabilities (which are kept, ambient, and in the
+# bounding set, and how root has them), names of memory mappings.
+_PRCTLS = (1, 2, 3, 4, 8, 15, 16, 21, 23, 27, 28, 37, 38, 39, 47, 0x53564D41)
 _NEW_NAMESPACES = 0x7E020000
 _AF_UNIX = _SOCK_STREAM = 1
 # O_TRUNC needs write access, because old versions of Landlock do not check it by itself.

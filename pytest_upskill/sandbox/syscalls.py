@@ -23,7 +23,7 @@ rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -, renameat 264 38, renameat
 link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36, chdir 80 49, fchdir 81 50,
 getcwd 79 17, umask 95 166, ftruncate 77 46, fallocate 285 47, fsync 74 82, fdatasync 75 83,
 flock 73 32, statfs 137 43, fstatfs 138 44, sendfile 40 71, copy_file_range 326 285,
-splice 275 76, tee 276 77, fadvise64 221 223, memfd_create 319 279, poll 7 -, ppoll 271 73,
+splice 275 76, tee 276 77, fadvise64 221 223, poll 7 -, ppoll 271 73,
 select 23 -, pselect6 270 72, epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21,
 epoll_wait 232 -, epoll_pwait 281 22, eventfd 284 -, eventfd2 290 19, pipe 22 -, pipe2 293 59,
 mmap 9 222, munmap 11 215, mremap 25 216, mprotect 10 226, brk 12 214, madvise 28 233,
@@ -43,9 +43,13 @@ timerfd_settime 286 86, timerfd_gettime 287 87, timer_create 222 107, timer_sett
 timer_gettime 224 108, timer_getoverrun 225 109, timer_delete 226 111, clock_gettime 228 113,
 clock_getres 229 114, clock_nanosleep 230 115, gettimeofday 96 169, time 201 -, nanosleep 35 101,
 getrandom 318 278, recvfrom 45 207, sendmsg 46 211, recvmsg 47 212, shutdown 48 210,
-getsockname 51 204, getpeername 52 205, getsockopt 55 209, setsockopt 54 208
+getsockname 51 204, getpeername 52 205, getsockopt 55 209, setsockopt 54 208, capget 125 90,
+capset 126 91, setresuid 117 147, setresgid 119 149, setgroups 116 159
 """
-"""Calls that affect only the caller, its children, and files that it may open anyway."""
+"""Calls that affect only the caller, its children, and files that it may open anyway.
+
+The last five give up privileges, before a program starts; they gain none without a capability.
+"""
 
 CHECKED = """
 clone 56 220, prlimit64 302 261, sched_setaffinity 203 122, socketpair 53 199, sendto 44 206,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 _PREFIX = "upskill-"
 _OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_USAGE_PAUSE_S = 0.2
+_USAGE_PAUSE_S = 0.05
 _LONGEST_PATH = 2000
 _LOCK = "in-use-by-pytest-upskill"
 """Name of a file in each workspace that is locked as long as the process that uses it lives."""
