@@ -26,9 +26,13 @@ BODY = {"model": "small", "messages": [{"role": "user", "content": "Why?"}], "sy
 
 
 def send(
-    loopback: Loopback, *, timeout: float = 5.0, given: Mapping[str, str] | None = None
+    loopback: Loopback,
+    *,
+    timeout: float = 5.0,
+    given: Mapping[str, str] | None = None,
+    times: int = 1,
 ) -> str:
-    """Send a request as the proxy does, and return the text of the reply."""
+    """Send a request as the proxy does, or several at once; return the text of the first reply."""
     model = parse_model(f"claude-small@{loopback.url}")
     asked = Request(model=model, frame="", skill="", user="Why?", max_tokens=8, run=0)
     endpoint = Endpoint(
@@ -42,28 +46,33 @@ def send(
     async def receive(reply: UpstreamReply) -> Completion:
         return read_message(json.loads(b"".join([chunk async for chunk in reply.aiter_bytes()])))
 
-    async def one() -> str:
+    async def all_at_once() -> str:
         upstream = HostUpstream(
             endpoint,
             "messages",
             timeout=timeout,
             retries=Retries(
-                slots=ConcurrencyLimiter(1, timeout=timeout),
+                slots=ConcurrencyLimiter(times, timeout=timeout),
                 host=endpoint.host,
                 activity=InFlight(),
                 patience=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
             ),
             activity=InFlight(),
         )
+        content = json.dumps(BODY).encode()
         try:
-            completion = await upstream.exchange(
-                asked, json.dumps(BODY).encode(), given or {}, receive
-            )
-            return completion.text
+            one = (upstream.exchange(asked, content, given or {}, receive) for _ in range(times))
+            return (await asyncio.gather(*one))[0].text
         finally:
             await upstream.aclose()
 
-    return asyncio.run(one())
+    return asyncio.run(all_at_once())
+
+
+def test_requests_that_are_in_flight_together_are_answered_one_by_one(loopback: Loopback) -> None:
+    loopback.replies.extend([Reply(text="37", delay=0.05), Reply(text="37", delay=0.2)])
+
+    assert send(loopback, times=2) == "37"
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])

@@ -19,6 +19,8 @@ _FOLDER_FILES = 100_000
 _LOOK_S = 0.5
 _KILL_S = 10.0
 _MOST_OUTPUT = 4096
+_MOST_SAID = 200
+"""Characters of it in a message."""
 
 
 class BoxedProcess:
@@ -105,7 +107,8 @@ class BoxedProcess:
         while chunk := await process.stdout.read(1 << 16):
             kept = (kept + chunk)[-_MOST_OUTPUT:]
         lines = kept.decode("utf-8", "replace").split("\n")
-        self.said = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
+        last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
+        self.said = last[:_MOST_SAID]
 
 
 def _kill(process: asyncio.subprocess.Process, init: int | None) -> None:

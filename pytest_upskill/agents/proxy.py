@@ -176,6 +176,8 @@ class Proxy:
         except ProviderError as error:
             billable = error.billable
             await self._fail(error, out)
+        except Exception as error:  # noqa: BLE001  a mistake of ours, which the session reports
+            await self._fail(error, out)
         finally:
             self.tally.waited_s += time.monotonic() - self._waiting_since
             self._waiting_since = None

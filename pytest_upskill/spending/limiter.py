@@ -80,6 +80,7 @@ class ConcurrencyLimiter:
         self._clock = clock
         self._free = asyncio.Semaphore(self.limit)
         self._open: set[Sent] = set()
+        self._waiting: set[Sent] = set()  # those of them that have no other limit of time
         self._owed = 0
         self._changes = 0
         self._took: list[float] = []  # seconds of each answer in a row
@@ -114,14 +115,18 @@ class ConcurrencyLimiter:
             TimeoutError: There is no reply.
         """
         async with sent.patience:
+            self._waiting.add(sent)
             self._wait_for(sent)
-            yield
+            try:
+                yield
+            finally:
+                self._waiting.remove(sent)
 
     def answered(self, sent: Sent) -> None:
         """Record a successful reply, which may raise the limit."""
         self._answered += 1
         self._latest_answered = max(self._latest_answered, sent.at)
-        for other in self._open:
+        for other in self._waiting:
             if other is not sent and sent.at <= other.at + _BURST_S:
                 self._wait_for(other)
         if sent.change != self._changes:
