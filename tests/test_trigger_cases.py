@@ -151,6 +151,31 @@ def test_a_query_keeps_its_line() -> None:
     assert [case.line for case in evals.cases] == [1, 3]
 
 
+def test_in_a_file_of_several_skills_a_query_for_none_of_them_should_trigger_no_skill() -> None:
+    entries = [
+        {"query": "Parse", "should_trigger": True, "expected_skill": "tsv"},
+        {"query": "Sing", "should_trigger": False},
+        {"query": "Hum", "should_trigger": True},
+    ]
+
+    named, none, lost = read(entries, owner=None).cases
+
+    assert (named.trigger, none.trigger, lost.trigger) == (TAKE, NOTHING, None)
+    assert lost.skip == "names no skill: add 'skill'"
+
+
+def test_a_query_that_should_and_should_not_trigger_is_refused(write_skill: WriteSkill) -> None:
+    folder = write_skill(
+        {"id": "yes", "input": "Bill Ada.", "should_trigger": True},
+        {"id": "no", "input": "Bill Ada.", "should_trigger": False},
+    )
+
+    with pytest.raises(
+        SkillError, match=r"cases\[1\].should_trigger: contradicts the case in line"
+    ):
+        load_skills(folder / "skill_meta.json")
+
+
 def test_without_a_question_there_is_no_query() -> None:
     (case,) = read([{"id": "none", "prompt": "", "should_trigger": False}]).cases
 

@@ -301,6 +301,24 @@ def test_offline_chooses_by_words_in_common_and_fails_nothing(
     result.stdout.fnmatch_lines(["*50% ?*", "*offline chooses by words in common*"])
 
 
+def test_where_another_skill_is_expected_that_is_not_listed_only_this_one_is_wrong(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill(name="parcels")
+    write_skill(
+        {"id": "typo", "input": "Send it.", "expected_skill": "parcel"},
+        {"id": "named", "input": "Facts about parcels.", "expected_skill": "post:Parcels"},
+    )
+
+    result = run_once("-W", "default", "--upskill-models", "offline", "skills/billing")
+
+    result.assert_outcomes(passed=2, skipped=1, warnings=1)
+    result.stdout.fnmatch_lines(
+        ["*typo: the catalogue has no skill 'parcel', so any choice but billing is right",
+         "skills/billing/skill_meta.json ++s *"]
+    )  # fmt: skip
+
+
 def test_a_hidden_skill_is_skipped_with_the_reason(run_once: Run, write_skill: WriteSkill) -> None:
     folder = write_skill(*queries(1, 0))
     text = (folder / "SKILL.md").read_text("utf-8")

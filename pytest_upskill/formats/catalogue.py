@@ -8,6 +8,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from pytest_upskill.formats.evals.owner import plain_name
+
 _LEAD = (
     "The following skills provide specialized instructions for specific tasks. When a task matches "
     "a skill's description, call the skill tool with the skill's name to load its full "
@@ -49,6 +51,18 @@ class Catalogue:
     def names(self) -> frozenset[str]:
         """Names of the skills."""
         return frozenset(skill.name for skill in self.skills)
+
+    def named(self, name: str) -> str | None:
+        """Return a skill's name as it is listed, None if no skill is called so.
+
+        Args:
+            name: The name as in a case, perhaps with a namespace: ``tables:csv``.
+        """
+        return name if name in self.names else self._plain_names.get(plain_name(name))
+
+    @cached_property
+    def _plain_names(self) -> Mapping[str, str]:
+        return {plain_name(name): name for name in self.names}
 
     def text(self, run: int) -> str:
         """Return the catalogue as a part of the system prompt.

@@ -22,7 +22,7 @@ from pytest_upskill.session.items import TrialItem, shown, trials_of
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.settings import CATALOGUES, NO_MODELS, SETTINGS, Settings, places_of
 from pytest_upskill.trials.result import NO_JUDGE
-from pytest_upskill.trials.trial import Trial
+from pytest_upskill.trials.trial import Trial, unlisted_choices
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers
@@ -57,6 +57,9 @@ class SkillFile(pytest.File):
         _count(self, sum(len(skill.cases) for skill in skills))
         for skill in skills:
             self._warn(skill.warnings)
+            name = shown(self.path, self.config)
+            unlisted = unlisted_choices(skill, self.config.stash[CATALOGUES])
+            self._warn(safe_line(f"{name}:{line}") for line in unlisted)
             if skill.shares_file:
                 yield SkillCases.from_parent(self, name=skill.folder.name, skill=skill)
             else:

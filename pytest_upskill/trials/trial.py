@@ -122,7 +122,7 @@ def plan(
             for arm, (catalogue, own) in shown.items() if case.trigger else ():
                 yield Trial(
                     skill=skill,
-                    case=_query(case, workspace=bool(model.agent)),
+                    case=_query(case, catalogue, workspace=bool(model.agent)),
                     model=model,
                     arm=arm,
                     skill_block="",
@@ -132,6 +132,24 @@ def plan(
                     catalogue=catalogue,
                     listed=own,
                 )
+
+
+def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
+    """Yield a line for each case that expects a skill that is not in the catalogue.
+
+    Args:
+        skill: The skill and its cases.
+        catalogues: What an agent would see.
+    """
+    for case in skill.cases:
+        trigger = case.trigger
+        if trigger is None or trigger.should or not trigger.others:
+            continue
+        if not any(map(catalogues.of(skill).named, trigger.others)):
+            yield (
+                f"{case.line}: {case.id}: the catalogue has no skill "
+                f"{' or '.join(map(repr, trigger.others))}, so any choice but {skill.name} is right"
+            )
 
 
 def request(trial: Trial, run: int) -> Request:
@@ -166,15 +184,22 @@ def request(trial: Trial, run: int) -> Request:
     )
 
 
-def _query(case: Case, *, workspace: bool) -> Case:
+def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
     """Return a case without what is about an answer: there is none where a model chooses.
+
+    Nor has it skills that cannot be chosen: where another is expected that is not in the
+    catalogue, all that can be seen is that this one is not chosen.
 
     Args:
         case: The case.
+        catalogue: The skills that can be chosen.
         workspace: Whether the model's agent may look around in the workspace of the case.
     """
+    assert case.trigger is not None
+    known = filter(None, map(catalogue.named, case.trigger.others))
     return replace(
         case,
+        trigger=replace(case.trigger, others=tuple(dict.fromkeys(known))),
         checks=(),
         statement_numbers=(),
         process=(),

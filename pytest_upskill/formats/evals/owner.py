@@ -26,6 +26,9 @@ HINTING = (
 )
 """Keys that name the skill an agent should choose; a case in a shared file belongs to that one."""
 
+NAMES_NONE = "names no skill: add 'skill'"
+"""Why a case in a file for several skills cannot run."""
+
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -67,7 +70,7 @@ def owner_of(value: object, owner: Owner | None, find: FindOwner) -> tuple[Owner
         return owner, ""
     hinted = (find(name) for key in HINTING for name in names_in(value.get(key)))
     found = next(filter(None, hinted), None)
-    return found, "" if found else "names no skill: add 'skill'"
+    return found, "" if found else NAMES_NONE
 
 
 def names_in(value: object) -> Iterator[str]:

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from pytest_upskill.formats.evals.case import NAMES, PROMPTS, READ, read_case
-from pytest_upskill.formats.evals.owner import FindOwner, Owner, owner_of
+from pytest_upskill.formats.evals.owner import NAMES_NONE, FindOwner, Owner, owner_of
 from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
 from pytest_upskill.formats.source.problems import BadFile, Problem
@@ -25,6 +25,9 @@ _SYNTAX: Mapping[str, Callable[[str], Document]] = {
 
 SUFFIXES = frozenset(_SYNTAX)
 """Suffixes of the files that can be read."""
+
+_LEAVE = Trigger(should=False)
+"""That a skill should not be chosen, without one that should."""
 
 _TELLING = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
@@ -80,6 +83,8 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
             line = document.line(path)
             case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
         # A case may name no skill because none should be taken; it is one of any skill here.
+        if reason == NAMES_NONE and case.trigger == _LEAVE:
+            case = replace(case, trigger=replace(_LEAVE, nothing=True))
         if reason and not (case.trigger and case.trigger.nothing):
             case = replace(case, skip=reason, trigger=None)
         cases.append(case)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -54,7 +55,11 @@ def read_cases(
     listed = isinstance(document.value, list)
     value = {"cases": document.value} if listed else document.value
     named = _named_entries(document.value)
-    problems = [*_repeated_ids(document, named), *_unclaimed(document, extensions)]
+    problems = [
+        *_repeated_ids(document, named),
+        *_contradictions(document, named),
+        *_unclaimed(document, extensions),
+    ]
     context = {
         "read_schema": read_schema,
         "read_workspace": read_workspace,
@@ -148,6 +153,24 @@ def _repeated_ids(
             yield document.problem((*path, "id"), what)
         else:
             yield document.problem(path, f"repeats the case in line {line}: remove it")
+
+
+def _contradictions(
+    document: Document, named: Iterable[tuple[JsonPath, Mapping[str, Any], str]]
+) -> Iterator[Problem]:
+    """Yield a problem for each query that should trigger the skill here, and not there."""
+    first: dict[object, tuple[JsonPath, object]] = {}
+    for path, entry, _ in named:
+        should = entry.get("should_trigger")
+        if not isinstance(should, bool):
+            continue
+        asked = json.dumps([entry.get("input"), entry.get("context")], sort_keys=True)
+        other, said = first.setdefault(asked, (path, should))
+        if said is not should:
+            line = document.line(other)
+            yield document.problem(
+                (*path, "should_trigger"), f"contradicts the case in line {line}: remove one"
+            )
 
 
 def _case(
