@@ -314,8 +314,8 @@ def test_where_another_skill_is_expected_that_is_not_listed_only_this_one_is_wro
 
     result.assert_outcomes(passed=2, skipped=1, warnings=1)
     result.stdout.fnmatch_lines(
-        ["*typo: the catalogue has no skill 'parcel', so any choice but billing is right",
-         "skills/billing/skill_meta.json ++s *"]
+        ["skills/billing/skill_meta.json ++s *",
+         "*typo: the catalogue has no skill 'parcel', so any choice but billing is right"]
     )  # fmt: skip
 
 
