@@ -130,6 +130,18 @@ def test_the_authors_of_skill_and_cases_see_nothing_of_each_other(
     assert all(said.startswith("You improve") and "contains" not in said for said in knowing)
 
 
+def test_a_draft_that_names_files_gets_none_of_those_of_the_command(
+    depot: Depot, source: str
+) -> None:
+    teach(depot, draft([], body="# Codes\n\nSee [codes](source-1.md) and draft-1-reply.md.\n"))
+
+    assert depot.run("generate", TASK, "--from", source, "--yes", "--steps=1") == 1
+
+    of_students = [each for each in depot.loopback.requests if each.body["model"] == "student"]
+    assert any("See [codes](source-1.md)" in each.system for each in of_students)
+    assert not any("since the move" in each.system for each in of_students)
+
+
 def test_a_skill_that_does_not_help_stays_a_draft(
     depot: Depot, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

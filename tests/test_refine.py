@@ -240,7 +240,7 @@ def test_the_teacher_sees_no_check_and_nothing_that_is_held_out(depot: Depot) ->
         assert "contains" not in said
         assert not [bay for bay in held_out if question(bay) in said]
         assert not [bay for bay in LACKING if code(bay) in said]
-        assert re.search(r"<(question-\w{8})>\n.*\n</\1>", said)
+        assert re.search(r"<(question-\w{16})>\n.*\n</\1>", said)
     assert "the reply holds no JSON" in depot.asked[1].user
 
 

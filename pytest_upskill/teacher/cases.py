@@ -33,6 +33,7 @@ from pytest_upskill.teacher.keep import (
 )
 from pytest_upskill.teacher.measure import teacher_trial, trials_of
 from pytest_upskill.teacher.plan import Part, check_models, plan_lines
+from pytest_upskill.teacher.prompts import marked
 from pytest_upskill.teacher.proposals import BATCH, propose_prompt
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.sources.read import BUDGET, Source, source_of
@@ -89,7 +90,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
         check_sources(engine, order.sources, order.teacher.label, order.consent, drafts)
     demand = Demand(
         skill=skill,
-        task=f"{skill.name}: {skill.text[: skill.text.find('---', 3)][:_LONGEST_CASE]}",
+        task=marked("skill", skill.text.partition("\n---")[0][:_LONGEST_CASE]),
         sources=order.sources or (source_of("SKILL.md", skill.text, budget=BUDGET),),
         teacher=order.teacher,
         students=order.students,

@@ -81,14 +81,15 @@ class Order:
 
 
 def bare_skill(folder: Path, name: str, text: str) -> Skill:
-    """Return a skill of one file, which is in no folder yet.
+    """Return a skill of one file, which is in no folder yet: it may name files, and gets none.
 
     Args:
-        folder: The folder of drafts.
+        folder: The folder of drafts, whose files are not the skill's.
         name: Its name.
         text: Its ``SKILL.md``.
     """
-    return Skill(name=name, text=text, case_file=folder / CASE_FILE, cases=(), folder=folder)
+    own = folder / "skill"
+    return Skill(name=name, text=text, case_file=own / CASE_FILE, cases=(), folder=own)
 
 
 def demand_of(order: Order, skill: Skill) -> Demand:

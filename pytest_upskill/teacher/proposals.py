@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from pytest_upskill.teacher.prompts import MATERIAL, marked_sources
+from pytest_upskill.teacher.prompts import MATERIAL, marked, marked_sources
 from pytest_upskill.teacher.reply import BadReply, json_of
 from pytest_upskill.teacher.sources.read import Source
 
@@ -86,7 +86,8 @@ def propose_prompt(
     ask = _PROPOSE.replace("CHECKS", CHECKS).replace("COUNT", str(count)).replace("TASK", task)
     parts = [ask + "\n" + MATERIAL + marked_sources(sources)]
     if known:
-        parts.append("There are these questions already:\n" + "\n".join(f"- {q}" for q in known))
+        listed = "\n".join(f"- {question}" for question in known)
+        parts.append("There are these questions already:\n" + marked("questions", listed))
     return "\n\n".join(parts)
 
 
