@@ -50,6 +50,17 @@ def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute(status: 
     assert error.fatal
 
 
+def test_many_requests_do_not_keep_a_host_alive_that_is_down() -> None:
+    host, clock = Host(rest=always(unavailable)), Clock()
+    client = client_of(host, clock, patience=RetryPolicy())
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(40)))
+
+    assert len({str(error) for error in errors}) == 1
+    assert clock.now < 80
+    assert len(host.asked) < 20
+
+
 def test_a_host_that_loads_its_model_is_waited_for() -> None:
     host, clock = Host(rest=always(lambda: unavailable(loading=True))), Clock()
 
@@ -77,10 +88,11 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     host, clock = Host(), Clock()
     client = client_of(host, clock, slots=ConcurrencyLimiter(1), patience=RetryPolicy(deadline=100))
+    outcome(client.complete(request()))
 
     def refuse_each_once() -> Completion:
         clock.now += 30
-        if len(host.asked) <= 20:
+        if len(host.asked) <= 21:
             raise later()
         return ANSWER
 
@@ -184,6 +196,27 @@ def test_a_host_from_which_there_is_no_reply_is_given_up_on_for_all_its_models()
 
     assert str(second) == str(first)
     assert len(host.asked) == 3
+
+
+def test_a_host_that_does_not_reply_gets_one_request_at_a_time_and_few_of_many() -> None:
+    host, clock = Host(rest=always(silence)), Clock()
+    client = client_of(host, clock)
+
+    errors = outcomes(*(client.complete(request(run)) for run in range(40)))
+
+    assert len({str(error) for error in errors}) == 1
+    assert str(errors[0]).startswith("m: no connection (after 3 attempts in ")
+    assert len(host.asked) == 4 + 1 + 1
+
+
+def test_a_host_that_starts_late_gets_all_requests_once_it_answers() -> None:
+    host, clock = Host(script=[silence() for _ in range(5)]), Clock()
+    client = client_of(host, clock)
+
+    answers = outcomes(*(client.complete(request(run)) for run in range(40)))
+
+    assert all(isinstance(answer, Completion) for answer in answers)
+    assert (len(host.asked), host.peak) == (45, 4)
 
 
 def refusal(*, of_request: bool = False, status: int = 400) -> ProviderError:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
@@ -17,6 +16,7 @@ from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exp
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.host_health import HostHealth
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
 from pytest_upskill.spending.retry_policy import RetryPolicy
@@ -46,7 +46,8 @@ class _Course:
 class Retries:
     """Sends requests to one endpoint, and failed ones again.
 
-    A request occupies a slot while it is in flight, but not while it waits for a retry. A model is
+    A request occupies a slot while it is in flight, but not while it waits for a retry. A host that
+    has failed and never answered gets one request at a time, after a pause. A model is
     stopped by an error that every request would get (bad key, unknown name), if it answers nothing
     and refuses several requests in the same words (a web page, a parameter it does not know), or
     if the host answers no request at all until the deadline of one completion. All models of a host
@@ -87,10 +88,7 @@ class Retries:
         self._stopped: dict[Model, str] = {}
         self._answering: set[Model] = set()
         self._refusals: Counter[tuple[Model, str]] = Counter()
-        self._heard_at = -math.inf
-        self._silences = 0  # timeouts, each of a request that was sent after the one before
-        self._silent_since = -math.inf
-        self._answered_at = -math.inf
+        self._health = HostHealth(patience, clock)
 
     async def send(
         self, request: Request, once: Callable[[], Awaitable[T]], *, timed: bool = False
@@ -127,19 +125,26 @@ class Retries:
         return result, retrying.statistics["attempt_number"]
 
     async def _attempt(self, once: Callable[[], Awaitable[T]], course: _Course) -> T:
-        model, lined_up = course.request.model, self._clock()
+        lined_up = self._clock()
         async with self._slots.slot() as sent:
             course.in_line += self._clock() - lined_up
-            if stopped := self._down or self._stopped.get(model):
-                raise ProviderError(stopped, fatal=True)
-            try:
-                result = await (once() if course.timed else self._in_time(once, sent, model))
-            except ProviderError as error:
-                self._learn(error, sent, course)
-                raise
-            self._heard_at = self._answered_at = self._clock()
-            self._answering.add(model)
-            self._slots.answered(sent)
+            async with self._health.turn(self._sleep):
+                return await self._sent(once, sent, course)
+
+    async def _sent(self, once: Callable[[], Awaitable[T]], sent: Sent, course: _Course) -> T:
+        model, began = course.request.model, self._clock()
+        if stopped := self._down or self._stopped.get(model):
+            raise ProviderError(stopped, fatal=True)
+        try:
+            result = await (once() if course.timed else self._in_time(once, sent, model))
+        except ProviderError as error:
+            self._learn(error, sent, course)
+            if error.retryable and error.status not in _TOO_MANY:
+                self._health.failed(began, error, pause=self._asked_pause(error))
+            raise
+        self._health.answered()
+        self._answering.add(model)
+        self._slots.answered(sent)
         return result
 
     async def _in_time(self, once: Callable[[], Awaitable[T]], sent: Sent, model: Model) -> T:
@@ -157,13 +162,10 @@ class Retries:
     def _learn(self, error: ProviderError, sent: Sent, course: _Course) -> None:
         course.failed.append(error)
         if error.status is not None:
-            self._heard_at = self._clock()
+            self._health.heard = True
         if _is_refusal(error, course.request):
             self._refusals[course.request.model, str(error)] += 1
         if error.timed_out:
-            if sent.at >= self._silent_since:
-                self._silences += 1
-                self._silent_since = self._clock()
             queued = self._slots.timed_out(sent)
             forgiven = self._patience.queued_timeouts if queued else self._patience.long_timeouts
             if sent.others and course.queued < forgiven:
@@ -176,8 +178,10 @@ class Retries:
 
     def _pause(self, state: RetryCallState) -> float:
         """Return the seconds until the next attempt, at least what the server asks for."""
-        asked = _error(state).retry_after or 0.0
-        return max(self._backoff(state), min(asked, self._patience.longest_retry_after))
+        return max(self._backoff(state), self._asked_pause(_error(state)))
+
+    def _asked_pause(self, error: ProviderError) -> float:
+        return min(error.retry_after or 0.0, self._patience.longest_retry_after)
 
     def _note(self, state: RetryCallState) -> None:
         self._activity.pause(self._host, _reason(_error(state)), state.upcoming_sleep)
@@ -187,8 +191,8 @@ class Retries:
         return self._clock() - course.started - course.in_line
 
     def _out_of_patience(self, state: RetryCallState, course: _Course) -> bool:
-        attempts = max(state.attempt_number, self._silences)
-        if self._heard_at == -math.inf and attempts >= self._patience.attempts_at_silence:
+        attempts = max(state.attempt_number, self._health.silences)
+        if not self._health.heard and attempts >= self._patience.attempts_at_silence:
             return True
         error = _error(state)
         broken = error.status == HTTPStatus.OK
@@ -199,12 +203,14 @@ class Retries:
         limit = self._patience.deadline
         if self._is_unavailable(course):
             limit = min(limit, self._patience.unavailable)
-        return self._asking_for(course) + state.upcoming_sleep > limit
+        # In doubt, requests take turns: one that just began may be the last after many.
+        asking = max(self._asking_for(course), self._health.in_doubt_for)
+        return asking + state.upcoming_sleep > limit
 
     def _is_unavailable(self, course: _Course) -> bool:
         """Return whether the host has returned only status 502 and 503 since the request."""
         down = all(e.status in _UNAVAILABLE and not e.loading for e in course.failed)
-        return down and self._answered_at < course.started
+        return down and self._health.answered_at < course.started
 
     def _refuses_all(self, model: Model, error: ProviderError) -> bool:
         """Return whether a model has answered nothing, and refused enough in an error's words."""
@@ -214,17 +220,21 @@ class Retries:
     def _give_up(self, error: ProviderError, attempts: int, course: _Course) -> ProviderError:
         """Make the final error of a completion; stop the model if other requests would fail too."""
         message, model = str(error), course.request.model
+        seconds = self._asking_for(course)
+        if not self._health.heard:
+            attempts = max(attempts, self._health.silences)
+            seconds = self._clock() - course.started
         if attempts > 1:
-            message += f" (after {attempts} attempts in {self._asking_for(course):.0f} s)"
+            message += f" (after {attempts} attempts in {seconds:.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
         ails = error.retryable and error.status != HTTPStatus.OK
         hopeless = (
             error.fatal
             or self._refuses_all(model, error)
-            or (ails and self._answered_at < course.started)
+            or (ails and self._health.answered_at < course.started)
         )
         if hopeless:
-            if self._heard_at == -math.inf and error.status is None:
+            if not self._health.heard and error.status is None:
                 self._down = self._down or message
             message = self._down or self._stopped.setdefault(model, message)
         return ProviderError(
