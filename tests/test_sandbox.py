@@ -114,6 +114,16 @@ def test_nothing_can_be_written_outside_where_the_level_says_so(
     assert target.exists() is (level == "limits")
 
 
+@pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
+def test_no_folder_of_the_system_can_be_written(level: Level) -> None:
+    script = "for d in / /dev /proc /tmp /etc /usr ..; do mkdir $d/x 2>&1 && echo $d; done"
+
+    lines = shell(level, script).output.splitlines()
+
+    assert len(lines) == 7
+    assert [line for line in lines if line.startswith(("/", ".."))] == []
+
+
 @every_level
 def test_the_network_is_closed_where_the_level_says_so(level: Level) -> None:
     connect = "import socket, sys; socket.create_connection(('127.0.0.1', int(sys.argv[1])), 5)"

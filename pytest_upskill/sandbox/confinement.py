@@ -106,7 +106,9 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
         command += ["--ro-bind", str(path), str(path)]
     writable = str(root / "tmp")
     command += ["--dev-bind", "/dev/null", "/dev/null", "--ro-bind", str(root), str(root)]
-    return [*command, "--bind", writable, writable, "--chdir", str(root / "cwd")]
+    # What is mounted nowhere is in memory, where no limit of files counts.
+    command += ["--bind", writable, writable, "--remount-ro", "/"]
+    return [*command, "--chdir", str(root / "cwd")]
 
 
 @contextlib.contextmanager
