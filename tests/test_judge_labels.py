@@ -135,7 +135,8 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     assert main(["judge", "check"]) == 1
     assert "labels are of an older skill" in capsys.readouterr().out
     assert main(["judge", "draw", "report.json"]) == 0
-    assert "20 labelled answers are dropped, as they are not in this run" in capsys.readouterr().out
+    said = "20 labelled answers are dropped, as they are of an older skill, case, model or judge"
+    assert said in capsys.readouterr().out
 
 
 def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
@@ -157,6 +158,23 @@ def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
         assert "judged +" in text
         assert "corrected +" in text
     assert "labelled already" in capsys.readouterr().out
+
+
+def test_drawing_again_keeps_labels_of_answers_that_are_not_in_the_run(
+    walk: Walk, capsys: pytest.CaptureFixture[str]
+) -> None:
+    walk()
+    main(["judge", "draw", "report.json"])
+    label()
+    walk("--upskill-cache=off")
+    capsys.readouterr()
+
+    main(["judge", "draw", "report.json", "--answers=4"])
+
+    said = capsys.readouterr().out
+    assert "35 answers of m, 35 of them labelled already" in said
+    assert "dropped" not in said
+    assert main(["judge", "check"]) == 0
 
 
 def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(

@@ -90,9 +90,13 @@ def applicable(
         if answer.model in models
         and file.models.get(answer.model) == models[answer.model]
         and answer.case in now
-        and not _changed(file, answer, now[answer.case])
-        and not _older(file, answer, now[answer.case])
+        and still_applies(file, answer, now[answer.case])
     ]
+
+
+def still_applies(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
+    """Return whether the labels of an answer are about a case and a skill as they are now."""
+    return not _changed(file, answer, now) and not _older(file, answer, now)
 
 
 def drift(

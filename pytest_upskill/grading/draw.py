@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Literal
 
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.formats.judge_labels import (
@@ -13,7 +15,12 @@ from pytest_upskill.formats.judge_labels import (
     LabelsFile,
     StatementLabel,
 )
-from pytest_upskill.grading.calibration import answer_digest, judged_text
+from pytest_upskill.grading.calibration import (
+    CurrentCase,
+    answer_digest,
+    judged_text,
+    still_applies,
+)
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 STRATA = 4
@@ -52,8 +59,30 @@ class _Candidate:
         return f"{self.arm}/{str(self.judged).lower()}"
 
     @property
-    def arm(self) -> str:
+    def arm(self) -> Literal["with", "without"]:
         return "with" if self.trial.arm == "with_skill" else "without"
+
+    @property
+    def place(self) -> tuple[str, str, bool]:
+        return self.trial.model, self.arm, self.judged
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Entry:
+    """An answer for the labels file, without its number."""
+
+    answer: LabelledAnswer
+    key: KeyEntry
+    resolved: str
+    """Full name of its model."""
+    digest: str
+    """Digest of its case."""
+    cells: dict[str, int] = field(default_factory=dict)
+    """Number of answers of each stratum from which it was drawn, if it is of an earlier run."""
+
+    @property
+    def place(self) -> tuple[str, str, bool]:
+        return self.answer.model, self.key.arm, self.key.judged
 
 
 Known = Mapping[tuple[str, str, str], StatementLabel]
@@ -71,8 +100,8 @@ def draw(
 ) -> Drawing | None:
     """Draw answers of each model from the strata, equally many where there are enough.
 
-    All answers that are labelled already are taken; their labels are kept where answer and
-    statement are unchanged.
+    All answers that are labelled already are kept as long as their labels apply, even if they are
+    not in this run.
 
     Args:
         trials: Trials of one case file in a real run, of all models.
@@ -92,38 +121,25 @@ def draw(
     # Reproducible, but not chosen by anybody: by the answers themselves.
     seed = "".join(sorted(answer_digest(each.text) for each in candidates))
     rng = random.Random(seed)  # noqa: S311  no secret
-    drawn: list[_Candidate] = []
-    cells: dict[str, dict[str, int]] = {}
-    for model in dict.fromkeys(each.trial.model for each in candidates):
-        strata: dict[str, list[_Candidate]] = {}
-        for each in candidates:
-            if each.trial.model == model:
-                strata.setdefault(each.stratum, []).append(each)
-        cells[model] = {name: len(of) for name, of in sorted(strata.items(), reverse=True)}
-        for of in strata.values():
-            drawn += _some(of, answers // STRATA, rng)
+    carried = _carried(before, trials, candidates, judge)
+    drawn = [*carried, *_drawn(candidates, known, carried, answers // STRATA, rng)]
     rng.shuffle(drawn)
-    entries = [_answer(number, each, known) for number, each in enumerate(drawn, 1)]
     file = LabelsFile(
         format=1,
         case_file=case_file,
         drawn=date,
         judge=judge,
         prompt=PROMPT_DIGEST,
-        models={each.trial.model: each.trial.resolved for each in candidates},
-        cases={each.trial.case: each.trial.case_digest for each in candidates},
+        models={each.answer.model: each.resolved for each in carried}
+        | {each.trial.model: each.trial.resolved for each in candidates},
+        cases={each.answer.case: each.digest for each in carried}
+        | {each.trial.case: each.trial.case_digest for each in candidates},
         statements=before.statements if before else {},
-        answers=entries,
-        key={
-            str(number): KeyEntry(
-                arm="with" if each.arm == "with" else "without",
-                judged=each.judged,
-                holds=each.run.statements,
-                skill=each.trial.skill_digest,
-            )
-            for number, each in enumerate(drawn, 1)
-        },
-        cells=cells,
+        answers=[
+            each.answer.model_copy(update={"id": number}) for number, each in enumerate(drawn, 1)
+        ],
+        key={str(number): each.key for number, each in enumerate(drawn, 1)},
+        cells={each.answer.model: each.cells for each in carried} | _cells(candidates),
     )
     return Drawing(
         file=file,
@@ -131,6 +147,36 @@ def draw(
         dropped=tuple(_dropped(before, file)),
         too_long=sum(bool(run.cut) for _, run in _judged(trials)),
     )
+
+
+def _cells(candidates: Iterable[_Candidate]) -> dict[str, dict[str, int]]:
+    """Return the number of answers of each stratum, by model."""
+    cells: dict[str, Counter[str]] = {}
+    for each in candidates:
+        cells.setdefault(each.trial.model, Counter())[each.stratum] += 1
+    return {model: dict(sorted(strata.items(), reverse=True)) for model, strata in cells.items()}
+
+
+def _drawn(
+    candidates: Iterable[_Candidate],
+    known: Known,
+    carried: Sequence[_Entry],
+    count: int,
+    rng: random.Random,
+) -> Iterator[_Entry]:
+    """Draw answers of each stratum, so that with those that are carried there are enough."""
+    strata: dict[tuple[str, str, bool], list[_Candidate]] = {}
+    for each in candidates:
+        strata.setdefault(each.place, []).append(each)
+    there = Counter(each.place for each in carried)
+    for place, of in strata.items():
+        for each in _some(of, count - there[place], rng):
+            yield _Entry(
+                answer=_answer(each, known),
+                key=_key(each),
+                resolved=each.trial.resolved,
+                digest=each.trial.case_digest,
+            )
 
 
 def _candidates(trials: Iterable[TrialResult]) -> Iterator[_Candidate]:
@@ -145,6 +191,44 @@ def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunRes
     for trial in trials:
         if trial.arm != "old_skill" and not trial.train:
             yield from ((trial, run) for run in trial.runs if run.by_judge is not None)
+
+
+def _carried(
+    before: LabelsFile | None,
+    trials: Iterable[TrialResult],
+    candidates: Sequence[_Candidate],
+    judge: str,
+) -> list[_Entry]:
+    """Return the labelled answers that are not in this run, as far as their labels apply."""
+    if before is None or (before.judge, before.prompt) != (judge, PROMPT_DIGEST):
+        return []
+    here = {(each.trial.case, answer_digest(each.text)) for each in candidates}
+    resolved = dict(before.models)
+    now: dict[str, CurrentCase] = {}
+    for trial in trials:
+        resolved[trial.model] = trial.resolved
+        if trial.arm == "with_skill":
+            skills = now[trial.case].skills if trial.case in now else frozenset()
+            now[trial.case] = CurrentCase(
+                digest=trial.case_digest,
+                statements=trial.statements,
+                skills=skills | {trial.skill_digest},
+            )
+    return [
+        _Entry(
+            answer=answer,
+            key=before.key[str(answer.id)],
+            resolved=before.models[answer.model],
+            digest=before.cases[answer.case],
+            cells=before.cells[answer.model],
+        )
+        for answer in before.answers
+        if answer.passed is not None
+        and (answer.case, answer_digest(answer.whole)) not in here
+        and answer.model in before.cells
+        and before.models.get(answer.model) == resolved.get(answer.model)
+        and (answer.case not in now or still_applies(before, answer, now[answer.case]))
+    ]
 
 
 def _marked(candidate: _Candidate, known: Known) -> _Candidate:
@@ -169,10 +253,20 @@ def _known(before: LabelsFile | None) -> Known:
     }
 
 
-def _answer(number: int, candidate: _Candidate, known: Known) -> LabelledAnswer:
+def _key(candidate: _Candidate) -> KeyEntry:
+    return KeyEntry(
+        arm=candidate.arm,
+        judged=candidate.judged,
+        holds=candidate.run.statements,
+        skill=candidate.trial.skill_digest,
+    )
+
+
+def _answer(candidate: _Candidate, known: Known) -> LabelledAnswer:
+    """Return an answer to label; its number is not known yet."""
     trial, place = candidate.trial, (candidate.trial.case, answer_digest(candidate.text))
     return LabelledAnswer(
-        id=number,
+        id=0,
         case=trial.case,
         model=trial.model,
         question=trial.question,
@@ -197,4 +291,5 @@ def _dropped(before: LabelsFile | None, file: LabelsFile) -> Iterator[str]:
         yield f"{case}: labels of {statement!r} are dropped, as the statement has changed"
     others = {(case, text) for case, text, _ in gone if (case, text) not in answers}
     if others:
-        yield f"{len(others)} labelled answers are dropped, as they are not in this run"
+        are = "1 labelled answer is" if len(others) == 1 else f"{len(others)} labelled answers are"
+        yield f"{are} dropped, as they are of an older skill, case, model or judge"
