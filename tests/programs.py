@@ -113,10 +113,14 @@ class Recorded(Script):
 
 
 def client(
-    upstream: Upstream, *, limit: float | None = None, caps: Caps | None = None
+    upstream: Upstream,
+    *,
+    limit: float | None = None,
+    caps: Caps | None = None,
+    program: Path | None = None,
 ) -> CliClient:
-    """Make a client of the program in this folder, which costs $.05 for each request."""
-    program = Path(__file__).with_name("fake_claude.py")
+    """Make a client of a program, that in this folder by default; a request costs $.05."""
+    program = program or Path(__file__).with_name("fake_claude.py")
     prices = Prices({"m": OwnPrice(input=0.0, output=50_000.0, cached=0.0)})
     return CliClient(
         ClaudeCode(),

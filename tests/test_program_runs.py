@@ -145,6 +145,24 @@ def test_a_program_that_ends_before_its_model_has_answered_is_missing_data() -> 
     assert caught.value.paid.cost_usd == pytest.approx(0.05)
 
 
+def test_a_program_that_does_not_work_fails_its_self_test_before_anything_is_asked(
+    tmp_path: Path,
+) -> None:
+    program, upstream = tmp_path / "claude", Recorded([])
+    program.write_text("#!/bin/sh\necho unknown option >&2; exit 2\n", "utf-8")
+    program.chmod(0o755)
+    agent = client(upstream, program=program)
+
+    with pytest.raises(ProviderError) as caught:
+        asyncio.run(agent.complete(asked()))
+
+    assert str(caught.value) == (
+        "claude-code 9.9.9 fails its self-test: sent no request: unknown option: install another "
+        "version, such as 2.1.330"
+    )
+    assert (upstream.bodies, caught.value.fatal) == ([], True)
+
+
 def test_a_program_that_could_not_be_started_is_started_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -49,6 +49,7 @@ class Pi:
     """An adapter of pi, for this comparison only."""
 
     name = "pi"
+    tested = "0.74.2"
     wire: AgentFormat = "messages"
     skills = ".agents/skills"
 

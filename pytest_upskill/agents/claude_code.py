@@ -33,6 +33,7 @@ class ClaudeCode:
     """The adapter of Claude Code."""
 
     name = "claude-code"
+    tested = "2.1.330"
     wire: AgentFormat = "messages"
     skills = ".claude/skills"
 

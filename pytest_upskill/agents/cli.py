@@ -44,6 +44,8 @@ class Cli(Protocol):
 
     name: str
     """The prefix of models that use it."""
+    tested: str
+    """The version that the adapter was written for."""
     wire: AgentFormat
     skills: str
     """The folder, below the home folder, where it looks for skills."""

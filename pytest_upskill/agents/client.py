@@ -103,7 +103,7 @@ class CliClient:
                 return
         raise ProviderError(
             f"{self._cli.name} {self._installed.version} fails its self-test: {problem}: "
-            "install another version",
+            f"install another version, such as {self._cli.tested}",
             fatal=True,
             billable=False,
         )
@@ -122,7 +122,7 @@ class CliClient:
         except _NotStartedError:
             raise
         except ProviderError as error:
-            return str(error)
+            return str(error).removeprefix(f"{cli.name}: ")
 
     async def _run(self, request: Request, proxy: Proxy) -> Completion:
         started = time.perf_counter()

@@ -61,6 +61,7 @@ class Codex:
     """The adapter of Codex."""
 
     name = "codex"
+    tested = "0.169.0"
     wire: AgentFormat = "responses"
     skills = ".agents/skills"
 

@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.checks.extensions import raised
 from pytest_upskill.completion import Client, ProviderError
 from pytest_upskill.completions.resources import Host, Resources
-from pytest_upskill.model import Model
+from pytest_upskill.model import AGENTS, Model
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers import make_client, missing_sdk
 from pytest_upskill.providers.error_hints import refused_parameter
@@ -145,7 +145,7 @@ def _plugin_opener(client: Client, model: Model, redactor: Redactor) -> Callable
 def model_problems(model: Model) -> list[str]:
     """Return why requests to a model cannot be sent, one line for each reason."""
     if model.provider not in {*BY_PREFIX, "offline"}:
-        close = get_close_matches(model.provider, BY_PREFIX, n=1)
+        close = get_close_matches(model.provider, [*BY_PREFIX, *AGENTS], n=1)
         meant = f" (did you mean '{close[0]}:'?)" if close else ""
         # What is behind an '@' may be a host, and what is before it a password.
         shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
