@@ -108,6 +108,8 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert depot.run("generate", TASK, "--from", source, "--yes") == 0
     assert len(depot.loopback.requests) == requests
     assert depot.decision() == decision | {"asked": 0}
+    assert len(read_history(depot.folder / ".upskill" / "runs").series[0].points) == 1
+    assert sorted(file.name for file in folder.parent.iterdir()) == ["bay-codes", "codes"]
 
     (folder / "SKILL.md").write_text("Mine.", "utf-8")
     assert depot.run("generate", TASK, "--from", source, "--yes") == 4

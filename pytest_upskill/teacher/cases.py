@@ -32,6 +32,7 @@ from pytest_upskill.teacher.keep import (
     keep_cases,
 )
 from pytest_upskill.teacher.measure import teacher_trial, trials_of
+from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.plan import Part, check_models, plan_lines
 from pytest_upskill.teacher.prompts import marked
 from pytest_upskill.teacher.proposals import BATCH, propose_prompt
@@ -186,11 +187,11 @@ def _offered(
         engine.say(f"+ {case.id}: {case.input}")
         engine.say(f"    {json.dumps(entry['expected'], ensure_ascii=False)}")
     decision = replace(decision, decision="accepted", reason=reason)
-    if not order.consent.apply and not order.consent.asks(f"Add them to {file}?"):
+    if not order.consent.apply and not order.consent.asks(f"Add them to {place(file)}?"):
         engine.say("nothing was changed: the same command with --apply writes them")
         return decision
     _write(file, content, kept)
-    engine.say(f"written: {file}")
+    engine.say(f"written: {place(file)}")
     return replace(decision, applied=True)
 
 

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.engine import Engine, Stopped
+from pytest_upskill.teacher.place import place
 
 DRY_RUN = "--dry-run: nothing was requested"
 """The reason of a decision that was not to be made."""
@@ -36,7 +37,7 @@ def conclude(
     with drafts.alone():
         decision = _paid(_done(engine, drafts, start, work), engine)
         drafts.decide(decision)
-    engine.say(f"{decision.decision}: {drafts.folder}")
+    engine.say(f"{decision.decision}: {place(drafts.folder)}")
     return decision
 
 

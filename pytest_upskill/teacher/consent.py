@@ -15,6 +15,7 @@ from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.repository.git import is_dirty
 from pytest_upskill.teacher.decision import Drafts
 from pytest_upskill.teacher.engine import Engine, TeacherError
+from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.sources.read import Source
 
 _SHOWN_LINES = 12
@@ -77,7 +78,7 @@ def check_sources(
         for line in lines[:_SHOWN_LINES]:
             engine.say(f"  | {line}")
         if len(lines) > _SHOWN_LINES:
-            engine.say(f"  | … {counted(len(lines) - _SHOWN_LINES, 'more line')} in {file}")
+            engine.say(f"  | … {counted(len(lines) - _SHOWN_LINES, 'more line')} in {place(file)}")
     if not sources or consent.yes:
         return
     if not consent.asks(f"Send this to {teacher}?"):

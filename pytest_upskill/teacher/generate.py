@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Skill
@@ -31,6 +32,7 @@ from pytest_upskill.teacher.holdout import MIN_HELD_OUT, split
 from pytest_upskill.teacher.keep import Kept, keep_cases
 from pytest_upskill.teacher.ledger import Ledger
 from pytest_upskill.teacher.picture import figures_of
+from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.plan import check_models, plan_lines
 from pytest_upskill.teacher.prompts import marked_sources
 from pytest_upskill.teacher.reply import BadReply, whole_text
@@ -185,26 +187,30 @@ class _Generation:
         if not acceptance.accepted:
             worse = f"hurts {', '.join(acceptance.worse)}" if acceptance.worse else ""
             reason = f"{worse or 'not shown to help'}: {figures}"
-            say(f"{reason}: not saved, the draft stays in {self._drafts.folder}")
+            say(f"{reason}: not saved, the draft stays in {place(self._drafts.folder)}")
             return replace(decision, decision="not shown", reason=reason)
-        self._save(folder, found.best.text, kept)
-        log_generation(self._engine, confirmed, folder, skill.name, order.state)
+        if self._save(folder, found.best.text, kept):
+            log_generation(self._engine, confirmed, folder, skill.name, order.state)
         reason = f"helps on cases that did not shape it: {figures}"
         return replace(decision, decision="accepted", reason=reason, applied=True)
 
-    def _save(self, folder: Path, text: str, kept: Kept | None) -> None:
-        """Write the skill's folder, unless it is there from an earlier run of the command."""
+    def _save(self, folder: Path, text: str, kept: Kept | None) -> bool:
+        """Make the skill's folder whole, and return True; or False if an earlier run made it."""
+        made = not folder.exists()
         try:
-            if not (folder / "SKILL.md").exists():
-                folder.mkdir(parents=True, exist_ok=True)
+            if made:
                 self._drafts.write(SAVED, text)
-                if kept is not None:
-                    write_whole(folder / CASE_FILE, _case_file(kept), mode=0o666)
-                # Last: where it is, the rest is.
-                write_whole(folder / "SKILL.md", text.encode(), mode=0o666)
+                folder.parent.mkdir(parents=True, exist_ok=True)
+                with TemporaryDirectory(prefix=".", dir=folder.parent) as parent:
+                    new = Path(parent, folder.name)
+                    write_whole(new / "SKILL.md", text.encode(), mode=0o666)
+                    if kept is not None:
+                        write_whole(new / CASE_FILE, _case_file(kept), mode=0o666)
+                    new.rename(folder)
         except OSError as error:
             raise TeacherError(f"{folder}: cannot be written: {error.strerror}") from None
         self._engine.say(f"Saved to {folder if folder.is_absolute() else f'./{folder}'}")
+        return made
 
 
 def _case_file(kept: Kept) -> bytes:

@@ -20,6 +20,7 @@ from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
 from pytest_upskill.teacher.keep import FRESH_ANSWERS
 from pytest_upskill.teacher.measure import teacher_trial, trials_of
+from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.plan import Part, check_models, plan_lines
 from pytest_upskill.teacher.prompts import MATERIAL, marked
 from pytest_upskill.teacher.proposals import Proposal, Text
@@ -281,9 +282,9 @@ def _offer(
     for statement, assertion in found:
         engine.say(f"- {statement.name}: {statement.text}")
         engine.say(f"+   {assertion['type']}: {json.dumps(assertion['value'])}")
-    if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
+    if not order.consent.apply and not order.consent.asks(f"Write this to {place(file)}?"):
         engine.say("nothing was changed: the same command with --apply writes it")
         return False
     replace_files([Change(file=file, old=content, new=new)])
-    engine.say(f"written: {file}")
+    engine.say(f"written: {place(file)}")
     return True

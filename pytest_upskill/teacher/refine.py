@@ -28,6 +28,7 @@ from pytest_upskill.teacher.ledger import Ledger
 from pytest_upskill.teacher.literals import marked_diff
 from pytest_upskill.teacher.measure import teacher_trial
 from pytest_upskill.teacher.picture import figures_of
+from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.plan import Part, check_models, padded, plan_lines
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.search import Found, Task, search, train_trials, version
@@ -236,7 +237,7 @@ class _Refinement:
         if new_cases != old_cases:
             count = len(self._task.train)
             say(f'{case_file.name}: {count} train cases get "train": true and leave the lift')
-        if not order.consent.apply and not order.consent.asks(f"Write this to {file}?"):
+        if not order.consent.apply and not order.consent.asks(f"Write this to {place(file)}?"):
             say("nothing was changed: the same command with --apply writes it, without requests")
             return False
         # The marks first: without them a command that is killed here would leave too high a lift.
@@ -247,7 +248,7 @@ class _Refinement:
                 Change(file=file, old=self._content, new=encoded_like(self._content, text)),
             ]
         )
-        say(f"written: {file}")
+        say(f"written: {place(file)}")
         return True
 
 
