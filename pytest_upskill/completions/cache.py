@@ -86,12 +86,22 @@ class Cache:
         """The versions of agents that are installed now, by the prefix of their models."""
         self._replaced = Counter[tuple[str, str, str, str]]()
         self._outdated = Counter[tuple[str, str, str]]()
+        self._ahead: dict[str, Completion] = {}
         self._hidden = hidden  # until the first recording has seen to it
+
+    def load_ahead(self, request: Request, url: str) -> Completion | None:
+        """Read a recorded answer that will be loaded once more, and keep it until then."""
+        completion = self.load(request, url)
+        if completion is not None:
+            self._ahead[identity(request, url)] = completion
+        return completion
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request."""
         if self.mode not in {"auto", "replay"}:
             return None
+        if self._ahead and (read := self._ahead.pop(identity(request, url), None)) is not None:
+            return read
         file = self._file(request, url)
         try:
             most = _MOST_BYTES if request.task is None else run_record.MOST_BYTES

@@ -64,7 +64,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
 
     def load(request: Request) -> Completion | None:
         host = served[request.model]
-        return resources.cache.load(request, host.url) if host.recorded else None
+        return resources.cache.load_ahead(request, host.url) if host.recorded else None
 
     ahead = forecast(
         trials.values(),
