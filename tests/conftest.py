@@ -24,6 +24,7 @@ from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
 from tests.forked import forked_workers as forked_workers  # noqa: PLC0414  a fixture
 from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
 from tests.loopback import model as model  # noqa: PLC0414  a fixture
+from tests.plugins import canned_client as canned_client  # noqa: PLC0414  a fixture
 from tests.sandbox_programs import marker as marker  # noqa: PLC0414  a fixture
 from tests.scripted import script as script  # noqa: PLC0414  a fixture
 from tests.teaching import depot as depot  # noqa: PLC0414  a fixture

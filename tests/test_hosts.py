@@ -201,23 +201,9 @@ def test_a_vendors_key_goes_to_its_former_address_too() -> None:
     assert (endpoint.key, endpoint.url) == ("k", "https://api.together.xyz/v1")
 
 
-def test_a_plugin_is_asked_before_the_table(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+@pytest.mark.usefixtures("canned_client")
+def test_a_plugin_is_asked_before_the_table(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
-    pytester.makeconftest("""
-from pytest_upskill.completion import Completion
-
-class Client:
-    async def complete(self, request):
-        return Completion(text="37", input_tokens=1, output_tokens=1)
-
-    async def aclose(self):
-        pass
-
-def pytest_upskill_make_client(model, config):
-    return Client() if model.provider == "groq" else None
-""")
 
     result = run_once("--upskill-models", "groq:x", "skills")
 

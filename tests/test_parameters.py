@@ -350,18 +350,11 @@ def test_parameters_in_the_ini_file_hold_unless_the_command_line_has_any(
     assert sent == [{"seed": 1, "top_p": 0.5}] * 2 + [{"seed": 2}] * 2
 
 
+@pytest.mark.usefixtures("canned_client")
 def test_a_plugins_client_that_sends_no_parameters_is_told(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
-    pytester.makeconftest("""
-class Client:
-    async def complete(self, request): ...
-    async def aclose(self): ...
-
-def pytest_upskill_make_client(model, config):
-    return Client()
-""")
 
     result = run_once("--upskill-models=acme:x", "--upskill-param=seed=1", "skills")
 

@@ -238,6 +238,20 @@ def test_a_host_that_is_not_there_is_named(provider: str) -> None:
     assert not caught.value.billable
 
 
+def test_a_proxy_that_the_environment_sets_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        url = f"http://127.0.0.1:{free.getsockname()[1]}"
+    model = parse_model(f"m=x@{url}/v1")
+    monkeypatch.setenv("http_proxy", url)
+
+    with pytest.raises(ProviderError, match=r"reachable through the proxy of http_proxy \(NO_PRO"):
+        ask(request_to(model))
+    monkeypatch.setenv("no_proxy", "127.0.0.1")
+    with pytest.raises(ProviderError, match=r"is it running and reachable\?$"):
+        ask(request_to(model))
+
+
 @BOTH
 def test_truncated_json_is_a_fault(loopback: Loopback, provider: str) -> None:
     error = fault(loopback, provider, Reply(body='{"id": "1", "content": [{"ty'))

@@ -136,24 +136,11 @@ def test_offline_answers_are_never_recorded(
     assert not (pytester.path / ".upskill").exists()
 
 
+@pytest.mark.usefixtures("canned_client")
 def test_a_plugin_s_answers_are_not_recorded_as_those_of_a_vendor_s_model(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill()
-    pytester.makeconftest(
-        """
-        from pytest_upskill.completion import Completion
-
-        class Canned:
-            async def complete(self, request):
-                return Completion(text="37", input_tokens=1, output_tokens=1)
-            async def aclose(self):
-                pass
-
-        def pytest_upskill_make_client(model, config):
-            return Canned()
-        """
-    )
 
     run_once("--upskill-models", "haiku", "skills")
     assert recordings(pytester.path) == []

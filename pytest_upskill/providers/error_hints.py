@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from http import HTTPStatus
 from types import MappingProxyType
+from urllib.parse import urlsplit
 
 from pytest_upskill.model import Model, Parameters
 from pytest_upskill.model.hosts import BY_PREFIX, HOSTS
@@ -120,10 +121,23 @@ def doubt_of_connection(cause: BaseException, endpoint: Endpoint, model: Model) 
     if type(cause).__name__ == "RemoteProtocolError" and "disconnected" not in why:
         return "it does not speak HTTP; write https:// if it has TLS"
     if type(cause).__name__ in {"RemoteProtocolError", "ReadError"}:
-        return "it hung up: does it serve models, and has it no TLS?"
+        return "it hung up: check that it serves models, and write https:// if it has TLS"
     host = BY_PREFIX.get(model.provider)
     command = f" ({host.command})" if host is not None and host.command else ""
-    return f"is it running{command} and reachable?"
+    proxy = (
+        f" through the proxy of {scheme}_proxy (NO_PROXY)" if (scheme := _proxy(endpoint)) else ""
+    )
+    return f"is it running{command} and reachable{proxy}?"
+
+
+def _proxy(endpoint: Endpoint) -> str:
+    """Return the scheme of the proxy that the environment sets for a host, "" for none."""
+    # Only here: it takes 10 ms to import, and most runs have no such error.
+    from urllib.request import getproxies, proxy_bypass
+
+    url = urlsplit(endpoint.url)
+    found = next((scheme for scheme in (url.scheme, "all") if scheme in getproxies()), "")
+    return "" if proxy_bypass(url.hostname or "") else found
 
 
 def refused_parameter(model: Model) -> str | None:
