@@ -21,7 +21,7 @@ from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.items import TrialItem, shown, trials_of
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.settings import CATALOGUES, NO_MODELS, SETTINGS, Settings, places_of
-from pytest_upskill.trials.result import NO_JUDGE
+from pytest_upskill.trials.skipped import NO_JUDGE
 from pytest_upskill.trials.trial import Trial, unlisted_choices
 
 if TYPE_CHECKING:

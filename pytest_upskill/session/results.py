@@ -27,13 +27,8 @@ from pytest_upskill.session.hosts import RESOURCES
 from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import Settings
 from pytest_upskill.trials.digests import judge_name
-from pytest_upskill.trials.result import (
-    CellLabels,
-    SkippedCase,
-    TrialRecord,
-    Unmeasured,
-    skip_reasons,
-)
+from pytest_upskill.trials.result import CellLabels, TrialRecord
+from pytest_upskill.trials.skipped import SkippedCase, Unmeasured, skip_reasons
 from pytest_upskill.trials.trial import TRIGGER_ARMS
 
 if TYPE_CHECKING:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill import LABELS_FILE
@@ -20,15 +18,8 @@ _STOPPED = {
 }
 
 
-NO_JUDGE = "only has statements for a judge; add --upskill-judge MODEL"
-"""Why a case without checks by code is skipped if there is no judge."""
-
 _LONGEST_NAME = 40
 _MOST_NAMES = 3
-
-_QUOTED = re.compile(r"'[^']*'")
-_MOST_REASONS = 3
-"""Maximum number of reasons in one line."""
 
 
 def _instead_of_answer(completion: Completion) -> str:
@@ -230,62 +221,6 @@ def unlabelled(labels: Sequence[bool | None]) -> Iterator[str]:
     if open_ := labels.count(None):
         are = "is" if open_ == 1 else "are"
         yield f"{open_} of {len(labels)} answers in {LABELS_FILE} {are} not labelled yet"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class SkippedCase:
-    """A skipped case, for which no request was sent."""
-
-    case: str
-    reason: str
-    """Reason for skipping, one line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, order=True)
-class Unmeasured:
-    """A skill on a model with every trial skipped."""
-
-    path: str
-    """Node id of the case file."""
-    skill: str
-    model: str
-    """Label of the model."""
-    cases: tuple[SkippedCase, ...] = ()
-    """Every case with the reason for skipping it."""
-
-    def __str__(self) -> str:
-        text = f"{self.skill} on {self.model}: not measured, as every case was skipped"
-        reasons = skip_reasons(skipped.reason for skipped in self.cases)
-        return f"{text}: {reasons}" if reasons else text
-
-
-def skip_reasons(reasons: Iterable[str]) -> str:
-    """Return the most frequent reasons in one line, such as ``3 cases: needs gcc``.
-
-    Reasons that differ only in quoted parts are counted together.
-
-    Args:
-        reasons: One for each skipped case.
-    """
-    alike: defaultdict[str, list[str]] = defaultdict(list)
-    for reason in reasons:
-        alike[_QUOTED.sub("", reason)].append(reason)
-    groups = sorted(alike.values(), key=len, reverse=True)
-    parts = [_counted(group) for group in groups[:_MOST_REASONS]]
-    if rest := sum(map(len, groups[_MOST_REASONS:])):
-        parts.append(f"{_cases(rest)} for other reasons; -rs lists them")
-    return "; ".join(parts)
-
-
-def _counted(reasons: list[str]) -> str:
-    count, first = len(reasons), reasons[0]
-    if first == NO_JUDGE:
-        return f"{_cases(count)} {first if count == 1 else first.replace('has', 'have', 1)}"
-    return f"{_cases(count)}: {first}{' and the like' if len(set(reasons)) > 1 else ''}"
-
-
-def _cases(count: int) -> str:
-    return "1 case" if count == 1 else f"{count} cases"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,8 @@ from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.repository.revision import Revision
-from pytest_upskill.trials.result import RunResult, SkippedCase, Unmeasured
+from pytest_upskill.trials.result import RunResult
+from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
 
 ANSWER_LIMIT = 65_536
 """Characters of an answer that a report keeps."""

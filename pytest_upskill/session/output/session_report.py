@@ -19,7 +19,8 @@ from pytest_upskill.completion import ToolCall
 from pytest_upskill.report.files.document import ANSWER_LIMIT, Report, Session, runs_of
 from pytest_upskill.repository.revision import revision
 from pytest_upskill.session.settings import Settings
-from pytest_upskill.trials.result import RunResult, TrialResult, Unmeasured
+from pytest_upskill.trials.result import RunResult, TrialResult
+from pytest_upskill.trials.skipped import Unmeasured
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers
