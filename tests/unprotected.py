@@ -196,7 +196,7 @@ DATA = (
 AGENTS = (
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (OPEN_ETC,), CONFINING),
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
-    Removal("test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same", (Edit("completion.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
+    Removal("test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same", (Edit("completion/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
     Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box.py", '["--remount-ro", "/dev", "--remount-ro", "/"]', "[]"),)),
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/client.py", "elif not tally.answered_whole:", "elif False:"),)),
     Removal("test_an_agent_holds_no_more_connections_than_it_may", (Edit("agents/proxy.py", "if len(self._connections) >= _MOST_CONNECTIONS:", "if False:"),)),

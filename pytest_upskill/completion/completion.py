@@ -1,0 +1,159 @@
+"""A completion: the answer of a model in one run, and what an agent did for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, Literal, TypeVar
+
+from pydantic import BeforeValidator, Field
+
+from pytest_upskill.checks.files import WorkspaceFile
+
+_Number = TypeVar("_Number", int, float)
+
+StopReason = Literal["end", "max_tokens", "refusal", "other"]
+
+MAX_TOKENS_COUNTED = 10**9
+"""Maximum of a plausible token count; a larger one is an error of the server."""
+
+
+MAX_RUN_REQUESTS = 40
+"""Maximum number of requests in one run of an agent."""
+
+MAX_RUN_TOKENS = 500_000
+"""Maximum number of tokens in one run of an agent, prompts and answers together."""
+
+# These bounds are validated in completions from JSON and from plugins.
+Tokens = Annotated[int, Field(ge=0, le=MAX_TOKENS_COUNTED)]
+Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Attempts = Annotated[int, Field(ge=1, le=MAX_TOKENS_COUNTED)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolCall:
+    """A model's call of a tool."""
+
+    name: str
+    id: str = ""
+    """The server's name of this call, to which the result refers."""
+    arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
+    malformed: str = ""
+    """The arguments as the model wrote them, if they are no JSON object; "" if they are one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ToolUse:
+    """One call of a tool by the model of an agent."""
+
+    name: str
+    input: str
+    """The arguments as JSON or text, cut to a length that a record can hold."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentRun:
+    """What an agent did in one run, as read from its exchanges and from its workspace."""
+
+    version: str
+    """Version of the agent."""
+    changed: tuple[WorkspaceFile, ...] = ()
+    """The files that it created or changed."""
+    deleted: tuple[str, ...] = ()
+    """Names of the files that it deleted."""
+    turns: int = 0
+    requests: int = 0
+    offered: bool | None = None
+    """Whether the skill's description was in a request; None if that is unknown."""
+    called: bool = False
+    """Whether the model asked for the skill by name."""
+    taken: str = ""
+    """The first skill that the model asked for in a run that ends there; "" for none."""
+    loaded: bool | None = None
+    """Whether the body of the skill was in a request; None if that is unknown."""
+    read: tuple[str, ...] = ()
+    """Other files of the skill that were in a request."""
+    calls: tuple[ToolUse, ...] = ()
+    """The calls of tools, in order."""
+    limit: str = ""
+    """The limit that ended the run, which is then a miss; "" for none."""
+    broken: str = ""
+    """Why the run measures nothing, such as a skill that was called but not loaded; "" if not."""
+
+
+def _named_call(call: object) -> object:
+    """Return a tool call of a recording made before calls had arguments: only its name."""
+    return {"name": call} if isinstance(call, str) else call
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Completion:
+    """The answer of a model in one run."""
+
+    text: str
+    """The answer without reasoning, which is graded."""
+    input_tokens: Tokens | None
+    """All prompt tokens, including cached ones; None if the server does not count them."""
+    output_tokens: Tokens | None
+    """All generated tokens, including reasoning; None if the server does not count them."""
+    cache_read_tokens: Tokens = 0
+    cache_write_tokens: Tokens = 0
+    stop_reason: StopReason = "end"
+    reasoning: str = ""
+    """The visible reasoning before the answer."""
+    tool_calls: tuple[Annotated[ToolCall, BeforeValidator(_named_call)], ...] = ()
+    """Calls of tools, also if the request offered none."""
+    assistant_blocks: Annotated[tuple[Mapping[str, Any], ...], Field(exclude=True, repr=False)] = (
+        field(default=(), hash=False)
+    )
+    """The reply in its wire format, to be sent back in a `Turn`; empty unless tools were offered.
+
+    Not in reports: whatever they tell of a reply is in the other fields.
+    """
+    served_model: str | None = None
+    """The model id in the reply."""
+    request_id: str | None = None
+    latency_s: Amount = 0.0
+    """Seconds from sending the successful attempt to the end of its reply."""
+    attempts: Attempts = 1
+    """Number of attempts, including the successful one."""
+    cost_usd: Amount | None = None
+    """Cost of the successful attempt in dollars; None if the price is unknown."""
+    replayed: bool = False
+    """Whether the answer is a cache hit, with the tokens, cost and seconds of the recording."""
+    agent_run: AgentRun | None = None
+    """What the agent did whose last message is ``text``; None for a single request."""
+
+    @property
+    def tokens(self) -> int | None:
+        """Tokens of prompt and answer together, None if either count is missing."""
+        if self.input_tokens is None or self.output_tokens is None:
+            return None
+        return self.input_tokens + self.output_tokens
+
+
+def with_totals(completions: Sequence[Completion]) -> Completion:
+    """Return the last of a run's completions with the tokens, cost and seconds of all of them.
+
+    A sum is None if one of its parts is.
+    """
+    return replace(
+        completions[-1],
+        input_tokens=_total([each.input_tokens for each in completions]),
+        output_tokens=_total([each.output_tokens for each in completions]),
+        cache_read_tokens=sum(each.cache_read_tokens for each in completions),
+        cache_write_tokens=sum(each.cache_write_tokens for each in completions),
+        latency_s=sum(each.latency_s for each in completions),
+        cost_usd=_total([each.cost_usd for each in completions]),
+        assistant_blocks=(),
+    )
+
+
+def _total(parts: Sequence[_Number | None]) -> _Number | None:
+    known = [part for part in parts if part is not None]
+    return sum(known) if len(known) == len(parts) else None
+
+
+def clean(text: str) -> str:
+    """Return a text without lone surrogates, which cannot be encoded as UTF-8."""
+    return text.encode("utf-8", "replace").decode()
