@@ -116,12 +116,16 @@ def test_nothing_can_be_written_outside_where_the_level_says_so(
 
 @pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
 def test_no_folder_of_the_system_can_be_written(level: Level) -> None:
-    script = "for d in / /dev /proc /tmp /etc /usr ..; do mkdir $d/x 2>&1 && echo $d; done"
+    script = "for d in / /dev /proc /proc/sys/kernel /tmp /etc /usr ..; do"
+    script += (
+        " (echo x > $d/upskill-probe && echo $d); done 2>&1; cat /proc/keys 2>&1 || echo hidden"
+    )
 
-    lines = shell(level, script).output.splitlines()
+    *lines, keys = shell(level, script).output.splitlines()
 
-    assert len(lines) == 7
+    assert len(lines) > 7
     assert [line for line in lines if line.startswith(("/", ".."))] == []
+    assert keys == "hidden"
 
 
 @every_level

@@ -97,6 +97,9 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
     """Return options that show a program what it needs; only ``tmp`` is writable."""
     # Shows only its own processes; the loader needs it to find libraries next to a program.
     command = ["--proc", "/proc"]
+    if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
+        command += ["--ro-bind", "/dev/null", "/proc/keys"]
+    command += ["--remount-ro", "/proc"]
     for folder in filter(os.path.exists, SYSTEM):
         if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
             command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115
