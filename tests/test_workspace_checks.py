@@ -176,24 +176,24 @@ def test_a_mistake_is_told_with_its_place(
 
 
 def test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing() -> None:
-    code = "import json\nassert json.loads(open('sum.json').read())['total'] == add(1, 2)"
+    code = "import csv\nassert int(next(csv.reader(open('sum.csv')))[0]) == add(1, 2)"
     case = read({"run": {"language": "python", "code": code, "file": "add.py"}})
     (check,) = sandboxed_of(case)
     good = ("add.py", "from plus import plus\ndef add(a, b): return plus(a, b)")
     other = ("plus.py", "def plus(a, b): return a + b")
-    forged = ("json.py", "def loads(text): return {'total': 3}")
+    forged = ("csv.py", "def reader(file): return iter([['3']])")
     compilers = Compilers()
 
     def passes(total: str) -> bool:
         files = files_after(
             case,
-            replace(COMPLETION, agent_run=left(good, other, forged, ("sum.json", total))),
+            replace(COMPLETION, agent_run=left(good, other, forged, ("sum.csv", total))),
         )
         return compilers.decide(check, "no code here", files)[0].passed
 
     try:
-        assert passes('{"total": 3}')
-        assert not passes('{"total": 4}')
+        assert passes("3")
+        assert not passes("4")
         assert not compilers.decide(check, "```python\ndef add(a, b): return 3\n```", {})[0].passed
     finally:
         compilers.close()
