@@ -12,6 +12,7 @@ import multiprocessing.process
 import os
 import runpy
 import shlex
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,6 +57,14 @@ def run_forked(
         process.join()
         output.seek(0)
         return subprocess.CompletedProcess(words, process.exitcode or 0, output.read())
+
+
+def start_forked(
+    words: Sequence[str], folder: Path, environment: Mapping[str, str], terminal: int
+) -> multiprocessing.process.BaseProcess:
+    """Start ``pytest`` on a terminal, as the first process of a group of its own."""
+    streams = [Connection(os.dup(terminal)) for _ in range(3)]
+    return _start(_session, streams, environment, str(folder), words)
 
 
 class _ForkedWorker(gateway_base.Popen2IO):
@@ -107,6 +116,13 @@ def _command(
     os.chdir(folder)
     sys.argv[:] = words
     runpy.run_module(_MODULES[words[0]], run_name="__main__")
+
+
+def _session(*arguments: Any) -> None:
+    os.setsid()
+    # What is started in the background of a script ignores Ctrl-C, and so would this.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    _command(*arguments)
 
 
 def _be(streams: list[Connection], environment: Mapping[str, str]) -> None:

@@ -6,12 +6,13 @@ import os
 import pty
 import select
 import signal
-import subprocess
 import termios
 from contextlib import suppress
 from pathlib import Path
 
 import pyte
+
+from tests.forked import start_forked
 
 PATIENCE_S = 60.0
 """For what comes at once, on a machine that does other things too."""
@@ -29,17 +30,14 @@ class Screen:
         self._terminal, process_side = pty.openpty()
         termios.tcsetwinsize(process_side, (rows, columns))
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
-        self.process = subprocess.Popen(
-            # What is started in the background of a script ignores Ctrl-C, and so would this.
-            ["env", "--default-signal=INT", *command],
-            cwd=folder,
-            stdin=process_side,
-            stdout=process_side,
-            stderr=process_side,
-            env=environment | {"TERM": "xterm", "OPENAI_API_KEY": "none"} | variables,
-            start_new_session=True,
-        )
+        environment |= {"TERM": "xterm", "OPENAI_API_KEY": "none"} | variables
+        self.process = start_forked(command, folder, environment, process_side)
         os.close(process_side)
+
+    @property
+    def pid(self) -> int:
+        assert self.process.pid is not None
+        return self.process.pid
 
     @property
     def lines(self) -> list[str]:
@@ -60,13 +58,14 @@ class Screen:
     def wait_for_the_end(self) -> list[str]:
         while self._read():
             pass
-        self.process.wait(PATIENCE_S)
+        self.process.join(PATIENCE_S)
         return self.lines
 
     def close(self) -> None:
         with suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
+            os.killpg(self.pid, signal.SIGKILL)
+        self.process.kill()
+        self.process.join()
         os.close(self._terminal)
 
     def _read(self) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import pty
 import subprocess
-import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -105,7 +104,7 @@ def test_a_typed_yes_writes_what_the_screen_has_shown(depot: Depot) -> None:
     depot.loopback.answer = slow
     url = depot.loopback.openai_url
     models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
-    command = [sys.executable, "-m", "pytest_upskill", "refine", str(depot.skill), *models]
+    command = ["pytest-upskill", "refine", str(depot.skill), *models]
 
     screen = Screen([*command, "--steps=1", "--max-answers=400"], depot.folder, columns=60, rows=60)
     try:

@@ -7,6 +7,7 @@ import re
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from graphlib import TopologicalSorter
 from importlib.metadata import packages_distributions
 from pathlib import Path
@@ -69,8 +70,13 @@ def room(module: str) -> str:
     return module.partition(".")[0]
 
 
-def imported(module: str) -> Iterator[str]:
+@cache
+def imported(module: str) -> frozenset[str]:
     """Name what a module imports anywhere in it; a name of our own without the package's."""
+    return frozenset(_imported(module))
+
+
+def _imported(module: str) -> Iterator[str]:
     for node in ast.walk(ast.parse(MODULES[module].read_text("utf-8"))):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Iterator
 
@@ -22,7 +22,7 @@ def start(pytester: pytest.Pytester) -> Iterator[Start]:
     started: list[Screen] = []
 
     def start(*arguments: str, columns: int = 80, rows: int = 50, **variables: str) -> Screen:
-        command = [sys.executable, "-m", "pytest", "-p", "no:anyio", "-p", "no:hypothesispytest"]
+        command = ["pytest", "-p", "no:anyio", "-p", "no:hypothesispytest"]
         command += [*arguments, "skills"]
         screen = Screen(command, pytester.path, columns=columns, rows=rows, **variables)
         started.append(screen)
@@ -70,7 +70,7 @@ def test_a_rate_limit_is_told_and_counted_down(
     assert line == f"upskill: 0/2 answers, waiting 1 s for {host} (rate limit)"
     assert not any("rate limit" in line for line in after)
     assert any(line.startswith("upskill: 2 trials, ") for line in after)
-    assert screen.process.returncode == 0
+    assert screen.process.exitcode == 0
 
 
 @pytest.mark.parametrize("rows", [50, 4])
@@ -111,12 +111,12 @@ def test_it_is_gone_where_the_run_is_interrupted(
 
     screen = start(model(loopback), "-p", "no:xdist")
     screen.wait_for("1/2 answers, 1 in flight")
-    screen.process.send_signal(signal.SIGINT)
+    os.kill(screen.pid, signal.SIGINT)
     after = screen.wait_for_the_end()
 
     assert not seen.is_set()
     assert not any("in flight" in line for line in after)
-    assert screen.process.returncode == pytest.ExitCode.INTERRUPTED
+    assert screen.process.exitcode == pytest.ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize(("arguments", "terminal"), [(["-q"], "xterm"), ([], "dumb")])
@@ -133,7 +133,7 @@ def test_it_stays_away_where_it_is_not_wanted_or_cannot_be(
     screen = start(model(loopback), "-p", "no:xdist", *arguments, TERM=terminal)
     screen.wait_for_the_end()
 
-    assert screen.process.returncode == 0
+    assert screen.process.exitcode == 0
     assert b"in flight" not in screen.written
 
 
