@@ -16,12 +16,13 @@ SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note the last argument of every program that the sandbox runs for a compiler."""
+    """Note the last argument of every compiler, not what shows whether the sandbox works."""
     started: list[str] = []
     run = Sandbox.run
 
     def noted(self: Sandbox, program: list[str], *args: object, **kwargs: object) -> Outcome:
-        started.append(program[-1])
+        if program[0] != "/bin/sh":
+            started.append(program[-1])
         return run(self, program, *args, **kwargs)  # type: ignore[arg-type] # passed through
 
     monkeypatch.setattr(Sandbox, "run", noted)
