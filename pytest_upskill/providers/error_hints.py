@@ -125,7 +125,9 @@ def doubt_of_connection(cause: BaseException, endpoint: Endpoint, model: Model) 
     host = BY_PREFIX.get(model.provider)
     command = f" ({host.command})" if host is not None and host.command else ""
     proxy = (
-        f" through the proxy of {scheme}_proxy (NO_PROXY)" if (scheme := _proxy(endpoint)) else ""
+        f" through the proxy in {scheme}_proxy (or set NO_PROXY)"
+        if (scheme := _proxy(endpoint))
+        else ""
     )
     return f"is it running{command} and reachable{proxy}?"
 
