@@ -151,6 +151,15 @@ def test_a_query_keeps_its_line() -> None:
     assert [case.line for case in evals.cases] == [1, 3]
 
 
+def test_a_set_under_the_name_of_a_skill_is_for_it_whatever_words_it_contains() -> None:
+    document = {"csv-eval-queries": {"should_trigger": ["Parse"]}, "csv": {"should_trigger": ["A"]}}
+
+    lost, found = read(document, owner=None).cases
+
+    assert lost.skip == "skill: no skill near this file is called 'csv-eval-queries'"
+    assert found.trigger == TAKE
+
+
 def test_in_a_file_of_several_skills_a_query_for_none_of_them_should_trigger_no_skill() -> None:
     entries = [
         {"query": "Parse", "should_trigger": True, "expected_skill": "tsv"},

@@ -36,8 +36,12 @@ _TRIGGERS = {
 }
 """Keys of lists of questions in a trigger set, and whether they should trigger the skill."""
 
-_PART = re.compile("activat|eval|quer|routing|trigger", re.IGNORECASE)
-"""Words in a key that names a part of the file, not a skill."""
+_PART = re.compile(
+    r"(?:(?:activat\w*|cases|evals?|evaluations?|negative|positive|prompts|quer(?:y|ies)|routing"
+    r"|set|skill|tests?|triggers?|triggering)(?:[-_ ]|$))+",
+    re.IGNORECASE,
+)
+"""Words of a key that names a part of the file, not a skill."""
 
 Entries = list[tuple[JsonPath, Any]]
 """Paths and values of cases."""
@@ -79,7 +83,7 @@ def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
         if key in _TRIGGERS:
             found += _triggers({key: inner}, path)
         elif _is_trigger_set(inner):
-            found += _triggers(inner, (*path, key), skill="" if _PART.search(key) else key)
+            found += _triggers(inner, (*path, key), skill="" if _PART.fullmatch(key) else key)
         elif isinstance(inner, list) and _holds_cases(key, inner):
             found += _listed(inner, (*path, key))
     return found
