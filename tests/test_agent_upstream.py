@@ -31,13 +31,14 @@ def send(
     timeout: float = 5.0,
     given: Mapping[str, str] | None = None,
     times: int = 1,
+    base: str = "",
 ) -> str:
     """Send a request as the proxy does, or several at once; return the text of the first reply."""
     model = parse_model(f"claude-small@{loopback.url}")
     asked = Request(model=model, frame="", skill="", user="Why?", max_tokens=8, run=0)
     endpoint = Endpoint(
         wire="anthropic",
-        url=loopback.url,
+        url=loopback.url + base,
         key_variable="ANTHROPIC_API_KEY",
         key=KEY,
         redactor=Redactor([KEY]),
@@ -73,6 +74,15 @@ def test_requests_that_are_in_flight_together_are_answered_one_by_one(loopback: 
     loopback.replies.extend([Reply(text="37", delay=0.05), Reply(text="37", delay=0.2)])
 
     assert send(loopback, times=2) == "37"
+
+
+@pytest.mark.parametrize("base", ["", "/v1"])
+def test_a_base_url_may_end_in_v1(loopback: Loopback, base: str) -> None:
+    loopback.replies.append(Reply(text="37"))
+
+    send(loopback, base=base)
+
+    assert [each.path for each in loopback.requests] == ["/v1/messages"]
 
 
 @pytest.mark.parametrize("status", [429, 500, 529])

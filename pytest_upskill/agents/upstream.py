@@ -101,7 +101,9 @@ class HostUpstream:
         activity: InFlight,
     ) -> None:
         self._endpoint = endpoint
-        self._url = endpoint.url + _PATHS[wire]
+        # A base URL may end in /v1 or not, as for Anthropic's SDK.
+        root = endpoint.url.removesuffix("/v1") if wire == "messages" else endpoint.url
+        self._url = root + _PATHS[wire]
         self._retries = retries
         self._activity = activity
         self._http = httpx2.AsyncClient(
