@@ -74,7 +74,7 @@ def test_a_web_page_is_an_error_of_one_line(
     result = run_once(*models(loopback), "skills")
 
     assert letters(result) == ["E", "E", "s"]
-    result.stdout.fnmatch_lines(["m: * sent '<html>hello</html>' instead of an API reply: *"])
+    result.stdout.fnmatch_lines(["m: * sent a web page instead of an API reply: *"])
     result.stdout.no_fnmatch_line("*Traceback*")
 
 

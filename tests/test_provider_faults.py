@@ -270,7 +270,7 @@ def test_a_web_page_is_a_fault(loopback: Loopback, provider: str, content_type: 
     assert str(error).isprintable()
     assert error.status == 200
     if content_type == "text/html":
-        assert " sent 'a web page (Sign in)' instead of an API reply: is the base " in str(error)
+        assert " sent a web page (Sign in) instead of an API reply: is the base " in str(error)
 
 
 @BOTH

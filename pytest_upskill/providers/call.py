@@ -193,10 +193,10 @@ class Call:
         host, said = self.endpoint.host, detail(reply)
         if said and isinstance(reply, Mapping):
             return self._error(f"{host} sent an error with HTTP 200: {said}", status=200)
-        what = said or detail(str(reply))
+        what = said or detail(str(reply)) or "nothing"
         bare = " without /v1" if doubt_of_url(self.endpoint) else ""
         return self._error(
-            f"{host} sent {what!r} instead of an API reply: is the base URL right{bare}?",
+            f"{host} sent {what} instead of an API reply: is the base URL right{bare}?",
             status=200,
         )
 
