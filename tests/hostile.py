@@ -231,18 +231,23 @@ class Peaks(threading.Thread):
 
     def _remove(self, root: Path) -> None:
         """Measure what a program has left before it is removed."""
-        files = (Path(folder, name) for folder, _, names in os.walk(root) for name in names)
-        self.disk = max(self.disk, sum(map(_on_disk, files)))
+        self.disk = max(self.disk, _on_disk(root))
         _REMOVE(root)
 
 
 _REMOVE = workspace._remove
 
 
-def _on_disk(file: Path) -> int:
-    with suppress(OSError):
-        return file.lstat().st_blocks * 512
-    return 0
+def _on_disk(root: Path) -> int:
+    """Return the size of all files below a folder, which may be deeper than `os.walk` can go."""
+    size, folders = 0, [str(root)]
+    while folders:
+        for entry in workspace.each_entry(folders.pop()):
+            with suppress(OSError):
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+    return size
 
 
 def _sizes(root: int) -> Iterator[int]:

@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_upskill.sandbox.cores import cores
-from pytest_upskill.sandbox.workspace import Workspace
+from pytest_upskill.sandbox.workspace import Workspace, each_entry
 
 _CHOWN, _DAC_OVERRIDE, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
     1 << bit for bit in (0, 1, 3, 5, 6, 7, 8)
@@ -80,6 +80,11 @@ def limit_of_this_user(processes: int) -> int | str:
 
 
 def _writable(home: Workspace) -> Iterator[Path]:
-    yield home.root / "tmp"
-    for folder, folders, files in os.walk(home.root / "tmp"):
-        yield from (Path(folder, name) for name in (*folders, *files))
+    """Yield what a program may write, however deep another program has made it."""
+    folders = [str(home.root / "tmp")]
+    yield Path(folders[0])
+    while folders:
+        for entry in each_entry(folders.pop()):
+            yield Path(entry.path)
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(entry.path)

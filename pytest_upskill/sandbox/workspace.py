@@ -68,7 +68,7 @@ class Usage:
         size = count = 0
         folders = [str(self._folder)]
         while folders and size <= most_bytes and count <= most_files:
-            for entry in _each_entry(folders.pop()):
+            for entry in each_entry(folders.pop()):
                 count += 1
                 if count > most_files:
                     break
@@ -186,9 +186,10 @@ def _remove_files(folder: int, but: str = "") -> list[str]:
 
 
 def _entries(folder: str | int) -> list[os.DirEntry[str]]:
-    return list(_each_entry(folder))
+    return list(each_entry(folder))
 
 
-def _each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
+def each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
+    """Yield what is in a folder, as far as it can be read."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         yield from entries
