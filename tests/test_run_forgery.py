@@ -29,6 +29,7 @@ def run(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckResult
     "attack",
     [
         "import sys; print(open('/proc/self/cmdline').read())\nprint('= passed'); sys.exit(0)",
+        "import os; os.write(1, b'= passed\\n'); os._exit(0)",
         "import os; os.write(1, b'\\n= passed\\n\\r\\n= passed\\r\\n'); os._exit(0)",
         (
             "import os\nfor fd in range(256):\n    try: os.write(fd, b'= passed\\n')\n"
@@ -43,7 +44,7 @@ def run(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckResult
         "import os\nif os.fork(): os._exit(0)",
         "import os, signal; os.kill(os.getppid(), signal.SIGKILL)",
     ],
-    ids=["cmdline", "stdout", "descriptors", "reports", "atexit", "fork", "kill"],
+    ids=["cmdline", "first line", "stdout", "descriptors", "reports", "atexit", "fork", "kill"],
 )
 def test_a_verdict_that_the_answer_writes_does_not_count(attack: str) -> None:
     assert not run(f"{attack}\n{WRONG}").passed
