@@ -119,7 +119,7 @@ def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
     os.killpg(process.pid, signal.SIGINT)
     output, _ = process.communicate(timeout=PATIENCE_S)
 
-    assert process.returncode == pytest.ExitCode.INTERRUPTED
+    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt" in output
     assert "upskill: the answers so far are recorded: --upskill-cache auto requests only" in output
     assert "INTERNALERROR" not in output
