@@ -240,13 +240,10 @@ _REMOVE = workspace._remove
 
 def _on_disk(root: Path) -> int:
     """Return the size of all files below a folder, which may be deeper than `os.walk` can go."""
-    size, folders = 0, [str(root)]
-    while folders:
-        for entry in workspace.each_entry(folders.pop()):
-            with suppress(OSError):
-                size += entry.stat(follow_symlinks=False).st_blocks * 512
-                if entry.is_dir(follow_symlinks=False):
-                    folders.append(entry.path)
+    size = 0
+    for entry in workspace.entries_below(str(root)):
+        with suppress(OSError):
+            size += entry.stat(follow_symlinks=False).st_blocks * 512
     return size
 
 

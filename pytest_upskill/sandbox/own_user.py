@@ -13,11 +13,10 @@ import os
 import shutil
 import sys
 import zlib
-from collections.abc import Iterator
 from pathlib import Path
 
 from pytest_upskill.sandbox.cores import cores
-from pytest_upskill.sandbox.workspace import Workspace, each_entry
+from pytest_upskill.sandbox.workspace import Workspace, entries_below
 
 _CHOWN, _DAC_OVERRIDE, _FOWNER, _KILL, _SETGID, _SETUID, _SETPCAP = (
     1 << bit for bit in (0, 1, 3, 5, 6, 7, 8)
@@ -51,7 +50,8 @@ def becoming(home: Workspace) -> list[str]:
     can go on with the files of what ran there before.
     """
     user = _FIRST + zlib.crc32(home.root.name.encode()) % _FIRST
-    for path in _writable(home):
+    writable = home.root / "tmp"
+    for path in (writable, *(Path(entry.path) for entry in entries_below(str(writable)))):
         with contextlib.suppress(OSError):
             if path.lstat().st_uid != user:
                 os.lchown(path, user, user)
@@ -77,14 +77,3 @@ def limit_of_this_user(processes: int) -> int | str:
     # One program runs per core. Without a count, as on macOS, set no limit: the user could be over
     # it already.
     return count + processes * cores() if count else "unlimited"
-
-
-def _writable(home: Workspace) -> Iterator[Path]:
-    """Yield what a program may write, however deep another program has made it."""
-    folders = [str(home.root / "tmp")]
-    yield Path(folders[0])
-    while folders:
-        for entry in each_entry(folders.pop()):
-            yield Path(entry.path)
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.path)

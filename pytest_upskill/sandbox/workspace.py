@@ -66,18 +66,15 @@ class Usage:
         if start < self._next:
             return False
         size = count = 0
-        folders = [str(self._folder)]
-        while folders and size <= most_bytes and count <= most_files:
-            for entry in each_entry(folders.pop()):
-                count += 1
-                if count > most_files:
-                    break
-                with contextlib.suppress(OSError):
-                    size += entry.stat(follow_symlinks=False).st_blocks * 512
-                    if entry.is_dir(follow_symlinks=False):
-                        folders.append(entry.path)
-                        # Too deep to measure what is below it: count it as over the limit.
-                        count += most_files * (len(entry.path) > _LONGEST_PATH)
+        for entry in entries_below(str(self._folder)):
+            count += 1
+            with contextlib.suppress(OSError):
+                size += entry.stat(follow_symlinks=False).st_blocks * 512
+                # Too deep to measure what is below it: count it as over the limit.
+                deep = len(entry.path) > _LONGEST_PATH and entry.is_dir(follow_symlinks=False)
+                count += most_files * deep
+            if size > most_bytes or count > most_files:
+                break
         # Measuring takes at most a tenth of the time.
         self._next = start + max(_USAGE_PAUSE_S, 10 * (time.monotonic() - start))
         return size > most_bytes or count > most_files
@@ -186,10 +183,20 @@ def _remove_files(folder: int, but: str = "") -> list[str]:
 
 
 def _entries(folder: str | int) -> list[os.DirEntry[str]]:
-    return list(each_entry(folder))
+    return list(_each_entry(folder))
 
 
-def each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
-    """Yield what is in a folder, as far as it can be read."""
+def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
+    """Yield what is below a folder, as far as it can be read, however deep it is."""
+    folders = [folder]
+    while folders:
+        for entry in _each_entry(folders.pop()):
+            yield entry
+            with contextlib.suppress(OSError):
+                if entry.is_dir(follow_symlinks=False):
+                    folders.append(entry.path)
+
+
+def _each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         yield from entries
