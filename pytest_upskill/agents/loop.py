@@ -33,7 +33,7 @@ from pytest_upskill.formats.catalogue import available_skills, place
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
-from pytest_upskill.spending.prices import most_input_tokens
+from pytest_upskill.spending.prices import BYTES_PER_TOKEN, most_input_tokens
 
 InThread = Callable[..., Awaitable[Any]]
 """Calls a function that takes a while, off the event loop."""
@@ -45,7 +45,6 @@ FRAME = (
     "You are an agent. You work with tools in a workspace, which is the current folder. Do what "
     "the user asks, leave the files that you are asked for in the workspace, and then answer."
 )
-_BYTES_PER_TOKEN = 4
 _MOST_CALLS = 200
 _LONGEST_INPUT = 2_000
 """Characters of a call's arguments in a record."""
@@ -74,7 +73,7 @@ class _Course:
         self.completions.append(completion)
         counted = completion.tokens
         if counted is None:  # the server does not count them
-            counted = most_input_tokens(request) // _BYTES_PER_TOKEN
+            counted = most_input_tokens(request) // BYTES_PER_TOKEN
         self.last_tokens = counted
         self.tokens += counted
 

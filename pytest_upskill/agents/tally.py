@@ -18,14 +18,12 @@ from pytest_upskill.agents.story import (
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, ToolUse
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 
 _TELLING_CHARS = 24
 _MAX_CALLS = 200
 _MAX_INPUT = 1000
 """Maximum characters of a call's arguments in a record."""
-
-_BYTES_PER_TOKEN = 4
-"""Where a server does not count tokens."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -102,7 +100,7 @@ class Tally:
         counted = completion.tokens
         if counted is None:
             self.uncounted = True
-            counted = (self._size + len(completion.text)) // _BYTES_PER_TOKEN
+            counted = (self._size + len(completion.text)) // BYTES_PER_TOKEN
         else:
             self.input_tokens += completion.input_tokens or 0
             self.output_tokens += completion.output_tokens or 0

@@ -12,13 +12,14 @@ from pytest_upskill.completion import Completion, Request
 from pytest_upskill.completions.trigger_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
-from pytest_upskill.spending.prices import Prices, most_input_tokens, most_output_tokens
+from pytest_upskill.spending.prices import (
+    BYTES_PER_TOKEN,
+    Prices,
+    most_input_tokens,
+    most_output_tokens,
+)
 from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
-
-_BYTES_PER_TOKEN = 4
-"""Mean number of bytes of a token, in prose and code alike."""
-
 
 Past = Callable[[Model], Mapping[bool, Sequence[Completion]]]
 """Reads the recorded runs of a model's agent, by whether the model chooses among skills in them."""
@@ -149,7 +150,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
                     judge,
                     statements_of(trial.case),
                     question=request(trial, run=0).user,
-                    answer=" " * (_BYTES_PER_TOKEN * trial.max_tokens),
+                    answer=" " * (BYTES_PER_TOKEN * trial.max_tokens),
                     reference=trial.case.reference,
                 ),
             ),

@@ -19,6 +19,9 @@ from pytest_upskill.completion import (
 from pytest_upskill.model import Model
 from pytest_upskill.model.hosts import BY_PREFIX
 
+BYTES_PER_TOKEN = 4
+"""Mean number of bytes of a token, in prose and code alike, for estimates."""
+
 _TEMPLATE_TOKENS = 64
 """Maximum number of tokens that an API adds to each message or tool, for roles and separators."""
 

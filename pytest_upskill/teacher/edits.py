@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 from pytest_upskill.teacher.ngrams import copies
 from pytest_upskill.teacher.reply import BadReply, json_of
 
@@ -21,7 +22,6 @@ GROWTH = 1.5
 HEADROOM = 400
 """Bytes by which any skill may grow."""
 
-_BYTES_PER_TOKEN = 4
 _URL = re.compile(r"\b(?:https?|ftp|file|ssh|data):[^\s)>\]\"'`]+", re.IGNORECASE)
 _COMMAND = re.compile(r"!`[^`\n]+`|^```!", re.MULTILINE)
 """What Claude Code runs when it loads a skill (https://code.claude.com/docs/en/skills)."""
@@ -112,7 +112,7 @@ def byte_limit(old: str) -> int:
 
 def tokens(text: str) -> int:
     """Estimate the tokens of a text."""
-    return len(text.encode()) // _BYTES_PER_TOKEN
+    return len(text.encode()) // BYTES_PER_TOKEN
 
 
 def foreign_parts(new: str, known: str) -> Iterator[str]:
@@ -137,7 +137,7 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
         # The description decides when a skill is used, other keys what it may do.
         yield "the front matter is changed: only the text below it may be"
     if (size := len(new.encode())) > limit:
-        most = limit // _BYTES_PER_TOKEN
+        most = limit // BYTES_PER_TOKEN
         yield f"{tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
     yield from foreign_parts(new, old)
     if found := _new(_FILE, new, old):
