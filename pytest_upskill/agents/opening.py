@@ -12,8 +12,7 @@ from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import START, ConcurrencyLimiter
-from pytest_upskill.spending.retry import Retries
+from pytest_upskill.spending.retry import retries_to
 from pytest_upskill.spending.run_budget import RunBudget
 
 
@@ -46,14 +45,14 @@ def open_program(
         installed = cli.find()
     except NoAgentError as error:
         raise ProviderError(str(error), fatal=True, billable=False) from None
-    limiter = ConcurrencyLimiter(
-        requests, start=START if is_custom(model) else None, timeout=timeout
-    )
+    custom = is_custom(model)
     upstream = HostUpstream(
         endpoint,
         cli.wire,
         timeout=timeout,
-        retries=Retries(slots=limiter, host=endpoint.host, activity=activity),
+        retries=retries_to(
+            endpoint.host, most=requests, custom=custom, timeout=timeout, activity=activity
+        ),
         activity=activity,
     )
     return CliClient(cli, installed, upstream, budget=budget, slots=slots)

@@ -176,19 +176,18 @@ class CompletionSource:
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
         from pytest_upskill.spending.budgeted_client import BudgetedClient
-        from pytest_upskill.spending.limiter import START, ConcurrencyLimiter
-        from pytest_upskill.spending.retry import Retries, RetryingClient
+        from pytest_upskill.spending.retry import RetryingClient, retries_to
 
         client, shared = await in_daemon_thread(host.open), self._resources
         if host.runs_agents:
             return client
         return RetryingClient(
             BudgetedClient(client, shared.budget, shared.prices, shared.activity),
-            Retries(
-                slots=ConcurrencyLimiter(
-                    self._concurrency, start=START if host.custom else None, timeout=host.timeout
-                ),
-                host=urlsplit(host.url).netloc or host.name,
+            retries_to(
+                urlsplit(host.url).netloc or host.name,
+                most=self._concurrency,
+                custom=host.custom,
+                timeout=host.timeout,
                 activity=shared.activity,
             ),
         )

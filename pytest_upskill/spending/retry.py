@@ -18,7 +18,7 @@ from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.host_health import HostHealth
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
+from pytest_upskill.spending.limiter import START, ConcurrencyLimiter, Sent
 from pytest_upskill.spending.retry_policy import RetryPolicy
 
 T = TypeVar("T")
@@ -267,6 +267,22 @@ class RetryingClient:
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
+
+
+def retries_to(
+    host: str, *, most: int, custom: bool, timeout: float, activity: InFlight
+) -> Retries:
+    """Return what sends the requests to a host, and failed ones again.
+
+    Args:
+        host: Name of the host in messages.
+        most: Maximum number of requests in flight.
+        custom: Whether it is a host of the user's own, which gets few requests at first.
+        timeout: Seconds until a reply must come.
+        activity: The record of waits.
+    """
+    slots = ConcurrencyLimiter(most, start=START if custom else None, timeout=timeout)
+    return Retries(slots=slots, host=host, activity=activity)
 
 
 def _error(state: RetryCallState) -> ProviderError:
