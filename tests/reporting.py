@@ -6,9 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import TypeVar
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.commands.main import main
@@ -19,6 +21,8 @@ from pytest_upskill.report.files.json import write_json
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
+
+Group = TypeVar("Group", bound=TrialGroup)
 
 PATH = "skills/billing/skill_meta.json"
 
@@ -71,16 +75,7 @@ def trial(
 
 
 def cell(*trials: TrialResult, path: str = PATH) -> Cell:
-    first = trials[0]
-    return Cell(
-        path=path,
-        skill=first.skill,
-        model=first.model,
-        resolved=first.resolved,
-        gate=GateRule(),
-        planned=len(trials),
-        trials=trials,
-    )
+    return _group(Cell, trials, path)
 
 
 def counted(
@@ -123,16 +118,7 @@ def chosen(hits: Sequence[int], false: Sequence[int] = (), of: int = 5) -> Trigg
             runs.append(made)
         query = trial(f"query-{number}", "trigger", runs)
         trials.append(replace(query, trigger=Trigger(should=should), listed_as="billing"))
-    first = trials[0]
-    return TriggerCell(
-        path=PATH,
-        skill=first.skill,
-        model=first.model,
-        resolved=first.resolved,
-        gate=GateRule(),
-        planned=len(trials),
-        trials=tuple(trials),
-    )
+    return _group(TriggerCell, trials)
 
 
 def report(*cells: Cell) -> Report:
@@ -164,3 +150,16 @@ def save(name: str, written: Report) -> str:
 def report_command(arguments: Sequence[str] = ()) -> int:
     """Run ``pytest-upskill report`` and return its exit code."""
     return main(["report", *arguments])
+
+
+def _group(kind: type[Group], trials: Sequence[TrialResult], path: str = PATH) -> Group:
+    first = trials[0]
+    return kind(
+        path=path,
+        skill=first.skill,
+        model=first.model,
+        resolved=first.resolved,
+        gate=GateRule(),
+        planned=len(trials),
+        trials=tuple(trials),
+    )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
 from pytest_upskill.commands.terminal import print_lines
 from pytest_upskill.repository.atomic_write import write_whole
@@ -49,7 +50,7 @@ def _run(options: argparse.Namespace) -> int:
     cases = [case for _, found in derived for case in found.cases]
     if cases:
         _write(target, {"$comment": _comment(derived), "cases": cases})
-        count = f"{len(cases)} case{'s' * (len(cases) > 1)}"
+        count = counted(len(cases), "case")
         print_lines(
             [f"written: {target}: {count} with checks by code; review each before you trust it"]
         )

@@ -10,6 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
 from pytest_upskill.commands.terminal import can_print, cut, print_lines
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
@@ -122,9 +123,8 @@ def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Itera
 
 
 def _cases(skill: Skill) -> str:
-    count = len(skill.cases)
     file = skill.case_file.absolute().relative_to(skill.folder.absolute()).as_posix()
-    return f"{count} case{'s' * (count != 1)} in {file}"
+    return f"{counted(len(skill.cases), 'case')} in {file}"
 
 
 COMMAND = Command(

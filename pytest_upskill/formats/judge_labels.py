@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -17,6 +16,7 @@ from pydantic_core import ErrorDetails
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.formats.skill import Case
+from pytest_upskill.formats.skill_meta.values import did_you_mean
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import Mark, marked
@@ -240,8 +240,7 @@ def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
 
 def _meant(word: str) -> str:
     """Return the key that is meant instead of an unknown one, else that it is to be removed."""
-    close = get_close_matches(word, _KEYS, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ": remove it"
+    return did_you_mean(word, _KEYS) or ": remove it"
 
 
 def _problem(document: Document, details: ErrorDetails) -> Problem:

@@ -6,10 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from pytest_upskill.checks import (
-    FileExists,
-    InFile,
-)
+from pytest_upskill.checks import FileExists, InFile
 from pytest_upskill.checks.files import safe_name
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals.typed_checks import MAKERS, Checks, Unsupported

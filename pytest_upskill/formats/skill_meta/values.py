@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from difflib import get_close_matches
 from typing import Annotated, Any
 
@@ -145,9 +145,13 @@ def _read_workspace(value: object, info: ValidationInfo) -> object:
 
 def suggestion(word: str, known: tuple[str, ...]) -> str:
     """Return the known word closest to ``word``, else all known words, in brackets."""
-    if close := get_close_matches(word, known, n=1):
-        return f" (did you mean {close[0]!r}?)"
-    return f" (known: {', '.join(sorted(known))})"
+    return did_you_mean(word, known) or f" (known: {', '.join(sorted(known))})"
+
+
+def did_you_mean(word: str, known: Sequence[str]) -> str:
+    """Return the known word closest to ``word``, in brackets, "" if none is close."""
+    close = get_close_matches(word, known, n=1)
+    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def wrong(value: object, wanted: str) -> ValueError:

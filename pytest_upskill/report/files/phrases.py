@@ -53,13 +53,13 @@ def headline(report: Report) -> str:
         (unmeasured_trials(report), "not measured"),
     ):
         if trials:
-            parts.append(f"{len(trials)} trial{'s' * (len(trials) > 1)} {what}")
+            parts.append(f"{counted(len(trials), 'trial')} {what}")
     if cells := len(report.unmeasured):
-        parts.append(f"{cells} skill{'s' * (cells > 1)} not measured")
+        parts.append(f"{counted(cells, 'skill')} not measured")
     if shards := missing_shards(report):
         parts.append(f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing")
     if runs := cut_short(report):
-        parts.append(f"{len(runs)} run{'s' * (len(runs) > 1)} cut short")
+        parts.append(f"{counted(len(runs), 'run')} cut short")
     if then := compares_nothing(report.gates):
         parts.append(f"nothing compared with {then}")
     return ", ".join(parts)
