@@ -70,7 +70,7 @@ def main() -> None:
 
 
 def _stop_tracing() -> None:
-    """Take the answer's tracers from it, also those of Python 3.12 and later."""
+    """Remove the tracers that the answer has set, also those of Python 3.12 and later."""
     sys.settrace(None)
     sys.setprofile(None)
     monitoring: Any = getattr(sys, "monitoring", None)

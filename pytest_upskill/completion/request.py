@@ -89,13 +89,16 @@ class AgentTask:
     @property
     def installed(self) -> tuple[InstalledSkill, ...]:
         """All skills to install."""
-        own = InstalledSkill(name=self.skill_name, files=self.skill)
-        return (*([own] if self.skill else []), *self.neighbours)
+        return (*([self._own] if self.skill else []), *self.neighbours)
 
     @property
     def skill_folder(self) -> str:
         """Name of the folder to install the skill in."""
-        return InstalledSkill(name=self.skill_name, files=self.skill).folder
+        return self._own.folder
+
+    @property
+    def _own(self) -> InstalledSkill:
+        return InstalledSkill(name=self.skill_name, files=self.skill)
 
     def name_of(self, asked: str) -> str:
         """Return the name of the skill that is asked for by its name or its folder."""

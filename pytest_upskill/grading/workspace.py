@@ -70,14 +70,13 @@ def process_results(
 
 
 def _changes(run: AgentRun) -> Iterator[str]:
-    left = _MAX_SHOWN
-    for file in _shown(run):
+    shown = tuple(_shown(run))
+    for file in shown:
         text = "(not text)" if file.binary else file.text
-        left -= len(file.text)
         yield f'\n\n<file name="{file.name}">\n{text}\n</file>'
     for name in run.deleted:
         yield f"\n\n(deleted: {name})"
-    if left <= 0:
+    if sum(len(file.text) for file in shown) >= _MAX_SHOWN:
         yield f"\n\n(of the changed files, only the first {_MAX_SHOWN:,} characters are shown)"
 
 

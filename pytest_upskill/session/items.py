@@ -6,7 +6,7 @@ import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import pytest
 from pydantic import TypeAdapter
@@ -24,9 +24,6 @@ from pytest_upskill.session.preflight import runs_tests
 from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.trials.result import TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, is_described_anew, plan
-
-if TYPE_CHECKING:
-    pass
 
 
 class Answers(Protocol):
