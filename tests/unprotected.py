@@ -266,9 +266,9 @@ def _try(removal: Removal, level: str, copy: Path) -> str:
 
 def _file_of(test: str) -> str:
     defined = re.compile(rf"^def {test}\b", re.MULTILINE)
-    files = (CHECKOUT / "tests").glob("test_*.py")
-    name = next(file.name for file in files if defined.search(file.read_text("utf-8")))
-    return f"tests/{name}"
+    files = (CHECKOUT / "tests").rglob("test_*.py")
+    file = next(file for file in files if defined.search(file.read_text("utf-8")))
+    return str(file.relative_to(CHECKOUT))
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from tests.git_repository import commit_all, git
 from tests.pages import CHECKOUT
-from tests.repository import commit_all, git
 from tests.workflows import ACTION, FOLDER, shell, steps
 
 pytestmark = pytest.mark.needs("git")

@@ -23,7 +23,7 @@ NOTHING_TO_REMOVE = {
 def test_the_tests_that_the_page_names_exist() -> None:
     named = set(re.findall(r"`(test_\w+)`", PAGE.read_text("utf-8")))
 
-    source = "".join(path.read_text("utf-8") for path in (CHECKOUT / "tests").glob("test_*.py"))
+    source = "".join(path.read_text("utf-8") for path in (CHECKOUT / "tests").rglob("test_*.py"))
 
     assert len(named) > 30
     assert named <= set(re.findall(r"^def (test_\w+)", source, re.MULTILINE))

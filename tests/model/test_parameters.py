@@ -19,7 +19,7 @@ from pytest_upskill.wire.messages import messages_body
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, model_at, request_to
-from tests.test_options import only_line
+from tests.session.test_options import only_line
 
 ALL = (
     "temperature=0.5",

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +12,7 @@ from pytest_upskill.formats.skill_meta.json_schema import generate_schema, shipp
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from tests.conftest import Run
+from tests.pages import CHECKOUT
 
 SCHEMA = json.loads(shipped_schema())
 VALIDATOR = Draft7Validator(SCHEMA)
@@ -59,7 +59,7 @@ def test_its_examples_validate_and_are_read(example: Any) -> None:
 
 
 def test_every_example_skill_validates() -> None:
-    files = sorted(Path(__file__).parent.parent.glob("example_skills/*/skill_meta.json"))
+    files = sorted(CHECKOUT.glob("example_skills/*/skill_meta.json"))
 
     assert files
     for file in files:

@@ -7,8 +7,8 @@ import sys
 import pytest
 
 from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
 from tests.loopback import Loopback
-from tests.repository import commit_all, git
 
 
 def test_replay_needs_no_key_and_sends_nothing(

@@ -8,8 +8,9 @@ import pytest
 from pytest_upskill.formats.load import load_skills
 from tests import junit
 from tests.conftest import Run
+from tests.pages import CHECKOUT
 
-EXAMPLES = Path(__file__).parents[1] / "example_skills"
+EXAMPLES = CHECKOUT / "example_skills"
 CASE_FILES = sorted(EXAMPLES.glob("*/skill_meta.json"))
 HONEST_ZERO = "changelog-questions"
 

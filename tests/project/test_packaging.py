@@ -14,7 +14,7 @@ from zipfile import ZipFile
 
 import pytest
 
-CHECKOUT = Path(__file__).parents[1]
+from tests.pages import CHECKOUT
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run, WriteSkill
-from tests.repository import commit_all, git
+from tests.git_repository import commit_all, git
 
 pytestmark = pytest.mark.needs("git")
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback
+from tests.pages import CHECKOUT
 
-PAGE = Path(__file__).parents[1] / "docs" / "extending.md"
+PAGE = CHECKOUT / "docs" / "extending.md"
 
 
 @pytest.fixture

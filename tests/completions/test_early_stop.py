@@ -4,8 +4,8 @@ import pytest
 
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
+from tests.git_repository import commit_all
 from tests.loopback import Loopback
-from tests.repository import commit_all
 
 CASES = budget_cases(5)
 

@@ -9,7 +9,7 @@ import pytest
 from pytest_upskill.cells.gate import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run, WriteSkill
-from tests.repository import commit_all, git
+from tests.git_repository import commit_all, git
 from tests.scripted import Script
 
 pytestmark = pytest.mark.needs("git")

@@ -10,7 +10,7 @@ import pytest
 
 from tests import junit
 from tests.conftest import Run, WriteSkill
-from tests.repository import commit_all, git
+from tests.git_repository import commit_all, git
 
 pytestmark = pytest.mark.needs("git")
 

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import report_command
-from tests.repository import commit_all, git
 
 CALL = {"id": "t1", "type": "function"}
 

@@ -26,8 +26,8 @@ from pytest_upskill.report.history.points import Group, Series, read_history
 from pytest_upskill.repository.revision import Revision
 from pytest_upskill.trials.result import TrialResult
 from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
 from tests.reporting import chosen, counted, report
-from tests.repository import commit_all, git
 
 Change = Callable[[TrialResult], TrialResult]
 
