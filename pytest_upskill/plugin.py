@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILES
-from pytest_upskill.session.option_table import OPTIONS, Option
+from pytest_upskill.session.options.option_table import OPTIONS, Option
 
 _SUFFIXES = frozenset({".json", ".jsonl", ".yaml", ".yml"})
 """Suffixes of case files."""
@@ -44,7 +44,7 @@ def pytest_cmdline_main(config: pytest.Config) -> int | None:
 
         return write_schema(config.invocation_params.dir / path)
     if config.getoption("upskill_catalogue_update"):
-        from pytest_upskill.session.catalogue_update import update_catalogue
+        from pytest_upskill.session.without_tests.catalogue_update import update_catalogue
 
         return update_catalogue(config)
     if config.getoption("upskill_dry_run") or config.getoption("upskill_cache_prune"):
@@ -65,15 +65,15 @@ def pytest_configure(config: pytest.Config) -> None:
 
         start(config)
     elif config.getoption("upskill_lint"):
-        from pytest_upskill.session.hints import Hints
-        from pytest_upskill.session.lint_items import SkillsWithoutCases
+        from pytest_upskill.session.collection.lint_items import SkillsWithoutCases
+        from pytest_upskill.session.output.hints import Hints
 
         config.pluginmanager.register(SkillsWithoutCases(config), "upskill-skills-without-cases")
         config.pluginmanager.register(Hints(config), "upskill-hints")
     else:
         _refuse_without_models(config)
         return
-    from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
+    from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS, GroupedWarnings
 
     grouped = config.stash[GROUPED_WARNINGS] = GroupedWarnings(config)
     config.pluginmanager.register(grouped, "upskill-grouped-warnings")
@@ -89,20 +89,20 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     lint = parent.config.getoption("upskill_lint")
     if not (asked_for or lint or _models_chosen(parent.config)):
         if known and any((above / "SKILL.md").exists() for above in file_path.parents[:2]):
-            from pytest_upskill.session.no_models import no_models_hint
+            from pytest_upskill.session.output.no_models import no_models_hint
 
             no_models_hint(parent.config).files += 1
         return None
-    from pytest_upskill.session.settings import places_of
+    from pytest_upskill.session.options.settings import places_of
 
     places = places_of(parent.config)
     if not (places.may_hold_cases(file_path) and (asked_for or places.is_case_file(file_path))):
         return None
     if lint:
-        from pytest_upskill.session.lint_items import LintFile
+        from pytest_upskill.session.collection.lint_items import LintFile
 
         return LintFile.from_parent(parent, path=file_path)
-    from pytest_upskill.session.collectors import SkillFile
+    from pytest_upskill.session.collection.collectors import SkillFile
 
     return SkillFile.from_parent(parent, path=file_path)
 
@@ -111,7 +111,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 def pytest_testnodedown(node: Any) -> None:
     """Read from a pytest-xdist worker how many case files it did not collect."""
     if files := getattr(node, "workeroutput", {}).get("upskill-no-models"):
-        from pytest_upskill.session.no_models import no_models_hint
+        from pytest_upskill.session.output.no_models import no_models_hint
 
         no_models_hint(node.config).files = files
 
@@ -124,7 +124,7 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
     if safe_line(path.name) == path.name and "::" not in path.name:
         return None
-    from pytest_upskill.session.collectors import UnsafeFolder
+    from pytest_upskill.session.collection.collectors import UnsafeFolder
 
     return UnsafeFolder.of(parent, path)
 
@@ -144,14 +144,14 @@ class NamedFiles:
         if collectors or not parent.session.isinitpath(file_path):
             return collectors
         if file_path.name == "SKILL.md":
-            from pytest_upskill.session.collectors import NamedSkill
+            from pytest_upskill.session.collection.collectors import NamedSkill
 
             return [NamedSkill.from_parent(parent, path=file_path)]
         if parent.config.getoption("upskill_lint"):
-            from pytest_upskill.session.lint_items import LintFile
+            from pytest_upskill.session.collection.lint_items import LintFile
 
             return [LintFile.from_parent(parent, path=file_path)]
-        from pytest_upskill.session.collectors import SkillFile
+        from pytest_upskill.session.collection.collectors import SkillFile
 
         return [SkillFile.from_parent(parent, path=file_path)]
 
@@ -160,7 +160,7 @@ def _refuse_without_models(config: pytest.Config) -> None:
     """Raise pytest.UsageError for command-line options that have no effect without models."""
     for option in ("--upskill-dry-run", "--upskill-cache-prune", "--upskill-baseline-update"):
         if config.getoption(option):
-            from pytest_upskill.session.settings import NO_MODELS
+            from pytest_upskill.session.options.settings import NO_MODELS
 
             raise pytest.UsageError(f"{option}: {NO_MODELS}")
 
@@ -193,5 +193,5 @@ def _ini_default(option: Option) -> Any:
         return False
     if option.kind in {"args", "linelist"}:
         return []
-    # For a command-line option None means not given; options.py applies the default.
+    # For a command-line option None means not given; options/values.py applies the default.
     return None if option.on_command_line else option.default

@@ -40,7 +40,7 @@ def check(options: argparse.Namespace) -> int:
         say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
         return PASSED
     # Imported here: it imports pytest.
-    from pytest_upskill.session.workplace import in_session
+    from pytest_upskill.session.without_tests.workplace import in_session
 
     def work(workplace: Workplace, _: object, judge: Model, __: object) -> int:
         asked = judge if options.judge else None

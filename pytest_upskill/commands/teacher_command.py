@@ -8,7 +8,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_upskill.commands.command import PASSED, CommandError
-from pytest_upskill.session.workplace import Work, in_session
+from pytest_upskill.session.without_tests.workplace import Work, in_session
 from pytest_upskill.teacher.conclusion import DRY_RUN
 from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.decision import Decision

@@ -18,11 +18,18 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.session.catalogue_update import catalogues_of
-from pytest_upskill.session.hints import Hints
-from pytest_upskill.session.hosts import RESOURCES
-from pytest_upskill.session.items import ANSWERS, TrialItem, TrialReports, wanted
+from pytest_upskill.session.answers.hosts import RESOURCES
+from pytest_upskill.session.answers.preflight import (
+    Prepared,
+    prepare,
+    runs_tests,
+    start_service,
+    stop_service,
+)
+from pytest_upskill.session.collection.items import ANSWERS, TrialItem, TrialReports, wanted
+from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.output.allure import AllureGates
+from pytest_upskill.session.output.hints import Hints
 from pytest_upskill.session.output.junit import JUnit
 from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.output.progress import Progress
@@ -31,15 +38,8 @@ from pytest_upskill.session.output.report_files import Files
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.output.terminal import Terminal
 from pytest_upskill.session.plugin_hooks import languages_of
-from pytest_upskill.session.preflight import (
-    Prepared,
-    prepare,
-    runs_tests,
-    start_service,
-    stop_service,
-)
-from pytest_upskill.session.results import Results
-from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.without_tests.catalogue_update import catalogues_of
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.prices import Prices
@@ -68,16 +68,16 @@ def start(config: pytest.Config) -> None:
     _redact_output(config)
     plugins.register(Hints(config), "upskill-hints")
     if settings.changed_since is not None:
-        from pytest_upskill.session.changed_since import ChangedSince
+        from pytest_upskill.session.collection.changed_since import ChangedSince
 
         changed = ChangedSince(config, settings.changed_since, settings.project)
         plugins.register(changed, "upskill-changed-since")
     if settings.shard is not None:
-        from pytest_upskill.session.shard import Shard
+        from pytest_upskill.session.collection.shard import Shard
 
         plugins.register(Shard(config, *settings.shard), "upskill-shard")
     if hasattr(config, "workerinput"):
-        from pytest_upskill.session.xdist import HandedAnswers
+        from pytest_upskill.session.answers.xdist import HandedAnswers
 
         answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
         plugins.register(answers, "upskill-answers")
@@ -102,14 +102,14 @@ def _report_results(config: pytest.Config, settings: Settings) -> None:
     spending = Spending(config, settings, ledger)
     plugins.register(spending, "upskill-spending")
     if settings.prune:
-        from pytest_upskill.session.prune import Prune
+        from pytest_upskill.session.without_tests.prune import Prune
 
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
         own = config.stash[ANSWERS] = OwnAnswers(config, spending)
         plugins.register(own, "upskill-answers")
     else:
-        from pytest_upskill.session.xdist import Controller
+        from pytest_upskill.session.answers.xdist import Controller
 
         plugins.register(Controller(config, spending), "upskill-controller")
 

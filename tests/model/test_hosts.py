@@ -8,7 +8,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.model import ModelError, parse_model
 from pytest_upskill.model.hosts import HOSTS, KnownHost
 from pytest_upskill.providers.keys import KeyProblem, endpoints, is_custom, missing_key
-from pytest_upskill.session.hosts import model_problems
+from pytest_upskill.session.answers.hosts import model_problems
 from pytest_upskill.spending.prices import Prices
 from tests.conftest import Run, WriteSkill
 from tests.pages import CHECKOUT

@@ -13,7 +13,7 @@ from pytest_upskill.completions.identity import identity
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.model.parameters import ParameterError, Parameters, read_parameters
 from pytest_upskill.providers.error_hints import refused_parameter
-from pytest_upskill.session.parameters import with_parameters
+from pytest_upskill.session.options.parameters import with_parameters
 from pytest_upskill.wire.chat import chat_body
 from pytest_upskill.wire.messages import messages_body
 from tests.conftest import Run, WriteSkill, recordings

@@ -6,7 +6,7 @@ from pytest_upskill.checks import Compile, Run
 from pytest_upskill.checks.languages import LANGUAGES, RUNNABLE
 from pytest_upskill.compile import Compilers
 from pytest_upskill.report.files.write import REPORTS
-from pytest_upskill.session.option_table import OPTIONS
+from pytest_upskill.session.options.option_table import OPTIONS
 
 
 def test_every_report_has_an_option() -> None:

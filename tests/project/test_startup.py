@@ -32,7 +32,8 @@ def test_the_entry_point_imports_nothing_but_pytest() -> None:
         "pytest_upskill",
         "pytest_upskill.plugin",
         "pytest_upskill.session",
-        "pytest_upskill.session.option_table",
+        "pytest_upskill.session.options",
+        "pytest_upskill.session.options.option_table",
     ]
 
 
@@ -48,9 +49,16 @@ def test_a_run_without_models_imports_and_writes_nothing(
 
     result.assert_outcomes(passed=1)
     result.stdout.no_fnmatch_line("*upskill:*")
-    names = ("plugin", "hookspecs", "session", "session.option_table", "session.no_models")
-    imported = {"pytest_upskill", *(f"pytest_upskill.{name}" for name in names)}
-    assert _modules(pytester, "pytest_upskill") == imported
+    assert _modules(pytester, "pytest_upskill") == {
+        "pytest_upskill",
+        "pytest_upskill.plugin",
+        "pytest_upskill.hookspecs",
+        "pytest_upskill.session",
+        "pytest_upskill.session.options",
+        "pytest_upskill.session.options.option_table",
+        "pytest_upskill.session.output",
+        "pytest_upskill.session.output.no_models",
+    }
     written = {path.name for path in pytester.path.iterdir()} - before
     assert written == {"modules.json", "stdout", "stderr"}
 

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 import pytest
 
-from pytest_upskill.session.handover import Handover
+from pytest_upskill.session.answers.handover import Handover
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Received, Reply, know
 
@@ -193,7 +193,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     pytester.makeconftest(
         f"""
         import pydantic_core
-        from pytest_upskill.session.handover import Handover
+        from pytest_upskill.session.answers.handover import Handover
 
         def give(self, nodeid, answers):
             raise {what}

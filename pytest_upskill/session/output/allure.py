@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.session.collectors import SkillFile
-from pytest_upskill.session.items import CaseFailed
-from pytest_upskill.session.results import Results
+from pytest_upskill.session.collection.collectors import SkillFile
+from pytest_upskill.session.collection.items import CaseFailed
+from pytest_upskill.session.results.results import Results
 
 _LISTENER = "allure_listener"
 """Name under which allure-pytest registers its listener."""

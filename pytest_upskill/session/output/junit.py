@@ -12,7 +12,7 @@ from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
 from pytest_upskill.report.junit.dashboards import Dashboard, mirrored
 from pytest_upskill.report.junit.properties import cell_figures
-from pytest_upskill.session.results import Results
+from pytest_upskill.session.results.results import Results
 from pytest_upskill.trials.result import TrialRecord
 
 _LONGEST_MESSAGE = 1000

@@ -28,8 +28,8 @@ from pytest_upskill.providers.keys import (
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN, Redactor
-from pytest_upskill.session.agents import program_hosts
-from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.session.answers.agents import program_hosts
+from pytest_upskill.session.options.settings import SETTINGS, Settings
 
 RESOURCES = pytest.StashKey[Resources]()
 """Cache, prices, budget and other resources of this process."""

@@ -20,8 +20,10 @@ from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
 from pytest_upskill.repository.git import GitError, merge_base
 from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
-from pytest_upskill.session.models import judge_of, models_of
-from pytest_upskill.session.options import (
+from pytest_upskill.session.options.models import judge_of, models_of
+from pytest_upskill.session.options.parameters import with_parameters
+from pytest_upskill.session.options.prices import own_prices
+from pytest_upskill.session.options.values import (
     choice,
     number,
     option_of,
@@ -31,8 +33,6 @@ from pytest_upskill.session.options import (
     value_of,
     words,
 )
-from pytest_upskill.session.parameters import with_parameters
-from pytest_upskill.session.prices import own_prices
 from pytest_upskill.spending.prices import OwnPrice
 from pytest_upskill.trials.trial import runs_of
 

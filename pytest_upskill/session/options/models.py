@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
 from pytest_upskill.sanitize.redaction import without_credentials
-from pytest_upskill.session.options import value_of
+from pytest_upskill.session.options.values import value_of
 
 
 def models_of(config: pytest.Config) -> tuple[Model, ...]:

@@ -9,10 +9,10 @@ import pytest
 
 from pytest_upskill.completions.workplace import WorkError, Workplace
 from pytest_upskill.model import Model, ModelError
-from pytest_upskill.session.hosts import RESOURCES, hosts, model_problems
-from pytest_upskill.session.models import read_model
+from pytest_upskill.session.answers.hosts import RESOURCES, hosts, model_problems
+from pytest_upskill.session.options.models import read_model
+from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import decider, extensions_of, languages_of
-from pytest_upskill.session.settings import SETTINGS, Settings
 from pytest_upskill.session.start import make_resources
 
 Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]

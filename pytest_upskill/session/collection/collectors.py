@@ -16,11 +16,17 @@ from pytest_upskill.formats.skill_md.installed import InstallError
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.hosts import RESOURCES
-from pytest_upskill.session.items import TrialItem, shown, trials_of
+from pytest_upskill.session.answers.hosts import RESOURCES
+from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
+from pytest_upskill.session.collection.items import TrialItem, shown, trials_of
+from pytest_upskill.session.options.settings import (
+    CATALOGUES,
+    NO_MODELS,
+    SETTINGS,
+    Settings,
+    places_of,
+)
 from pytest_upskill.session.plugin_hooks import extensions_of
-from pytest_upskill.session.settings import CATALOGUES, NO_MODELS, SETTINGS, Settings, places_of
 from pytest_upskill.trials.skipped import NO_JUDGE
 from pytest_upskill.trials.trial import Trial, unlisted_choices
 

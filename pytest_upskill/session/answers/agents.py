@@ -15,7 +15,7 @@ from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.sandbox.cores import cores
-from pytest_upskill.session.settings import Settings
+from pytest_upskill.session.options.settings import Settings
 
 PROGRAMS = ("claude-code", "codex")
 """Agents that are programs of their own."""

@@ -21,11 +21,11 @@ from pytest_upskill.report.junit.properties import (
     cell_properties,
     trigger_properties,
 )
-from pytest_upskill.session.baselines import baselines_of, orphans, write_baselines
-from pytest_upskill.session.gate_reports import report_gate
-from pytest_upskill.session.hosts import RESOURCES
-from pytest_upskill.session.preflight import runs_tests
-from pytest_upskill.session.settings import Settings
+from pytest_upskill.session.answers.hosts import RESOURCES
+from pytest_upskill.session.answers.preflight import runs_tests
+from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.session.results.baselines import baselines_of, orphans, write_baselines
+from pytest_upskill.session.results.gate_items import report_gate
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellLabels, TrialRecord
 from pytest_upskill.trials.skipped import SkippedCase, Unmeasured, skip_reasons

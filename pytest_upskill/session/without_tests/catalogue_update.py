@@ -21,7 +21,7 @@ from pytest_upskill.formats.catalogue_file import (
 )
 from pytest_upskill.repository.project import STATE, project_folder
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.settings import CATALOGUES
+from pytest_upskill.session.options.settings import CATALOGUES
 
 _FAILED = 4
 """Exit code of a usage error."""

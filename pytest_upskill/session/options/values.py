@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import pytest
 
 from pytest_upskill.cells.thresholds import fraction
-from pytest_upskill.session.option_table import DEFAULTS
+from pytest_upskill.session.options.option_table import DEFAULTS
 
 C = TypeVar("C", bound=str)
 N = TypeVar("N", int, float)

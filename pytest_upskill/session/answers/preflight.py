@@ -18,9 +18,9 @@ from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.sanitize.redaction import without_userinfo
-from pytest_upskill.session.agents import agent_problems, installed_versions, runs_ahead
-from pytest_upskill.session.hosts import RESOURCES, hosts, model_problems
-from pytest_upskill.session.settings import SETTINGS, Settings
+from pytest_upskill.session.answers.agents import agent_problems, installed_versions, runs_ahead
+from pytest_upskill.session.answers.hosts import RESOURCES, hosts, model_problems
+from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict
 from pytest_upskill.trials.trial import Trial

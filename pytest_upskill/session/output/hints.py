@@ -11,8 +11,8 @@ import pytest
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.options.settings import places_of
 from pytest_upskill.session.output.lines import write
-from pytest_upskill.session.settings import places_of
 from pytest_upskill.session.worker_output import send_to_controller, sent_by
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)

@@ -16,14 +16,19 @@ import pytest
 from pytest_upskill.completions.service import Service
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.session.handover import Handover, StoppedError
-from pytest_upskill.session.hosts import RESOURCES
-from pytest_upskill.session.items import TrialItem, trials_by_name, wanted
+from pytest_upskill.session.answers.handover import Handover, StoppedError
+from pytest_upskill.session.answers.hosts import RESOURCES
+from pytest_upskill.session.answers.preflight import (
+    prepare,
+    runs_tests,
+    start_service,
+    stop_service,
+)
+from pytest_upskill.session.collection.items import TrialItem, trials_by_name, wanted
+from pytest_upskill.session.options.settings import CATALOGUES, SETTINGS, places_of
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.plugin_hooks import claimed_elsewhere
-from pytest_upskill.session.preflight import prepare, runs_tests, start_service, stop_service
-from pytest_upskill.session.settings import CATALOGUES, SETTINGS, places_of
 from pytest_upskill.trials.trial import Trial
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.worker_output import send_to_controller, sent_by
 
 _KEY = "upskill_shard"

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.repository.git import GitError, commit_then, is_changed
-from pytest_upskill.session.items import TrialItem
+from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.worker_output import send_to_controller, sent_by
 
 _KEY = "upskill_changed_since"

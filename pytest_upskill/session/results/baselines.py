@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.session.settings import Settings
+from pytest_upskill.session.options.settings import Settings
 from pytest_upskill.trials.trial import runs_of
 
 if TYPE_CHECKING:

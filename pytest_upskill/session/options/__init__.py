@@ -1,0 +1,1 @@
+"""The options and ini keys of a session, and their values."""

@@ -1,0 +1,1 @@
+"""What the trials came to: cells, gates, baselines, the exit code."""

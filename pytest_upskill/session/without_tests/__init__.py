@@ -1,0 +1,1 @@
+"""Sessions that run no tests."""
