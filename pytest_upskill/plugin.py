@@ -93,7 +93,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
             no_models_hint(parent.config).files += 1
         return None
-    from pytest_upskill.session.options.settings import places_of
+    from pytest_upskill.session.collection.places import places_of
 
     places = places_of(parent.config)
     if not (places.may_hold_cases(file_path) and (asked_for or places.is_case_file(file_path))):

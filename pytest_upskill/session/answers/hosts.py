@@ -30,9 +30,7 @@ from pytest_upskill.providers.served import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN, Redactor
 from pytest_upskill.session.answers.agents import program_hosts
 from pytest_upskill.session.options.settings import SETTINGS, Settings
-
-RESOURCES = pytest.StashKey[Resources]()
-"""Cache, prices, budget and other resources of this process."""
+from pytest_upskill.session.resources import RESOURCES
 
 _NAMES_OF_MODELS = ("anthropic", "openai", "offline")
 """Providers of which the name alone tells the model, whichever host serves it."""

@@ -19,8 +19,9 @@ from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.sanitize.redaction import without_userinfo
 from pytest_upskill.session.answers.agents import agent_problems, installed_versions, runs_ahead
-from pytest_upskill.session.answers.hosts import RESOURCES, hosts, model_problems
+from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.settings import SETTINGS, Settings
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.stats import CaseCounts, early_verdict
 from pytest_upskill.trials.trial import Trial
@@ -35,11 +36,6 @@ class Prepared:
     trials: Mapping[str, Trial]
     hosts: Mapping[Model, Host]
     forecast: Estimate
-
-
-def runs_tests(config: pytest.Config) -> bool:
-    """Return whether tests run, and so need answers: not with --collect-only or --setup-only."""
-    return not (config.option.collectonly or config.getoption("setuponly", False))
 
 
 def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:

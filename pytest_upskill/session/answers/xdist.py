@@ -17,18 +17,19 @@ from pytest_upskill.completions.service import Service
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.answers.handover import Handover, StoppedError
-from pytest_upskill.session.answers.hosts import RESOURCES
 from pytest_upskill.session.answers.preflight import (
     prepare,
-    runs_tests,
     start_service,
     stop_service,
 )
+from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.items import TrialItem, trials_by_name, wanted
-from pytest_upskill.session.options.settings import CATALOGUES, SETTINGS, places_of
+from pytest_upskill.session.collection.places import places_of
+from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.plugin_hooks import claimed_elsewhere
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.trial import Trial
 
 
@@ -145,7 +146,7 @@ def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
             skills = load_skills(
                 config.rootpath / path, shown=path, extensions=extensions, places=places_of(config)
             )
-            files[path] = trials_by_name(skills, settings, config.stash[CATALOGUES])
+            files[path] = trials_by_name(skills, settings, catalogues_of(config))
         # --dist loadgroup appends "@group" to a name.
         trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
         trials[nodeid] = trial

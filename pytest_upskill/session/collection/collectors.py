@@ -16,17 +16,17 @@ from pytest_upskill.formats.skill_md.installed import InstallError
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.answers.hosts import RESOURCES
+from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import TrialItem, shown, trials_of
+from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.options.settings import (
-    CATALOGUES,
     NO_MODELS,
     SETTINGS,
     Settings,
-    places_of,
 )
 from pytest_upskill.session.plugin_hooks import extensions_of
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.skipped import NO_JUDGE
 from pytest_upskill.trials.trial import Trial, unlisted_choices
 
@@ -64,7 +64,7 @@ class SkillFile(pytest.File):
         for skill in skills:
             self._warn(skill.warnings)
             name = shown(self.path, self.config)
-            unlisted = unlisted_choices(skill, self.config.stash[CATALOGUES])
+            unlisted = unlisted_choices(skill, catalogues_of(self.config))
             self._warn(safe_line(f"{name}:{line}") for line in unlisted)
             if skill.shares_file:
                 yield SkillCases.from_parent(self, name=skill.folder.name, skill=skill)
@@ -111,7 +111,7 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
     """
     compilers = parent.config.stash[RESOURCES].compilers
     try:
-        trials = list(trials_of(skill, settings, parent.config.stash[CATALOGUES]))
+        trials = list(trials_of(skill, settings, catalogues_of(parent.config)))
     except GitError as error:
         raise parent.CollectError(f"--upskill-compare: {error}") from None
     except InstallError as error:

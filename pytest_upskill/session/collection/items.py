@@ -19,8 +19,7 @@ from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.answers.preflight import runs_tests
-from pytest_upskill.session.options.settings import SETTINGS, Settings
+from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.trials.result import TrialRecord, TrialResult
 from pytest_upskill.trials.trial import Trial, is_described_anew, plan

@@ -22,13 +22,13 @@ from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.statements import MARK_KEY, candidates
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import shown, without_packages
+from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.options.models import models_of
-from pytest_upskill.session.options.settings import places_of
 from pytest_upskill.session.options.values import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
-from pytest_upskill.session.without_tests.catalogue_update import catalogue_file, catalogues_of
 
 
 class LintFailed(Exception):  # noqa: N818  a failed test, not an error of the code

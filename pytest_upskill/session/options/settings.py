@@ -12,8 +12,6 @@ import pytest
 
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
-from pytest_upskill.formats.catalogue_file import Catalogues
-from pytest_upskill.formats.discovery import Places
 from pytest_upskill.model import Model
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
@@ -181,22 +179,9 @@ class Settings:
         )
 
 
-CATALOGUES = pytest.StashKey[Catalogues]()
-"""Stash key of what an agent would see; absent unless models are chosen."""
-
-_PLACES = pytest.StashKey[Places]()
-
-
-def places_of(config: pytest.Config) -> Places:
-    """Return which files are case files according to the ini file; read once per session."""
-    if _PLACES not in config.stash:
-        entries = [entry.partition("=") for entry in config.getini("upskill_case_files")]
-        config.stash[_PLACES] = Places(
-            root=config.rootpath,
-            patterns=tuple(pattern for pattern, _, _ in entries),
-            owners=tuple((name, config.rootpath / skill) for name, _, skill in entries if skill),
-        )
-    return config.stash[_PLACES]
+def runs_tests(config: pytest.Config) -> bool:
+    """Return whether tests run, and so need answers: not with --collect-only or --setup-only."""
+    return not (config.option.collectonly or config.getoption("setuponly", False))
 
 
 def _ref(

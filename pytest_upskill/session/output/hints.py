@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.options.settings import places_of
+from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.worker_output import send_to_controller, sent_by
 

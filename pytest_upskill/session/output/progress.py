@@ -11,8 +11,8 @@ import pytest
 from pytest_upskill.completions.service import Service
 from pytest_upskill.completions.tally import REFRESH_S, Tally, parts
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.session.answers.hosts import RESOURCES
 from pytest_upskill.session.output.live_line import line_of
+from pytest_upskill.session.resources import RESOURCES
 
 
 class Progress:

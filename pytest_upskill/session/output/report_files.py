@@ -14,10 +14,9 @@ from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.answers.hosts import RESOURCES
-from pytest_upskill.session.answers.preflight import runs_tests
-from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.session.options.settings import Settings, runs_tests
 from pytest_upskill.session.output.session_report import report_of
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.results import Results
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)

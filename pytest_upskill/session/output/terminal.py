@@ -14,9 +14,8 @@ from pytest_upskill.report.terminal.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.answers.preflight import runs_tests
 from pytest_upskill.session.collection.items import wanted
-from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.session.options.settings import Settings, runs_tests
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.output.trigger_section import write_triggers
 from pytest_upskill.session.results.results import Results

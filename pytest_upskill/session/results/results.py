@@ -21,9 +21,8 @@ from pytest_upskill.report.junit.properties import (
     cell_properties,
     trigger_properties,
 )
-from pytest_upskill.session.answers.hosts import RESOURCES
-from pytest_upskill.session.answers.preflight import runs_tests
-from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.session.options.settings import Settings, runs_tests
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.baselines import baselines_of, orphans, write_baselines
 from pytest_upskill.session.results.gate_items import report_gate
 from pytest_upskill.trials.digests import judge_name

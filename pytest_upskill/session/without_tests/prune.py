@@ -12,9 +12,10 @@ from pytest_upskill.completion import Request
 from pytest_upskill.completions.cache import Cache
 from pytest_upskill.completions.trial_runner import JUDGEMENT
 from pytest_upskill.completions.trigger_runner import recorded_steps
-from pytest_upskill.session.answers.hosts import RESOURCES, hosts
+from pytest_upskill.session.answers.hosts import hosts
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.output.lines import write
+from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.conversation import probe
 from pytest_upskill.trials.trial import Trial, request
 

@@ -9,11 +9,11 @@ import pytest
 
 from pytest_upskill.completions.workplace import WorkError, Workplace
 from pytest_upskill.model import Model, ModelError
-from pytest_upskill.session.answers.hosts import RESOURCES, hosts, model_problems
+from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.models import read_model
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.plugin_hooks import decider, extensions_of, languages_of
-from pytest_upskill.session.start import make_resources
+from pytest_upskill.session.resources import RESOURCES, make_resources
 
 Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
 """Does the work with the workplace, the students, the teacher and the folder of ``.upskill``."""

@@ -1,0 +1,54 @@
+"""Answers in a session without pytest-xdist: fetched by the process that runs the items."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import pytest
+
+from pytest_upskill.completions.service import Service
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
+from pytest_upskill.session.collection.items import TrialItem, wanted
+from pytest_upskill.session.options.settings import runs_tests
+from pytest_upskill.session.output.progress import Progress
+from pytest_upskill.session.output.spending import Spending
+
+
+class FetchedAnswers:
+    """Plugin that fetches answers in the process that runs the items."""
+
+    def __init__(self, config: pytest.Config, spending: Spending) -> None:
+        self._config = config
+        self._spending = spending
+        self._prepared: Prepared | None = None
+        self._service: Service | None = None
+        self._progress: Progress | None = None
+
+    # First: pytest's reporter prints the forecast in the same hook.
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_collection_finish(self, session: pytest.Session) -> None:
+        """Check, before the first test, that every trial can be answered."""
+        if runs_tests(self._config):
+            self._prepared = prepare(self._config, wanted(session.items))
+            self._spending.forecast = self._prepared.forecast
+
+    # Last, so innermost: fetching has stopped when other plugins compute the results.
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtestloop(self) -> Generator[None, object, object]:
+        """Stop fetching after the last test, also if the run was interrupted."""
+        try:
+            return (yield)
+        finally:
+            if self._service is not None:
+                stop_service(self._config, self._service)
+
+    def of(self, item: TrialItem) -> list[Answer]:
+        """Wait for the answers to all runs of the item's trial and return them."""
+        if self._service is None or self._progress is None:
+            assert self._prepared is not None
+            # Not before the first trial: a session that stops earlier must cost nothing.
+            self._service = start_service(self._config, self._prepared)
+            self._progress = Progress(self._config, self._service, self._prepared.trials)
+        self._service.want(item.nodeid)
+        return self._progress.wait(item.nodeid)

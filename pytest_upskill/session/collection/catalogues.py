@@ -1,0 +1,45 @@
+"""What an agent would see of the skills: the committed catalogue, or the neighbours of each."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.formats.catalogue_file import FILE, CatalogueError, Catalogues, read_catalogue
+from pytest_upskill.repository.project import STATE, project_folder
+
+_CATALOGUES = pytest.StashKey[Catalogues]()
+
+
+def catalogue_file(config: pytest.Config) -> Path:
+    """Return the path of the catalogue file, which may not exist."""
+    named = config.getini("upskill_catalogue")
+    if named:
+        return Path(config.rootpath, named)
+    return project_folder(config.rootpath) / STATE / FILE
+
+
+def catalogues_of(config: pytest.Config) -> Catalogues:
+    """Return the catalogues of a session, read once: the committed one, if there is one.
+
+    Raises:
+        pytest.UsageError: The file is missing though it is named, or cannot be used.
+    """
+    if _CATALOGUES not in config.stash:
+        config.stash[_CATALOGUES] = _read(config)
+    return config.stash[_CATALOGUES]
+
+
+def _read(config: pytest.Config) -> Catalogues:
+    file = catalogue_file(config)
+    if not file.exists():
+        if config.getini("upskill_catalogue"):
+            raise pytest.UsageError(
+                f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"
+            )
+        return Catalogues(root=config.rootpath)
+    try:
+        return Catalogues(committed=read_catalogue(file), root=config.rootpath)
+    except CatalogueError as error:
+        raise pytest.UsageError(str(error)) from None

@@ -1,0 +1,97 @@
+"""What a session has one of each of: cache, budget, prices, compilers, sandbox."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from functools import cache, partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from pytest_upskill.completions.cache import Cache
+from pytest_upskill.completions.resources import AgentRunner, Bill, Resources
+from pytest_upskill.providers.keys import secrets
+from pytest_upskill.sandbox.levels import Level
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.prices import Prices
+
+if TYPE_CHECKING:
+    from pytest_upskill.compile import Compilers, Language
+    from pytest_upskill.sandbox.run import Sandbox
+
+RESOURCES = pytest.StashKey[Resources]()
+"""Cache, prices, budget and other resources of this process."""
+
+_AGENTS_LIMIT = 5.0
+"""Dollars that a run with agents may cost if ``--upskill-max-cost`` sets no other limit."""
+
+
+def make_resources(
+    config: pytest.Config, settings: Settings, languages: tuple[Language, ...]
+) -> Resources:
+    """Make what a session has one of each of.
+
+    Args:
+        config: Config of this process.
+        settings: Values of all options.
+        languages: What plugins add to the built-in languages.
+    """
+    prices = Prices(settings.prices)
+    limit = settings.max_cost
+    if limit is None and _costly(settings, prices):
+        limit = _AGENTS_LIMIT
+    sandbox = cache(partial(_agent_sandbox, settings.sandbox))
+    return Resources(
+        cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
+        languages=languages,
+        compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
+        agent_sandbox=sandbox,
+        agents=partial(_agent_runner, sandbox, settings.concurrency),
+        prices=prices,
+        budget=Budget(limit),
+        activity=InFlight(),
+        bill=Bill(),
+        redactor=Redactor(secrets(settings.asked, os.environ)),
+    )
+
+
+def _costly(settings: Settings, prices: Prices) -> bool:
+    """Return whether agents are to be paid for, at prices that are all known."""
+    agents = any(model.agent for model in settings.models)
+    return agents and all(map(prices.known, settings.asked))
+
+
+def _agent_sandbox(level: Level) -> Sandbox:
+    from pytest_upskill.agents.confinement import agent_sandbox
+
+    return agent_sandbox(level)
+
+
+def _agent_runner(sandbox: Callable[[], Sandbox], most: int) -> AgentRunner:
+    # Imported here: most runs have no agents.
+    from pytest_upskill.agents.runner import AgentRunner as Loop
+
+    return Loop(sandbox, most)
+
+
+def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:
+    # Imported here: most skills have nothing to compile.
+    from pytest_upskill.compile import Compilers
+
+    return Compilers(level, languages, folder=_builds(config))
+
+
+def _builds(config: pytest.Config) -> Path | None:
+    """Return the folder of known builds, in pytest's cache so that --cache-clear deletes it."""
+    cache: pytest.Cache | None = getattr(config, "cache", None)
+    if cache is None:
+        return None
+    with suppress(OSError):
+        return cache.mkdir("upskill-builds")
+    return None
