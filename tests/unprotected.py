@@ -96,7 +96,7 @@ SANDBOX = (
     Removal("test_cpu_time_is_limited", (Edit("sandbox/run.py", 'ulimit -t "$1"; ', ""),), LIMITED),
     Removal("test_memory_is_limited", (Edit("sandbox/run.py", 'ulimit -v "$2"; ', ""),), LIMITED),
     Removal("test_the_size_of_files_is_limited", (Edit("sandbox/run.py", 'ulimit -f "$3"; ', ""),), LIMITED),
-    Removal("test_the_size_of_all_files_together_is_limited", (Edit("sandbox/workspace.py", "return size > most_bytes or", "return"),), EVERY),
+    Removal("test_the_size_of_all_files_together_is_limited", (Edit("sandbox/workspace.py", "size > most_bytes or ", ""),), EVERY),
     Removal("test_the_number_of_files_is_limited", (Edit("sandbox/workspace.py", "size > most_bytes or count > most_files", "size > most_bytes"),), EVERY),
     Removal("test_the_number_of_open_files_is_limited", (Edit("sandbox/run.py", 'ulimit -n "$4"\n', "\n"),), LIMITED),
     Removal("test_the_number_of_processes_is_limited", (Edit("sandbox/run.py", 'ulimit -u "$5" || ulimit -p "$5"; ', ""),), LIMITED),

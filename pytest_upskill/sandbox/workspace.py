@@ -66,6 +66,7 @@ class Usage:
         if start < self._next:
             return False
         size = count = 0
+        beyond = False
         for entry in entries_below(str(self._folder)):
             count += 1
             with contextlib.suppress(OSError):
@@ -73,11 +74,11 @@ class Usage:
                 # Too deep to measure what is below it: count it as over the limit.
                 deep = len(entry.path) > _LONGEST_PATH and entry.is_dir(follow_symlinks=False)
                 count += most_files * deep
-            if size > most_bytes or count > most_files:
+            if beyond := size > most_bytes or count > most_files:
                 break
         # Measuring takes at most a tenth of the time.
         self._next = start + max(_USAGE_PAUSE_S, 10 * (time.monotonic() - start))
-        return size > most_bytes or count > most_files
+        return beyond
 
 
 @contextlib.contextmanager

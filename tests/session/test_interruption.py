@@ -128,6 +128,33 @@ def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
     assert the_next_run_goes_on()
 
 
+def test_ctrl_c_is_an_interruption_also_where_it_breaks_the_loop_of_pytest_xdist(
+    pytester: pytest.Pytester, write_skill: WriteSkill, model: str
+) -> None:
+    # A lock whose waiting is interrupted at the wrong moment is released without being held.
+    write_skill()
+    pytester.makeconftest(
+        """
+        import threading
+
+        from xdist.dsession import DSession
+
+        def loop_once(self):
+            lock = threading.Lock()
+            with lock:
+                lock.release()
+                raise KeyboardInterrupt
+
+        DSession.loop_once = loop_once
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-n1", "--upskill-models", model, "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+    result.stdout.no_fnmatch_line("*INTERNALERROR*")
+
+
 def test_a_killed_run_leaves_whole_recordings_and_the_next_goes_on_from_there(
     start: Start,
     write_skill: WriteSkill,

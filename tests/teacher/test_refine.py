@@ -369,7 +369,9 @@ def test_a_killed_or_interrupted_session_goes_on_where_it_was(
     depot.teach = lambda _, __: FIX
     url = depot.loopback.openai_url
     models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
-    command = [sys.executable, "-m", "pytest_upskill", "refine", str(depot.skill), *models]
+    # What is started in the background of a script ignores Ctrl-C, and so would its children.
+    python = ["env", "--default-signal=INT", sys.executable]
+    command = [*python, "-m", "pytest_upskill", "refine", str(depot.skill), *models]
     answer = depot.loopback.answer
 
     def fatal(received: Received) -> Reply | str:

@@ -81,6 +81,12 @@ class Controller:
         """Stop fetching after the last test, also if the run was interrupted."""
         try:
             return (yield)
+        except RuntimeError as error:
+            # Where Ctrl-C arrives while queue.get() of pytest-xdist's loop takes its lock back,
+            # CPython releases a lock that is not held: the run would end with INTERNALERROR.
+            if isinstance(error.__context__, KeyboardInterrupt):
+                raise error.__context__ from None
+            raise
         finally:
             self._handover.stop()
             if self._service is not None:
