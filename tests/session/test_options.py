@@ -273,7 +273,7 @@ def test_help_shows_the_options_by_what_they_are_for(run_once: Run) -> None:
         "agent skills: run:",
         "agent skills: gate:",
         "agent skills: triggers:",
-        "agent skills: money and recordings:",
+        "agent skills: costs and recordings:",
         "agent skills: reports:",
     ]
     gate = lines.index("agent skills: gate:")

@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Literal, NamedTuple
 
 Kind = Literal["string", "int", "float", "bool", "args", "linelist"]
-Group = Literal["run", "gate", "triggers", "money and recordings", "reports"]
+Group = Literal["run", "gate", "triggers", "costs and recordings", "reports"]
 
 
 class Option(NamedTuple):
@@ -54,19 +54,23 @@ OPTIONS = (
     Option(
         "models",
         "run",
-        "Run the skills' cases on these models, with and without the skill: an alias (haiku, "
+        "Run the cases of skills on these models, with and without the skill: an alias (haiku, "
         "sonnet, opus), offline, or [label=][host:]model[@base_url].",
         "MODEL[,MODEL...]",
         "args",
     ),
     Option(
-        "base-url", "run", "OpenAI-compatible server for models whose provider is not known.", "URL"
+        "base-url",
+        "run",
+        "Base URL of an OpenAI-compatible server, for models that name no host.",
+        "URL",
     ),
     Option(
         "param",
         "run",
-        "Send this with every request: temperature, top_p, seed, stop, effort, max_tokens or "
-        "body.NAME=JSON; only to the model with that label, or to the judge with judge:.",
+        "Send this parameter with every request: temperature, top_p, seed, stop, effort, "
+        "max_tokens or body.NAME=JSON. LABEL: limits it to one model, judge: to the judge. May be "
+        "repeated.",
         "[LABEL:]KEY=VALUE",
         "args",
         plural="params",
@@ -74,65 +78,67 @@ OPTIONS = (
     Option(
         "judge",
         "run",
-        "Model that decides whether 'judge' statements are true of an answer.",
+        "Model that decides the 'judge' statements of cases; without it, they are ungraded.",
         "MODEL",
     ),
-    Option("runs", "run", "Runs of each case in each arm.", "N", "int", 1),
+    Option(
+        "runs", "run", "Runs of each case with the skill, and as many without it.", "N", "int", 1
+    ),
     Option(
         "changed-since",
         "run",
-        "Run only skills whose folder changed since this git ref.",
+        "Run only skills whose folder has changed since the branch left this git ref.",
         "REF",
     ),
     Option(
         "shard",
         "run",
-        "Run only the K-th of N shards of the trials; merge the reports afterwards.",
+        "Run only shard K of N; 'pytest-upskill report' merges the reports of all shards.",
         "K/N",
     ),
     Option(
         "concurrency", "run", "Maximum number of requests in flight at one host.", "N", "int", 20
     ),
-    Option("max-tokens", "run", "Maximum output tokens of one answer.", "N", "int", 8192),
-    Option("timeout", "run", "Timeout of one request.", "SECONDS", "int", 120),
+    Option("max-tokens", "run", "Maximum number of output tokens of one answer.", "N", "int", 8192),
+    Option("timeout", "run", "Timeout of one request, in seconds.", "SECONDS", "int", 120),
     Option(
         "early-stop",
         "run",
-        "Request answers in rounds, and stop for a skill on a model once its verdict is clear.",
+        "Request answers in rounds; stop a skill on a model as soon as its verdict is clear.",
         kind="bool",
     ),
     Option(
         "sandbox",
         "run",
-        "How compilers and code of answers are confined: auto, bwrap, landlock, limits or off.",
+        "How to confine compilers and the code of answers: auto, bwrap, landlock, limits or off.",
         "LEVEL",
         default="auto",
     ),
     Option(
         "require-compilers",
         "run",
-        "Make a missing compiler an error instead of a skip.",
+        "Report a missing compiler as an error instead of skipping the case.",
         kind="bool",
     ),
     Option(
         "lint",
         "run",
-        "Report problems of skills and cases, and send no requests.",
+        "Report problems in skills and cases; send no requests.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "write-schema",
         "run",
-        "Write the JSON Schema of skill_meta.json, for editors, and run nothing.",
+        "Write the JSON Schema of skill_meta.json to PATH, for editors; run nothing.",
         "PATH",
         in_ini=False,
     ),
     Option(
         "case-files",
         "run",
-        "More names of files with cases, such as '*-checks.json', or "
-        "'cases/csv.yaml=skills/csv' for cases of that skill.",
+        "Additional case files, such as '*-checks.json', or 'cases/csv.yaml=skills/csv' to name "
+        "the skill that a file belongs to.",
         kind="args",
         on_command_line=False,
     ),
@@ -147,144 +153,149 @@ OPTIONS = (
     Option(
         "aliases",
         "run",
-        "Your own names of models, 'name = model'.",
+        "Your own names for models, as in 'name = model'.",
         kind="linelist",
         on_command_line=False,
     ),
     Option(
         "min-pass-rate",
         "gate",
-        "Share of runs that must pass: of each case (default: all), and of a skill on a model.",
+        "Share of runs that must pass, from 0 to 1: of each case (default: all), and, for the "
+        "gate, of all cases of a skill.",
         "RATE",
         "float",
     ),
     Option(
         "min-lift",
         "gate",
-        "Fail a skill whose lift on a model is smaller; 0.2 is 20 points.",
+        "Fail the gate if the lift is smaller; 0.2 is 20 points.",
         "LIFT",
         "float",
     ),
     Option(
         "fail-on",
         "gate",
-        "Fail on any of hurts, regression, no-effect, too-few-runs, uncalibrated.",
+        "Fail the gate on any of these: hurts, regression, no-effect, too-few-runs, uncalibrated.",
         "WORDS",
         default="hurts,regression",
     ),
     Option(
         "compare",
         "gate",
-        "Fail a skill that is worse than its committed baseline, or than at this git ref.",
+        "Fail the gate if the skill is worse than its committed baseline, or than at this git ref.",
         "baseline|REF",
     ),
     Option(
         "baseline-update",
         "gate",
-        "Write the results of each case into .upskill/baselines, to be committed.",
+        "Write the results of each case to .upskill/baselines, for you to commit.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "min-recall",
         "triggers",
-        "Fail a skill that is taken for a smaller share of the queries that should trigger it.",
+        "Fail the trigger gate if the skill is chosen for a smaller share of the queries that "
+        "should trigger it.",
         "RATE",
         "float",
     ),
     Option(
         "max-false-triggers",
         "triggers",
-        "Fail a skill that is taken for a larger share of the queries that should not.",
+        "Fail the trigger gate if the skill is chosen for a larger share of the queries that "
+        "should not trigger it.",
         "RATE",
         "float",
     ),
     Option(
         "catalogue",
         "triggers",
-        "File with the names and descriptions of all skills (default: .upskill/catalogue.json, if "
-        "there is one; else the skills next to the one under test).",
+        "Catalogue file, with the names and descriptions of all skills (default: "
+        ".upskill/catalogue.json if it exists, otherwise the skills next to the one under test).",
         on_command_line=False,
     ),
     Option(
         "catalogue-update",
         "triggers",
-        "Write the names and descriptions of the skills into that file, to be committed, and run "
-        "nothing.",
+        "Write the names and descriptions of the skills to the catalogue file, for you to commit; "
+        "run nothing.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "max-cost",
-        "money and recordings",
-        "Maximum cost in dollars: send no request that could exceed it.",
+        "costs and recordings",
+        "Maximum cost in dollars; no request that could exceed it is sent.",
         "USD",
         "float",
     ),
     Option(
         "dry-run",
-        "money and recordings",
-        "Show what would be requested and its maximum cost, and send no requests.",
+        "costs and recordings",
+        "Show how many answers would be requested and their maximum cost; send no requests.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "cache",
-        "money and recordings",
-        "How recordings are used: auto, refresh, replay or off.",
+        "costs and recordings",
+        "Use recordings and request the rest (auto), request everything again (refresh), use "
+        "recordings only (replay), or request everything and record nothing (off).",
         "MODE",
         default="auto",
     ),
     Option(
         "cache-dir",
-        "money and recordings",
+        "costs and recordings",
         "Folder of recordings (default: .upskill/cache at the root of the repository).",
         "DIR",
     ),
     Option(
         "cache-prune",
-        "money and recordings",
-        "Delete recordings that no trial uses, and run nothing; --upskill-dry-run lists them.",
+        "costs and recordings",
+        "Delete the recordings that no trial uses; run nothing. With --upskill-dry-run, only list "
+        "them.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "prices",
-        "money and recordings",
-        "Your own prices in dollars per million tokens, 'label = IN/OUT' or 'label = IN/OUT "
+        "costs and recordings",
+        "Your own prices in dollars per million tokens, as in 'label = IN/OUT' or 'label = IN/OUT "
         "cached RATE'.",
         kind="linelist",
         on_command_line=False,
     ),
-    Option("json", "reports", "Write all results as JSON.", "PATH"),
+    Option("json", "reports", "Write all results to PATH as JSON.", "PATH"),
     Option(
         "md",
         "reports",
-        "Write a summary in Markdown, for example for a comment on a pull request.",
+        "Write a summary to PATH as Markdown, for example for a comment on a pull request.",
         "PATH",
     ),
-    Option("html", "reports", "Write one HTML file with charts and answers.", "PATH"),
     Option(
-        "benchmark-json", "reports", "Write benchmark.json in the format of skill-creator.", "PATH"
+        "html", "reports", "Write one self-contained HTML file with charts and answers.", "PATH"
     ),
+    Option("benchmark-json", "reports", "Write benchmark.json in skill-creator's format.", "PATH"),
     Option(
         "log-runs",
         "reports",
-        "Write a report without answers into upskill_runs_dir, for 'pytest-upskill runs'.",
+        "Add this run, without its answers, to the history that 'pytest-upskill runs' shows.",
         kind="bool",
         in_ini=False,
     ),
     Option(
         "runs-dir",
         "reports",
-        "Folder into which every run writes a report without answers (with --upskill-log-runs: "
-        ".upskill/runs).",
+        "Folder of the history, to which every run is then added (default with "
+        "--upskill-log-runs: .upskill/runs).",
         on_command_line=False,
     ),
     Option(
         "junit-properties",
         "reports",
-        "Repeat JUnit properties under the names that datadog and codecov read.",
+        "Repeat the JUnit properties under the names that these read: datadog, codecov.",
         "WORDS",
     ),
 )
