@@ -16,7 +16,7 @@ from pytest_upskill.checks import CheckResult
 from pytest_upskill.commands.main import main
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import GateRule, Trigger
-from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.json import write_json
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.result import RunResult, TrialResult

@@ -116,6 +116,21 @@ def test_imports_lead_in_no_circle() -> None:
     assert set(order) == set(MODULES)
 
 
+def test_folders_inside_a_room_lead_in_no_circle() -> None:
+    graph = {_shelf(module): set[str]() for module in MODULES}
+    for module in MODULES:
+        graph[_shelf(module)] |= {_shelf(other) for other in imported(module) if other in MODULES}
+
+    order = list(TopologicalSorter({each: graph[each] - {each} for each in graph}).static_order())
+
+    assert set(order) == set(graph)
+
+
+def _shelf(module: str) -> str:
+    """Return the module's folder inside its room, or the module if it lies in none."""
+    return ".".join(module.split(".")[:2])
+
+
 def test_only_the_top_layers_know_pytest() -> None:
     # The source of a program of its own, which nothing imports.
     modules = set(MODULES) - {"compile.run_tests"}

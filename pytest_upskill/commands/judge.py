@@ -14,7 +14,7 @@ from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.judge_check import check, read, say
 from pytest_upskill.formats.judge_labels import LabelsFile, write_labels
 from pytest_upskill.grading.draw import STRATA, Drawing, draw
-from pytest_upskill.report.files.document import ANSWER_LIMIT
+from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.project import project_folder
 from pytest_upskill.stats import MIN_LABELS

@@ -110,7 +110,7 @@ def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list
 def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
     """Yield what the latest runs of a skill's case files came to."""
     from pytest_upskill.report.history.terminal import rate
-    from pytest_upskill.report.terminal.table import lift
+    from pytest_upskill.report.verdict import lift
 
     project = project_folder(Path.cwd())
     for subject in history:

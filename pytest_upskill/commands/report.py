@@ -14,12 +14,14 @@ from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.commands.command import PASSED, Command, CommandError
-from pytest_upskill.report.files.document import Option, Report
+from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write
-from pytest_upskill.report.merge.exit_code import (
+from pytest_upskill.report.merge.merge import merge
+from pytest_upskill.report.notes import notes
+from pytest_upskill.report.outcome import (
     Outcome,
     cut_short,
     failed_trials,
@@ -27,8 +29,6 @@ from pytest_upskill.report.merge.exit_code import (
     outcome,
     unmeasured_trials,
 )
-from pytest_upskill.report.merge.merge import merge
-from pytest_upskill.report.terminal.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.report.terminal.trigger_table import (
     TRIGGER_LEGEND,

@@ -12,7 +12,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.formats.skill import GateRule
-from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.repository.project import RUNS
 from pytest_upskill.repository.revision import revision

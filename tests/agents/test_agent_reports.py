@@ -14,7 +14,7 @@ from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.junit.properties import trial_properties
-from pytest_upskill.report.terminal.notes import notes_of
+from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial, plan
 

@@ -20,8 +20,8 @@ from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.points import Point, difference
-from pytest_upskill.report.terminal.notes import notes_of
-from pytest_upskill.report.terminal.table import lift
+from pytest_upskill.report.notes import notes_of
+from pytest_upskill.report.verdict import lift
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from pytest_upskill.report.files.document import ANSWER_LIMIT
+from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import (
     ReportError,
     generate_schema,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.report.terminal.notes import notes
+from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply

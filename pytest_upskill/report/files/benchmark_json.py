@@ -17,7 +17,7 @@ from typing import Any
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.result import RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm
 

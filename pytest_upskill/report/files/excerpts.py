@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import unified_diff
 from typing import Literal
 
-from pytest_upskill.report.files.cases import CaseLine
+from pytest_upskill.cells.cases import CaseLine
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 

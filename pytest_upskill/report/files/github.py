@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
 
 _SUMMARY_LIMIT = 900_000

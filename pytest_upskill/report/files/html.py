@@ -12,14 +12,14 @@ from itertools import groupby
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from pytest_upskill.cells.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.cells.gate import ShownVerdict
 from pytest_upskill.cells.kinship import judge_warning
 from pytest_upskill.cells.trigger_gate import mistakes, rate_text
 from pytest_upskill.cells.wording import money, percent, points
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts
-from pytest_upskill.report.files.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.report.files.charts import bar, scatter
-from pytest_upskill.report.files.document import Report
 from pytest_upskill.report.files.excerpts import alike, arm_difference, shown
 from pytest_upskill.report.files.phrases import (
     costs,
@@ -29,8 +29,8 @@ from pytest_upskill.report.files.phrases import (
     scope,
 )
 from pytest_upskill.report.files.triggers import confusion_matrices
-from pytest_upskill.report.merge.exit_code import outcome
-from pytest_upskill.report.terminal.notes import notes_of
+from pytest_upskill.report.notes import notes_of
+from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe
 
 MOST_BYTES = 5_000_000

@@ -15,7 +15,7 @@ from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.cells.judged import Judged
-from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.triggers import TriggerEntry, trigger_entry, trigger_gate_of
 from pytest_upskill.stats import Agreement, Correction, TokenRatio
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill.cells.arm import ArmFigures
+from pytest_upskill.cells.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text
 from pytest_upskill.cells.wording import percent, points
-from pytest_upskill.report.files.cases import CaseLine, arm_figures, case_lines
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.markdown_parts import (
     COMMENT_LIMIT,
     Section,
@@ -30,8 +30,8 @@ from pytest_upskill.report.files.phrases import (
     scope,
 )
 from pytest_upskill.report.files.triggers import confusion_matrices
-from pytest_upskill.report.merge.exit_code import outcome
-from pytest_upskill.report.terminal.notes import agent_statements, notes
+from pytest_upskill.report.notes import agent_statements, notes
+from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.trials.result import RunResult, TrialResult
 

@@ -10,14 +10,14 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.cells.wording import corrected, counted, money, percent, points, times
-from pytest_upskill.report.files.document import Report, dollars, runs_of
-from pytest_upskill.report.merge.exit_code import (
+from pytest_upskill.report.document import Report, dollars, runs_of
+from pytest_upskill.report.outcome import (
     cut_short,
     failed_trials,
     missing_shards,
     unmeasured_trials,
 )
-from pytest_upskill.report.terminal.table import verdict_of
+from pytest_upskill.report.verdict import verdict_of
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 
 
 def write(report: Report, wanted: str, file: Path) -> list[Path]:

@@ -11,7 +11,7 @@ from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent
 from pytest_upskill.report.history.points import Group, Point, Series
 from pytest_upskill.report.history.terminal import rate
-from pytest_upskill.report.terminal.table import lift
+from pytest_upskill.report.verdict import lift
 
 WIDTH = 720
 LEFT, RIGHT = 54, 684

@@ -8,7 +8,7 @@ from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history import chart as charts
 from pytest_upskill.report.history.points import History
 from pytest_upskill.report.history.terminal import rate
-from pytest_upskill.report.terminal.table import lift
+from pytest_upskill.report.verdict import lift
 
 
 def write_history_html(history: History) -> str:

@@ -10,7 +10,7 @@ from typing import TypeVar
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.checks import CheckResult
 from pytest_upskill.completion import Completion
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import write_json
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.trials.result import RunResult, TrialResult

@@ -11,7 +11,7 @@ from typing import Generic, TypeVar
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.revision import Revision
 

@@ -10,7 +10,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.report.history.points import Group, History, Point, Series
-from pytest_upskill.report.terminal.table import lift
+from pytest_upskill.report.verdict import lift
 
 Metric = Literal["success", "tokens"]
 

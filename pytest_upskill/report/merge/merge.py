@@ -14,7 +14,7 @@ from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_gate import decide_triggers
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, TrialResult
 from pytest_upskill.trials.trial import ARMS

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Pair
 from pytest_upskill.cells.wording import columns, percent, points, times
+from pytest_upskill.report.verdict import lift, verdict_of
 from pytest_upskill.trials.result import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
@@ -84,23 +84,6 @@ def _cell_columns(gate: Gate) -> tuple[str, ...]:
         verdict_of(gate),
         *_means(cell.without_skill, cell.with_skill),
     )
-
-
-def lift(cell: Cell) -> str:
-    """Return the lift, ``+20 [-3,+41]``; the corrected one beside the one that a judge found."""
-    if cell.lift is None or cell.interval is None:
-        return "n/a"
-    if correction := cell.judged and cell.judged.correction:
-        low, high = points(correction.low), points(correction.high)
-        return f"{points(correction.lift)} [{low},{high}], judged {points(cell.lift)}"
-    low, high = map(points, cell.interval)
-    return f"{points(cell.lift)} [{low},{high}]"
-
-
-def verdict_of(gate: Gate) -> str:
-    """Return the verdict, and that it is uncalibrated where a judge alone gave it."""
-    alone = gate.cell.uncalibrated and gate.verdict in {"helps", "hurts"}
-    return f"{gate.verdict}, uncalibrated" if alone else gate.verdict
 
 
 def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.completions.changed_recordings import changed_recordings
-from pytest_upskill.report.files.document import Report
+from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
 from pytest_upskill.sanitize.safe_text import safe_line

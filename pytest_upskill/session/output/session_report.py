@@ -16,7 +16,7 @@ from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.completion import ToolCall
-from pytest_upskill.report.files.document import ANSWER_LIMIT, Report, Session, runs_of
+from pytest_upskill.report.document import ANSWER_LIMIT, Report, Session, runs_of
 from pytest_upskill.repository.revision import revision
 from pytest_upskill.session.options.settings import Settings
 from pytest_upskill.trials.result import RunResult, TrialResult

@@ -11,7 +11,7 @@ from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.wording import counted, money
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.estimate import Estimate, ModelEstimate
-from pytest_upskill.report.terminal.notes import agent_statements
+from pytest_upskill.report.notes import agent_statements
 from pytest_upskill.session.options.settings import Settings
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.resources import RESOURCES

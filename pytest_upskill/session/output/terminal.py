@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.report.terminal.notes import notes
+from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pytest_upskill.cells.gate import compares_nothing
 from pytest_upskill.cells.trial_group import TrialGroup
-from pytest_upskill.report.files.document import Report, Session
+from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.result import TrialResult
 
 Outcome = Literal["failed", "undecided", "passed"]

@@ -6,13 +6,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill import stats
+from pytest_upskill.cells.cases import case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.kinship import judge_warning
 from pytest_upskill.cells.unusable import unusable_judgements
 from pytest_upskill.cells.wording import money, points, runs
-from pytest_upskill.report.files.cases import case_lines
-from pytest_upskill.report.terminal.judge_notes import judge_notes
+from pytest_upskill.report.judge_notes import judge_notes
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
