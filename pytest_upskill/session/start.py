@@ -20,6 +20,7 @@ from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.output.terminal import Terminal
 from pytest_upskill.session.plugin_hooks import languages_of
 from pytest_upskill.session.resources import RESOURCES, make_resources
+from pytest_upskill.session.results.exit_code import ExitCode
 from pytest_upskill.session.results.results import Results
 
 
@@ -58,18 +59,20 @@ def start(config: pytest.Config) -> None:
 def _report_results(config: pytest.Config, settings: Settings) -> None:
     """Register the plugins of the process that reports: the only one, or the controller."""
     plugins = config.pluginmanager
-    ledger = Results(config, settings)
-    plugins.register(ledger, "upskill-ledger")
-    plugins.register(Terminal(settings, ledger), "upskill-terminal")
+    results = Results(config, settings)
+    plugins.register(results, "upskill-results")
+    exit_code = ExitCode(config, settings, results)
+    plugins.register(exit_code, "upskill-exit-code")
+    plugins.register(Terminal(settings, results, exit_code), "upskill-terminal")
     plugins.register(RepeatedErrors(config), "upskill-repeats")
     if config.getoption("tbstyle") == "line":
         from pytest_upskill.session.output.tb_line import OneLineFailures
 
         plugins.register(OneLineFailures(), "upskill-tb-line")
-    plugins.register(AllureGates(config, ledger), "upskill-allure")
-    plugins.register(JUnit(config, settings.junit_properties, ledger), "upskill-junit")
-    plugins.register(Files(config, settings, ledger), "upskill-files")
-    spending = Spending(config, settings, ledger)
+    plugins.register(AllureGates(config, results), "upskill-allure")
+    plugins.register(JUnit(config, settings.junit_properties, results), "upskill-junit")
+    plugins.register(Files(config, settings, results), "upskill-files")
+    spending = Spending(config, settings, results)
     plugins.register(spending, "upskill-spending")
     if settings.prune:
         from pytest_upskill.session.without_tests.prune import Prune

@@ -31,9 +31,9 @@ class GateItem(pytest.Item):
 class AllureGates:
     """Plugin that calls the item hooks of Allure's listener, and of no other, for each gate."""
 
-    def __init__(self, config: pytest.Config, ledger: Results) -> None:
+    def __init__(self, config: pytest.Config, results: Results) -> None:
         self._plugins = config.pluginmanager
-        self._ledger = ledger
+        self._results = results
         self._root = config.rootpath
 
     @pytest.hookimpl(wrapper=True)
@@ -43,7 +43,7 @@ class AllureGates:
             return (yield)
         finally:
             if (listener := self._plugins.get_plugin(_LISTENER)) is not None:
-                for gate in self._ledger.gates:
+                for gate in self._results.gates:
                     self._play(session, listener, gate)
 
     def pytest_runtest_makereport(

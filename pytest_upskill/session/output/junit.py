@@ -23,10 +23,10 @@ class JUnit:
     """Plugin that adds data to JUnit XML in the process that writes it; inactive without it."""
 
     def __init__(
-        self, config: pytest.Config, mirrors: tuple[Dashboard, ...], ledger: Results
+        self, config: pytest.Config, mirrors: tuple[Dashboard, ...], results: Results
     ) -> None:
         self._config = config
-        self._ledger = ledger
+        self._results = results
         self._mirrors = mirrors
         self._answers: dict[str, list[str]] = {}
 
@@ -57,7 +57,7 @@ class JUnit:
     def pytest_sessionfinish(self) -> None:
         """Write the figures of every cell as suite properties."""
         if self._xml is not None:
-            for gate in self._ledger.gates:
+            for gate in self._results.gates:
                 cell = f"{gate.cell.title}-{gate.cell.model}"
                 for name, value in cell_figures(gate):
                     self._xml.add_global_property(f"upskill.{name}[{cell}]", value)

@@ -17,6 +17,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import Settings, runs_tests
 from pytest_upskill.session.output.session_report import report_of
 from pytest_upskill.session.resources import RESOURCES
+from pytest_upskill.session.results.cells import unmeasured
 from pytest_upskill.session.results.results import Results
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -27,10 +28,10 @@ _SHOWN_RECORDINGS = 11
 class Files:
     """Plugin that writes the report files and prints their names."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, ledger: Results) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, results: Results) -> None:
         self._config = config
         self._settings = settings
-        self._ledger = ledger
+        self._results = results
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._unread = False
@@ -86,12 +87,12 @@ class Files:
 
     def _report(self, *, complete: bool) -> Report:
         return report_of(
-            self._ledger.gates,
-            self._ledger.trigger_gates,
+            self._results.gates,
+            self._results.trigger_gates,
             self._settings,
             self._config.stash[RESOURCES].compilers,
             str(self._config.rootpath),
-            unmeasured=self._ledger.unmeasured,
+            unmeasured=unmeasured(self._results.records),
             recordings=self._recordings,
             complete=complete,
         )

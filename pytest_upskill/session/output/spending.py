@@ -21,11 +21,11 @@ from pytest_upskill.session.results.results import Results
 class Spending:
     """Plugin that prints forecast and cost in the process that sends the requests."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, ledger: Results) -> None:
+    def __init__(self, config: pytest.Config, settings: Settings, results: Results) -> None:
         self.forecast: Estimate | None = None
         self._config = config
         self._settings = settings
-        self._ledger = ledger
+        self._results = results
 
     def pytest_report_collectionfinish(self) -> list[str]:
         """Return the lines of the forecast; none if there are no trials."""
@@ -76,18 +76,18 @@ class Spending:
             write(terminalreporter, f"cache: {problem}", yellow=True)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
-        cells: list[TrialGroup] = [*self._ledger.cells, *self._ledger.trigger_cells]
+        cells: list[TrialGroup] = [*self._results.cells, *self._results.trigger_cells]
         runs = [run for cell in cells for trial in cell.trials for run in trial.runs]
         bill = self._config.stash[RESOURCES].bill
         if spent := _spent(bill.answers, [run.completion for run in runs]):
             write(terminalreporter, spent)
         if spent := _spent(bill.judgements, [run.judgement for run in runs if run.judgement]):
             write(terminalreporter, f"judge: {spent}")
-        for line in _ungraded(self._ledger.cells):
+        for line in _ungraded(self._results.cells):
             write(terminalreporter, line, yellow=True)
-        for line in agent_statements(self._ledger.cells):
+        for line in agent_statements(self._results.cells):
             write(terminalreporter, line, yellow=True)
-        spared = sum(cell.spared for cell in self._ledger.cells)
+        spared = sum(cell.spared for cell in self._results.cells)
         if spared:
             write(
                 terminalreporter,

@@ -18,6 +18,8 @@ from pytest_upskill.session.collection.items import wanted
 from pytest_upskill.session.options.settings import Settings, runs_tests
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.output.trigger_section import write_triggers
+from pytest_upskill.session.results.cells import unmeasured
+from pytest_upskill.session.results.exit_code import ExitCode
 from pytest_upskill.session.results.results import Results
 
 _NAMED = 3
@@ -27,9 +29,10 @@ _NAMED = 3
 class Terminal:
     """Plugin that prints through pytest's reporter and respects -q, -v and --color."""
 
-    def __init__(self, settings: Settings, ledger: Results) -> None:
+    def __init__(self, settings: Settings, results: Results, exit_code: ExitCode) -> None:
         self._settings = settings
-        self._ledger = ledger
+        self._results = results
+        self._exit_code = exit_code
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
         """Return the models and the number of runs."""
@@ -75,43 +78,43 @@ class Terminal:
         for line in _unused_settings(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
         self._figures(terminalreporter, config)
-        if self._ledger.trigger_gates:
-            write_triggers(terminalreporter, self._ledger.trigger_gates, self._settings.thresholds)
+        if self._results.trigger_gates:
+            write_triggers(terminalreporter, self._results.trigger_gates, self._settings.thresholds)
         if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
             self._not_measured(terminalreporter)
             # A missing comparison must not look like one that found no regression.
             for line in self._not_compared(quiet=config.get_verbosity() < 0):
                 write(terminalreporter, line, yellow=True)
         # Also with -q: users must know which files changed.
-        for update in self._ledger.baselines:
+        for update in self._results.baselines:
             write(terminalreporter, update.text, red=update.refused)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         quiet = config.get_verbosity()
         # As with pytest-cov: -q keeps the table, -qq drops it.
-        if self._ledger.cells and quiet > -2:  # noqa: PLR2004
+        if self._results.cells and quiet > -2:  # noqa: PLR2004
             self._table(terminalreporter, config)
         if quiet < 0:
             return
-        if self._ledger.cells:
+        if self._results.cells:
             write(terminalreporter, LEGEND)
-        if not self._ledger.nothing_measured:
-            for each in self._ledger.unmeasured:
+        if not self._exit_code.nothing_measured:
+            for each in unmeasured(self._results.records):
                 write(terminalreporter, str(each), yellow=True)
-        for note in notes(self._ledger.gates, verbose=config.get_verbosity() > 0):
+        for note in notes(self._results.gates, verbose=config.get_verbosity() > 0):
             write(terminalreporter, note)
-        for orphan in self._ledger.orphans:
+        for orphan in self._results.orphans:
             write(terminalreporter, orphan)
 
     def _not_measured(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print why the exit status is ``NOT_MEASURED``; with -q only if nothing was measured."""
-        nothing = self._ledger.nothing_measured
+        nothing = self._exit_code.nothing_measured
         if nothing:
-            code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
+            code = f" (exit code {NOT_MEASURED})" if self._exit_code.not_measured else ""
             write(terminalreporter, f"nothing was measured{code}: {nothing}", yellow=True)
         elif (
-            self._ledger.not_measured
-            and not self._ledger.compares_nothing
+            self._exit_code.not_measured
+            and not self._exit_code.compares_nothing
             and terminalreporter.config.get_verbosity() >= 0
         ):
             text = f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
@@ -120,19 +123,19 @@ class Terminal:
     def _not_compared(self, *, quiet: bool) -> Iterator[str]:
         """Yield lines about missing comparisons if all are missing or -q hides the notes."""
         cells = defaultdict[str, list[str]](list)
-        for gate in self._ledger.gates:
+        for gate in self._results.gates:
             for gap in gate.comparison.gaps if gate.comparison else ():
                 cells[gap].append(gate.cell.name)
         gaps = [f"{_listed(names)}: {gap}" for gap, names in cells.items()]
-        if then := self._ledger.compares_nothing:
-            code = f" (exit code {NOT_MEASURED})" if self._ledger.not_measured else ""
+        if then := self._exit_code.compares_nothing:
+            code = f" (exit code {NOT_MEASURED})" if self._exit_code.not_measured else ""
             more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
             yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
         elif quiet:
             yield from gaps
 
     def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        gates = self._ledger.gates
+        gates = self._results.gates
         three = any(gate.cell.old_skill for gate in gates)
         arms = "without -> old -> with" if three else "without -> with"
         terminalreporter.section(f"skills: {arms}", "=", bold=True)
