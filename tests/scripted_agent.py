@@ -17,6 +17,23 @@ def call(tool: str, /, **arguments: Any) -> ToolCall:
     return ToolCall(name=tool, id="c1", arguments=arguments)
 
 
+SKILL = """\
+---
+name: sums
+description: How totals are computed here.
+---
+Run `python3 scripts/total.py NUMBERS...` and write what it says to total.txt.
+"""
+"""Tells an agent to run the script that computes a total."""
+TOTAL = "import sys\nprint('TOTAL', sum(map(int, sys.argv[1:])))  # of all arguments\n"
+LOAD = call("skill", name="sums")
+
+
+COMPUTE = call(
+    "bash", command="python3 ~/.agents/skills/sums/scripts/total.py $(cat data/in.txt) > total.txt"
+)
+
+
 class ScriptedClient:
     """A client whose model takes one step per request; the last one again and again."""
 

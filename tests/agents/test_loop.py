@@ -1,54 +1,46 @@
-"""The built-in agent: its tools, its limits, and what is recorded of a run."""
+"""The built-in agent: its tools, its limits, and what it leaves in the workspace."""
 
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from pytest_upskill.agents.runner import AgentRunner
-from pytest_upskill.agents.story import is_loaded
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
-from pytest_upskill.completions.cache import Cache
 from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
-from tests.conftest import Run, WriteSkill
-from tests.loopback import Loopback, Reply
-from tests.scripted_agent import ScriptedClient, Step, call, following
+from tests.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, ScriptedClient, Step, call
 from tests.sdk_requests import request_to
 
-SKILL = """\
----
-name: sums
-description: How totals are computed here.
----
-Run `python3 scripts/total.py NUMBERS...` and write what it says to total.txt.
-"""
-TOTAL = "import sys\nprint('TOTAL', sum(map(int, sys.argv[1:])))  # of all arguments\n"
 FILES = (
     WorkspaceFile(name="SKILL.md", text=SKILL),
     WorkspaceFile(name="scripts/total.py", text=TOTAL),
 )
+
+
 WITH = AgentTask(
     workspace=(WorkspaceFile(name="data/in.txt", text="100\n250\n"),),
     skill_name="sums",
     skill=FILES,
 )
+
+
 WITHOUT = replace(WITH, skill_name="", skill=())
-LOAD = call("skill", name="sums")
-COMPUTE = call(
-    "bash", command="python3 ~/.agents/skills/sums/scripts/total.py $(cat data/in.txt) > total.txt"
-)
+
+
+AGAIN = call("bash", command="true")
+
+
 Agent = Callable[..., Completion]
 
 
@@ -202,9 +194,6 @@ def test_without_the_skill_nothing_is_offered_and_its_tool_finds_nothing(sandbox
     assert (run.offered, run.called, run.loaded, run.broken) == (False, False, False, "")
 
 
-AGAIN = call("bash", command="true")
-
-
 @pytest.mark.parametrize(
     ("task", "caps", "limit"),
     [
@@ -265,173 +254,6 @@ def test_a_run_that_cannot_go_on_is_missing_data_with_what_was_paid(
     assert error.value.paid.cost_usd == 0.25
 
 
-CASE = {
-    "id": "total",
-    "input": "Write the total of data/in.txt.",
-    "workspace": {"data/in.txt": "100\n250\n"},
-    "expected": {
-        "file_contains": {"total.txt": "TOTAL 350"},
-        "triggered": True,
-        "ran_script": "scripts/total.py",
-    },
-}
-FOLLOWING = following(
-    [LOAD, COMPUTE, "It is 350."],
-    [call("write_file", path="total.txt", content="350\n"), "It is 350."],
-)
-
-
-@pytest.fixture
-def sums(write_skill: WriteSkill) -> Path:
-    folder = write_skill(CASE, name="sums")
-    (folder / "SKILL.md").write_text(SKILL, "utf-8")
-    (folder / "scripts").mkdir()
-    (folder / "scripts/total.py").write_text(TOTAL, "utf-8")
-    (folder / "evals").mkdir()
-    (folder / "evals/answers.txt").write_text("TOTAL 350", "utf-8")
-    return folder
-
-
-@pytest.mark.usefixtures("sums")
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
-def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
-    run: Run, loopback: Loopback, provider: str
-) -> None:
-    loopback.answer = FOLLOWING
-    url = loopback.url if provider == "anthropic" else loopback.openai_url
-    args = (f"--upskill-models=loop:{provider}:small@{url}", "skills", "--upskill-json=out.json")
-
-    result = run(*args)
-
-    result.assert_outcomes(passed=3)
-    said = " ".join(result.stdout.str().split())
-    assert "sums on loop-small: offered / loaded in 1 / 1 of 1 runs" in said
-    assert "triggered in 1 of 1 runs, ran_script scripts/total.py in 1 of 1 runs" in said
-    (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
-    assert entry["figures"]["lift"]["estimate"] == 1.0
-    assert entry["figures"]["agent"] == AGENT
-    asked = len(loopback.requests)
-    loopback.answer = following(["No."], ["No."])
-
-    replayed = run(*args, "--upskill-cache=replay", "--upskill-sandbox=off")
-
-    replayed.assert_outcomes(passed=3)
-    assert len(loopback.requests) == asked == 5
-
-
-AGENT = {
-    "version": "1",
-    "runs": 1,
-    "offered": 1,
-    "loaded": 1,
-    "turns": 3.0,
-    "requests": 3.0,
-    "calls": 2.0,
-    "process": {"triggered": 1, "ran_script scripts/total.py": 1},
-}
-
-
-def recorded_runs() -> list[Path]:
-    return sorted(Path.cwd().glob(".upskill/cache/agent-runs/*/*.json"))
-
-
-@pytest.mark.usefixtures("sums")
-def test_the_page_shows_what_the_agent_did_and_left(run_once: Run, loopback: Loopback) -> None:
-    loopback.answer = FOLLOWING
-
-    run_once(
-        f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-html=o.html"
-    )
-
-    page = Path("o.html").read_text("utf-8")
-    assert "done, which does not count: <bdi>triggered: the agent took the skill" in page
-    assert "<pre>skill {&#34;name&#34;: &#34;sums&#34;}\nbash {" in page
-    assert "<p><bdi>total.txt</bdi></p>\n<pre>TOTAL 350" in page
-
-
-@pytest.mark.usefixtures("sums")
-def test_a_run_record_is_small_readable_and_spared_by_pruning(
-    run_once: Run, loopback: Loopback
-) -> None:
-    loopback.answer = FOLLOWING
-    args = (f"--upskill-models=loop:small@{loopback.openai_url}", "skills")
-    run_once(*args)
-    before = recorded_runs()
-
-    run_once("--upskill-models=other@http://127.0.0.1:9/v1", "skills", "--upskill-cache-prune")
-
-    assert recorded_runs() == before
-    assert len(before) == 2
-    texts = [file.read_text("utf-8") for file in before]
-    assert max(map(len, texts)) < 3000
-    assert any('"text": [\n      "TOTAL 350",\n      ""\n     ]' in text for text in texts)
-
-
-def _outside(run: dict[str, Any]) -> None:
-    run["changed"] = [{"name": "../../escaped.txt", "text": "x", "binary": False}]
-
-
-def _deleting(run: dict[str, Any]) -> None:
-    run["deleted"] = ["/etc/passwd"]
-
-
-def _huge(run: dict[str, Any]) -> None:
-    run["changed"] = [{"name": "a", "text": ["x" * 2_000_000], "binary": False}]
-
-
-def _undecodable(run: dict[str, Any]) -> None:
-    run["changed"] = [{"name": "a", "text": "x", "binary": True}]
-
-
-def _many(run: dict[str, Any]) -> None:
-    run["changed"] = [{"name": f"f{n}", "text": "", "binary": False} for n in range(2001)]
-
-
-@pytest.mark.parametrize(
-    ("forge", "said"),
-    [
-        (_outside, "has the name of a file outside the workspace"),
-        (_deleting, "has the name of a file outside the workspace"),
-        (_huge, "has more than 1 MiB of files"),
-        (_undecodable, "has a file that cannot be decoded"),
-        (_many, "has more than 2,000 files"),
-        (lambda run: run.update(changed="x"), "not a recording"),
-    ],
-)
-def test_a_record_that_no_run_can_have_left_is_refused(
-    tmp_path: Path, forge: Callable[[dict[str, Any]], None], said: str
-) -> None:
-    asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
-    run = AgentRun(version="1", changed=(WorkspaceFile(name="total.txt", text="TOTAL 350\n"),))
-    completion = Completion(text="Done.", input_tokens=1, output_tokens=1, agent_run=run)
-    cache = Cache(tmp_path, "auto")
-    cache.store(asked, "u", completion, "a")
-    assert cache.load(asked, "u") == replace(completion, replayed=True)
-    (file,) = tmp_path.glob("agent-runs/*/*.json")
-    record = json.loads(file.read_text("utf-8"))
-    forge(record["completion"]["agent_run"])
-    file.write_text(json.dumps(record), "utf-8")
-
-    assert cache.load(asked, "u") is None
-
-    assert list(cache.problems) == [f"{file}: ignored: {said}"]
-
-
-def test_a_replayed_run_of_another_version_than_the_installed_one_is_noted(tmp_path: Path) -> None:
-    asked = replace(request_to(parse_model("loop:haiku"), frame=""), task=WITH)
-    made = Completion(
-        text="", input_tokens=1, output_tokens=1, agent_run=AgentRun(version="1", turns=1)
-    )
-    cache = Cache(tmp_path, "auto")
-    cache.store(asked, "u", made, "a")
-    cache.installed["loop"] = "2"
-
-    cache.load(asked, "u")
-
-    (line,) = cache.replaced
-    assert line.startswith("loop 2 is installed, and 1 of the replayed runs are by 1: ")
-
-
 def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     marks = "echo $$ >> mark; echo $$ >> ~/mark; sleep 0.3; cat mark ~/mark | wc -l; ls /tmp"
     clients = [ScriptedClient(call("bash", command=marks), "Done.") for _ in range(2)]
@@ -450,105 +272,3 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
         (seen,) = results(client)
         assert seen.startswith("2\n")
         assert len(re.findall("upskill-", seen)) <= 1
-
-
-@pytest.mark.usefixtures("sums")
-def test_the_plan_tells_the_likely_cost_by_recorded_runs(
-    run_once: Run, loopback: Loopback, pytester: pytest.Pytester
-) -> None:
-    loopback.answer = FOLLOWING
-    pytester.makeini("[pytest]\nupskill_prices = loop-small = 1000/1000")
-    args = (f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-max-cost=99",
-            "--upskill-max-tokens=50")  # fmt: skip
-    first = run_once(*args)
-
-    again = run_once(*args, "--upskill-runs=2", "--upskill-dry-run")
-
-    # Five requests of 11 tokens in and 7 out at $1,000 a million, by two runs.
-    first.stdout.fnmatch_lines(["requested 2 answers: $0.0900"])
-    again.stdout.fnmatch_lines(["*2 recorded, 2 to request*, likely $0.0900 by recorded runs"])
-    assert ", likely" not in first.stdout.str()
-
-
-@pytest.mark.usefixtures("sums")
-def test_a_session_that_stops_early_has_started_one_run_ahead_for_each_slot(
-    run_once: Run, loopback: Loopback
-) -> None:
-    loopback.answer = lambda _: Reply(text="No.", delay=0.1)
-    args = (f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-runs=3")
-
-    result = run_once(*args, "--upskill-concurrency=1", "-x")
-
-    result.assert_outcomes(failed=1, skipped=1)
-    # Three runs with the skill, and one more.
-    assert len(loopback.requests) <= 4
-
-
-@pytest.mark.usefixtures("sums")
-def test_a_run_at_a_limit_is_a_miss_that_no_judge_is_asked_about(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    expected = {"judge": "It says the total."}
-    write_skill({**CASE, "max_turns": 1, "expected": expected}, name="sums")
-    loopback.answer = following([AGAIN], [AGAIN])
-    models = (f"--upskill-models=loop:small@{loopback.openai_url}",
-              f"--upskill-judge=judge@{loopback.openai_url}")  # fmt: skip
-
-    result = run_once("skills", *models)
-
-    result.stdout.fnmatch_lines(["*it needs more than 1 turn*"])
-    assert [received.body["model"] for received in loopback.requests] == ["small"] * 2
-
-
-@pytest.mark.usefixtures("sums")
-def test_a_run_stops_before_its_requests_exceed_the_budget(
-    run_once: Run, loopback: Loopback, pytester: pytest.Pytester
-) -> None:
-    # A request is billed as $.05, and reserves $.05 and a little more.
-    loopback.answer = following([AGAIN], [AGAIN])
-    reply = loopback.answer
-    usage = {"prompt_tokens": 1, "completion_tokens": 50}
-    loopback.answer = lambda received: replace(cast("Reply", reply(received)), usage=usage)
-    pytester.makeini("[pytest]\nupskill_prices = loop-small = 0.01/1000")
-
-    result = run_once(
-        f"--upskill-models=loop:small@{loopback.openai_url}", "skills", "--upskill-max-tokens=50",
-        "--upskill-max-cost=0.3", "-rs",
-    )  # fmt: skip
-
-    assert len(loopback.requests) == 5
-    result.stdout.fnmatch_lines(["*--upskill-max-cost: this request could exceed $0.3*"])
-    result.stdout.fnmatch_lines(["*0.25*"])
-
-
-@pytest.mark.usefixtures("sums")
-@pytest.mark.parametrize(
-    ("args", "line"),
-    [
-        (
-            ("--upskill-models=loop:m@http://127.0.0.1:9/v1", "--upskill-sandbox=off"),
-            "*sandbox: agents run commands of a model, and level 'off' hides no files from them: *",
-        ),
-        (
-            ("--upskill-models=loop:offline",),
-            "*loop:offline:offline: offline accepts no tools, which loop needs: choose another *",
-        ),
-    ],
-)
-def test_an_agent_that_cannot_run_is_one_line(
-    run_once: Run, args: tuple[str, ...], line: str
-) -> None:
-    result = run_once(*args, "skills")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([line])
-
-
-def test_a_long_skill_that_is_read_in_two_parts_has_reached_the_agent() -> None:
-    lines = [f"Rule number {number} of the invoices.\n" for number in range(100)]
-    text = f"---\nname: billing\ndescription: d\n---\n\n{''.join(lines)}"
-    task = AgentTask(skill_name="billing", skill=(WorkspaceFile(name="SKILL.md", text=text),))
-    first, second = "".join(lines[:45]), "".join(lines[45:90])
-
-    assert is_loaded(task, [first, second])
-    assert not is_loaded(task, [first])

@@ -12,6 +12,7 @@ import pytest
 from pytest_upskill.agents.claude_code import ClaudeCode
 from pytest_upskill.agents.codex import Codex
 from pytest_upskill.agents.self_test import Script
+from pytest_upskill.agents.story import is_loaded
 from pytest_upskill.agents.tally import Tally
 from pytest_upskill.agents.upstream import Reply
 from pytest_upskill.checks.files import WorkspaceFile
@@ -28,9 +29,17 @@ from pytest_upskill.spending.caps import Caps
 from tests.sdk_requests import request_to
 
 LINES = [f"Rule number {number} of the invoices." for number in range(100)]
+
+
 HEAD = "---\nname: csv\ndescription: How to bill.\n---\n"
+
+
 SKILL = (WorkspaceFile(name="SKILL.md", text="\n".join((HEAD, *LINES))),)
+
+
 FILE = "~/.agents/skills/csv/SKILL.md"
+
+
 BROKEN = "the model called the skill, but its instructions never reached it"
 
 
@@ -122,3 +131,13 @@ def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -
 
     with pytest.raises(ProviderError, match="a whole reply where a streamed one is expected"):
         asyncio.run(Script("responses", []).exchange(asked, b'{"model": "m"}', {}, receive))
+
+
+def test_a_long_skill_that_is_read_in_two_parts_has_reached_the_agent() -> None:
+    lines = [f"Rule number {number} of the invoices.\n" for number in range(100)]
+    text = f"---\nname: billing\ndescription: d\n---\n\n{''.join(lines)}"
+    task = AgentTask(skill_name="billing", skill=(WorkspaceFile(name="SKILL.md", text=text),))
+    first, second = "".join(lines[:45]), "".join(lines[45:90])
+
+    assert is_loaded(task, [first, second])
+    assert not is_loaded(task, [first])
