@@ -9,8 +9,7 @@ import pytest
 
 from tests import programs, scripted_agent
 from tests.conftest import Run, WriteSkill
-from tests.loopback import Loopback, Received
-from tests.programs import claude as claude  # noqa: PLC0414  a fixture
+from tests.loopback import Loopback, Received, Reply
 from tests.scripted_agent import call, following
 
 pytestmark = programs.needs_bubblewrap
@@ -35,19 +34,19 @@ _CLAUDE: dict[str, Sequence[programs.Step]] = {
 
 
 def loop_on(loopback: Loopback) -> str:
-    def answer(received: Received) -> object:
+    def answer(received: Received) -> Reply | str:
         query = next(m["content"] for m in received.body["messages"] if m["role"] == "user")
         steps = next(steps for word, steps in _LOOP.items() if word in query)
         return following(steps, steps)(received)
 
-    loopback.answer = answer  # type: ignore[assignment]
+    loopback.answer = answer
     return f"a=loop:small@{loopback.openai_url}"
 
 
 def claude_on(loopback: Loopback) -> str:
     def step(received: Received) -> programs.Step:
         said = json.dumps(received.body["messages"][0])
-        steps = next(steps for word, steps in _CLAUDE.items() if f"{word}" in said)
+        steps = next(steps for word, steps in _CLAUDE.items() if word in said)
         return steps[programs.calls_so_far(received)]
 
     programs.follow(loopback, step)

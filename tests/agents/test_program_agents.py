@@ -9,7 +9,6 @@ import pytest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.programs import KEY, Step, bash, calls_so_far, follow, needs_bubblewrap, results, skill
-from tests.programs import claude as claude  # noqa: PLC0414  a fixture
 
 pytestmark = needs_bubblewrap
 

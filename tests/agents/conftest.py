@@ -1,0 +1,5 @@
+"""The fixture of an installed Claude Code, for every test of agents."""
+
+from __future__ import annotations
+
+from tests.programs import claude as claude  # noqa: PLC0414  pytest finds it by this name

@@ -1,0 +1,131 @@
+"""When the gate of triggers fails: by limits, against a baseline, against a git ref."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import Run, WriteSkill
+from tests.git_repository import commit_all, git
+from tests.loopback import Loopback, Received, Reply
+from tests.trials.choosing import choosing, queries, took
+
+
+@pytest.mark.parametrize(
+    "limits",
+    [
+        (("--upskill-min-recall", "0.8"), "*: recall is under 80% (recall 75% *"),
+        (("--upskill-max-false-triggers", "0.1"), "*: false triggers are over 10% (*"),
+        (("--upskill-min-recall", "0.7", "--upskill-max-false-triggers", "0.2"), None),
+    ],
+)
+def test_the_gate_fails_beyond_its_limits(
+    run_once: Run,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    model: str,
+    limits: tuple[tuple[str, ...], str | None],
+) -> None:
+    options, problem = limits
+    write_skill(*queries(4, 5), defaults={"min_pass_rate": 0})
+    loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1, 2, 4)})
+
+    result = run_once("--upskill-models", model, *options, "--junit-xml", "j.xml", "skills")
+
+    result.assert_outcomes(passed=9 + (problem is None), failed=int(problem is not None))
+    if problem:
+        result.stdout.fnmatch_lines([problem])
+    junit = Path("j.xml").read_text("utf-8")
+    assert '<property name="upskill.trigger.recall" value="0.7500"/>' in junit.replace(" />", "/>")
+    assert 'name="upskill.trigger.taken" value="none"' in junit
+
+
+def test_the_case_file_s_limit_precedes_the_option_s(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(4, 0), defaults={"min_pass_rate": 0}, gate={"min_recall": 0.5})
+    loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1)})
+
+    result = run_once("--upskill-models", model, "--upskill-min-recall", "0.9", "skills")
+
+    result.assert_outcomes(passed=5)
+
+
+def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_changed(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    folder = write_skill(*queries(6, 0), defaults={"min_pass_rate": 0})
+
+    def by_description(received: Received) -> Reply | str:
+        system = received.system
+        query = received.body["messages"][1]["content"]
+        if "<name>greeting</name>" in system:
+            return took("greeting")
+        if "<name>thief</name>" in system and query != "Query 0.":
+            return took("thief")
+        good = "Use when a test asks." in system
+        return took("billing") if good or query == "Query 0." else "No."
+
+    loopback.answer = by_description
+    args = ("--upskill-models", model, "--upskill-runs", "2", "skills")
+    written = run_once(*args, "--upskill-baseline-update")
+    same = run_once(*args, "--upskill-compare", "baseline")
+    text = (folder / "SKILL.md").read_text("utf-8").replace("Use when a test asks.", "Misc.")
+    (folder / "SKILL.md").write_text(text, "utf-8")
+
+    worse = run_once(*args, "--upskill-compare", "baseline", "--upskill-md", "r.md")
+
+    text = text.replace("Misc.", "Use when a test asks.")
+    (folder / "SKILL.md").write_text(text, "utf-8")
+    (write_skill(name="thief") / "skill_meta.json").unlink()
+    taken = run_once(*args, "--upskill-compare", "baseline")
+
+    written.stdout.fnmatch_lines(["trigger baseline of billing on m: * written, commit it"])
+    same.stdout.fnmatch_lines(["*12/12 runs right, baseline 12/12, p = .5"])
+    assert same.ret == 0
+    worse.assert_outcomes(passed=6, failed=1)
+    worse.stdout.fnmatch_lines(
+        ["*the choice became worse than the baseline: q1, *2/12 runs right, baseline 12/12, p*"]
+    )
+    assert "became worse than the baseline" in Path("r.md").read_text("utf-8")
+    taken.stdout.fnmatch_lines(
+        ["*took thief instead of billing*", "*the description is unchanged*"]
+    )
+
+
+@pytest.mark.needs("git")
+def test_a_description_made_worse_on_a_branch_is_red_and_a_body_made_worse_is_not(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    loopback: Loopback,
+    model: str,
+) -> None:
+    folder = write_skill(*queries(6, 2), defaults={"min_pass_rate": 0})
+    commit_all(pytester.path)
+    git(pytester.path, "switch", "--quiet", "--create", "branch")
+
+    def by_description(received: Received) -> Reply | str:
+        if "<name>greeting</name>" in received.system:
+            return took("greeting")
+        good = "Use when a test asks." in received.system
+        wanted = received.body["messages"][1]["content"] in {f"Query {n}." for n in range(6)}
+        return took("billing") if good and wanted else "No."
+
+    loopback.answer = by_description
+    args = ("--upskill-models", model, "--upskill-compare", "main", "skills")
+    text = (folder / "SKILL.md").read_text("utf-8")
+    (folder / "SKILL.md").write_text(f"{text}More.\n", "utf-8")
+    body = run_once(*args)
+    (folder / "SKILL.md").write_text(text.replace("Use when a test asks.", "Misc."), "utf-8")
+
+    worse = run_once(*args)
+
+    body.assert_outcomes(passed=9)
+    body.stdout.fnmatch_lines(["*description unchanged since main: not compared"])
+    worse.assert_outcomes(passed=16, failed=1)
+    worse.stdout.fnmatch_lines(
+        ["*the choice became worse than main: q0, *2/8 runs right, main 8/8, p*"]
+    )
+    assert sum("<name>greeting</name>" in each.system for each in loopback.requests) == 1
