@@ -6,8 +6,9 @@ from collections.abc import Mapping
 
 import pytest
 
-from pytest_upskill.checks import CheckResult, Compile
+from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.compile import Compilers
+from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 
 SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\nint x = 0 B(+1);\n"
@@ -23,7 +24,7 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     def noted(self: Sandbox, program: list[str], *args: object, **kwargs: object) -> Outcome:
         if program[0] != "/bin/sh":
             started.append(program[-1])
-        return run(self, program, *args, **kwargs)  # type: ignore[arg-type] # passed through
+        return run(self, program, *args, **kwargs)  # type: ignore[arg-type]  # as it came
 
     monkeypatch.setattr(Sandbox, "run", noted)
     return started
@@ -32,6 +33,16 @@ def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def fenced(language: str, code: str) -> str:
     """Make an answer whose code starts on line 4."""
     return f"Here it is:\n\n```{language}\n{code}\n```\nThat is all.\n"
+
+
+def python(code: str) -> str:
+    return fenced("python", code)
+
+
+def run(answer: str, code: str, level: Level = "auto") -> CheckResult:
+    """Run the test code of a case on the code of an answer."""
+    (result,) = Compilers(level).decide(Run(language="python", code=code), answer)
+    return result
 
 
 def build(

@@ -9,10 +9,14 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.evals.owner import Owner, plain_name
 from pytest_upskill.formats.evals.reader import Evals, read_evals
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.problems import BadFile
+
+SAYS_HI = (Judge(statement="Says hi"),)
+"""The checks of an answer of which a file says that it "Says hi"."""
 
 
 def no_files(name: str) -> Mapping[str, str]:

@@ -33,6 +33,9 @@ _each = [
     for level in ("bwrap", "landlock", "limits")
 ]
 every_level = pytest.mark.parametrize("level", _each)
+every_confining_level = pytest.mark.parametrize(
+    "level", [level for level in LEVELS if level != "limits"]
+)
 every_level_and_off = pytest.mark.parametrize("level", [*_each, "off"])
 
 

@@ -5,11 +5,15 @@ from __future__ import annotations
 import asyncio
 import os
 
-from pytest_upskill.completion import Client, Completion, Request
+import pytest
+
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
-from tests.loopback import Loopback
+from tests.loopback import Loopback, Reply
+
+every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 
 
 def model_at(loopback: Loopback, provider: str, name: str = "some-model") -> Model:
@@ -28,6 +32,14 @@ def ask(request: Request, *, cancel_after: float | None = None) -> Completion:
     (endpoint,) = endpoints([request.model], os.environ).values()
     client = make_client(endpoint)
     return asyncio.run(_ask(client, request, cancel_after))
+
+
+def fault(loopback: Loopback, provider: str, reply: Reply) -> ProviderError:
+    """Return the error that a reply is read as."""
+    loopback.replies.append(reply)
+    with pytest.raises(ProviderError) as caught:
+        ask(request_to(model_at(loopback, provider)))
+    return caught.value
 
 
 async def _ask(client: Client, request: Request, cancel_after: float | None) -> Completion:

@@ -55,6 +55,10 @@ def adding(text: str) -> str:
     return json.dumps({"edits": [{"find": heading, "replace": heading + text}]})
 
 
+FIX = adding("".join(map(line, LACKING)))
+"""Adds every code that the skill lacks."""
+
+
 @dataclass
 class Depot:
     """A project with one skill, a teacher and a student."""

@@ -56,10 +56,7 @@ def claude_on(loopback: Loopback) -> str:
 @pytest.mark.usefixtures("claude")
 @pytest.mark.parametrize("on", [loop_on, claude_on], ids=["loop", "claude-code"])
 def test_queries_run_in_the_agent_end_at_the_choice_and_are_replayed(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    on: Callable[[Loopback], str],
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, on: Callable[[Loopback], str]
 ) -> None:
     write_skill(name="travel", body="Trains are blue.")
     write_skill(*QUERIES, body="Invoices are red.")

@@ -12,6 +12,7 @@ import pytest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, call, following
+from tests.sdk_requests import every_sdk
 
 AGAIN = call("bash", command="true")
 
@@ -66,7 +67,7 @@ def on_agent(sums: Path, loopback: Loopback) -> tuple[str, str]:
 
 
 @pytest.mark.usefixtures("sums")
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+@every_sdk
 def test_a_skill_is_measured_in_the_agent_and_replayed_without_it(
     run: Run, loopback: Loopback, provider: str
 ) -> None:

@@ -28,7 +28,7 @@ from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.prices import most_input_tokens
 from tests.loopback import Loopback, Reply
-from tests.sdk_requests import ask, model_at, request_to
+from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
 SCHEMA = {
     "type": "object",
@@ -54,7 +54,6 @@ LOOKED = {
     "anthropic": Reply(content=BLOCKS, stop="tool_use"),
     "openai": Reply(message=MESSAGE, stop="tool_calls"),
 }
-every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 
 
 def offering(loopback: Loopback, provider: str) -> Request:

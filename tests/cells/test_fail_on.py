@@ -23,11 +23,7 @@ TOO_FEW = {"one": "++--- +----"}
     ],
 )
 def test_a_cell_is_red_for_the_verdicts_chosen(
-    script: Script,
-    run_once: Run,
-    cases: dict[str, str],
-    words: str | None,
-    red: str | None,
+    script: Script, run_once: Run, cases: dict[str, str], words: str | None, red: str | None
 ) -> None:
     args = script(**cases)
     options = () if words is None else (f"--upskill-fail-on={words}",)

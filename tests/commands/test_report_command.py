@@ -10,10 +10,8 @@ from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
 from tests.reporting import cell, counted, report, report_command, run, save, trial
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+# Whose folder is empty, and the working directory.
+pytestmark = pytest.mark.usefixtures("pytester")
 
 
 @pytest.mark.parametrize(

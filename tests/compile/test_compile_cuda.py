@@ -15,11 +15,6 @@ pytestmark = pytest.mark.needs("nvcc")
 KERNEL = "__global__ void scale(float *x) { x[threadIdx.x] *= 2; }"
 
 
-@pytest.fixture(scope="module")
-def compilers() -> Compilers:
-    return Compilers()
-
-
 def test_a_kernel_is_built_for_sm_90(compilers: Compilers) -> None:
     code = f"#include <cuda_bf16.h>\n#include <cooperative_groups.h>\n{KERNEL}\n{KERNEL}"
 

@@ -38,11 +38,6 @@ __global__ void k() {}
 """
 
 
-@pytest.fixture(scope="module")
-def compilers() -> Compilers:
-    return Compilers()
-
-
 def build(
     compilers: Compilers, code: str, *requires: AtMost | Instruction, arch: str = "sm_90"
 ) -> tuple[CheckResult, ...]:

@@ -152,9 +152,7 @@ def test_instructions_are_told_from_all_else_in_ptx(ptx: str, expected: list[str
     ],
 )
 def test_instructions_and_special_registers_are_found(
-    name: Literal["ptx_contains", "sass_contains"],
-    text: str,
-    passed: bool,
+    name: Literal["ptx_contains", "sass_contains"], text: str, passed: bool
 ) -> None:
     code = """
     extern "C" __device__ __noinline__ void HGMMA(float *x) { x[1] *= 2; }

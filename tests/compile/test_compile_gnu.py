@@ -13,11 +13,6 @@ from tests.compiling import build, fenced
 pytestmark = pytest.mark.needs("gcc", "g++")
 
 
-@pytest.fixture(scope="module")
-def compilers() -> Compilers:
-    return Compilers()
-
-
 @pytest.mark.parametrize(
     ("language", "code"),
     [

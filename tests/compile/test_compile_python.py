@@ -11,11 +11,6 @@ from pytest_upskill.compile import Compilers
 from tests.compiling import build
 
 
-@pytest.fixture(scope="module")
-def compilers() -> Compilers:
-    return Compilers()
-
-
 def test_valid_code_passes_and_the_interpreter_is_named(compilers: Compilers) -> None:
     result = build(compilers, "python", "def f():\n    return 1")
 

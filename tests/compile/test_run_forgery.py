@@ -7,10 +7,8 @@ import pytest
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox.levels import Level
-from tests.compiling import fenced
-from tests.sandbox_programs import LEVELS
-
-confining = pytest.mark.parametrize("level", [level for level in LEVELS if level != "limits"])
+from tests.compiling import python, run
+from tests.sandbox_programs import every_confining_level
 
 WRONG = "def add(a, b):\n    return 0\n"
 FUNCTION = "def test_add():\n    assert add(1, 2) == 3"
@@ -20,9 +18,8 @@ CASE = (
 )
 
 
-def run(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckResult:
-    (result,) = Compilers(level).decide(Run(language="python", code=code), fenced("python", answer))
-    return result
+def attempt(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckResult:
+    return run(python(answer), code, level)
 
 
 @pytest.mark.parametrize(
@@ -47,11 +44,11 @@ def run(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckResult
     ids=["cmdline", "first line", "stdout", "descriptors", "reports", "atexit", "fork", "kill"],
 )
 def test_a_verdict_that_the_answer_writes_does_not_count(attack: str) -> None:
-    assert not run(f"{attack}\n{WRONG}").passed
-    assert not run(f"{attack}\n{WRONG}", "assert add(1, 2) == 3").passed
+    assert not attempt(f"{attack}\n{WRONG}").passed
+    assert not attempt(f"{attack}\n{WRONG}", "assert add(1, 2) == 3").passed
 
 
-@confining
+@every_confining_level
 @pytest.mark.parametrize("target", ["fd/1", "fd/2", "mem", "fd/3"])
 def test_the_supervisor_cannot_be_opened(level: Level, target: str) -> None:
     answer = (
@@ -60,7 +57,7 @@ def test_the_supervisor_cannot_be_opened(level: Level, target: str) -> None:
         "except OSError: reached = False\n"
     )
 
-    assert run(answer, "assert reached is False", level).passed
+    assert attempt(answer, "assert reached is False", level).passed
 
 
 @pytest.mark.parametrize(
@@ -86,7 +83,7 @@ def test_the_supervisor_cannot_be_opened(level: Level, target: str) -> None:
 def test_test_code_cannot_be_read_while_the_answer_is_imported(theft: str) -> None:
     marker = "needle_in_the_tests"
 
-    result = run(
+    result = attempt(
         f"{theft}\n", f"{marker} = 'nee' + 'dle_in_the_tests'\nassert {marker} not in found"
     )
 
@@ -105,7 +102,7 @@ def test_test_code_cannot_be_read_while_the_answer_is_imported(theft: str) -> No
     ],
 )
 def test_an_answer_that_replaces_what_tests_rely_on_fails(attack: str, code: str) -> None:
-    assert not run(f"{attack}\n{WRONG}", code).passed
+    assert not attempt(f"{attack}\n{WRONG}", code).passed
 
 
 def test_an_answer_that_replaces_pytest_fails() -> None:
@@ -114,7 +111,7 @@ def test_an_answer_that_replaces_pytest_fails() -> None:
         "import _pytest.python as p; p.Function.runtest = lambda self: None",
         "import pytest; pytest.raises = None",
     ):
-        result = run(f"try:\n    {attack}\nexcept ImportError: pass\n{WRONG}")
+        result = attempt(f"try:\n    {attack}\nexcept ImportError: pass\n{WRONG}")
 
         assert not result.passed
         assert "the answer replaces " in result.message
@@ -126,7 +123,7 @@ def test_an_answer_that_replaces_pytest_when_called_fails() -> None:
         "    p.Function.runtest = lambda self: None\n    return a + b\n"
     )
 
-    result = run(answer, "def test_a():\n    add(1, 2)\ndef test_b():\n    assert 0")
+    result = attempt(answer, "def test_a():\n    add(1, 2)\ndef test_b():\n    assert 0")
 
     assert not result.passed
     assert "the answer replaces " in result.message
@@ -136,7 +133,7 @@ def test_an_answer_that_replaces_pytest_when_called_fails() -> None:
                                   "import pytest; pytest.xfail()"])  # fmt: skip
 @pytest.mark.parametrize("code", [f"import pytest\n{FUNCTION}", CASE])
 def test_an_answer_cannot_skip_a_test(skip: str, code: str) -> None:
-    result = run(f"import unittest\ndef add(a, b):\n    {skip}", code)
+    result = attempt(f"import unittest\ndef add(a, b):\n    {skip}", code)
 
     assert not result.passed
     assert "the answer skips " in result.message
@@ -145,7 +142,7 @@ def test_an_answer_cannot_skip_a_test(skip: str, code: str) -> None:
 def test_an_answer_cannot_end_the_session_of_pytest_well() -> None:
     answer = "def add(a, b):\n    import pytest\n    pytest.exit('enough', returncode=0)"
 
-    assert not run(answer).passed
+    assert not attempt(answer).passed
 
 
 @pytest.mark.parametrize(
@@ -164,7 +161,7 @@ def test_an_answer_cannot_end_the_session_of_pytest_well() -> None:
 def test_an_answer_cannot_become_a_plugin_of_pytest(attack: str) -> None:
     hook = "def pytest_pyfunc_call(pyfuncitem): return True"
 
-    assert not run(f"import os, sys\n{attack}\n{hook}\n{WRONG}").passed
+    assert not attempt(f"import os, sys\n{attack}\n{hook}\n{WRONG}").passed
 
 
 def test_an_answer_cannot_trace_the_tests() -> None:
@@ -177,14 +174,14 @@ def test_an_answer_cannot_trace_the_tests() -> None:
         "    m.use_tool_id(3, 'x'); m.set_events(3, m.events.LINE)\n"
         "    m.register_callback(3, m.events.LINE, lambda *args: seen.append(1))\n"
     )
-    watched = run(monitored, "del seen[:]\nassert 1\nassert seen == []")
+    watched = attempt(monitored, "del seen[:]\nassert 1\nassert seen == []")
     assert watched.passed, watched
 
-    traced = run(f"{at_import}def add(a, b):\n    del seen[:]\n    return 3",
+    traced = attempt(f"{at_import}def add(a, b):\n    del seen[:]\n    return 3",
                  "add(1, 2)\nassert seen == []")  # fmt: skip
 
     assert traced.passed, traced
-    assert "the answer traces the tests" in run(in_a_call).message
+    assert "the answer traces the tests" in attempt(in_a_call).message
 
 
 @pytest.mark.parametrize("name", ["json.py", "pytest.py", "_pytest/__init__.py", "unittest.py"])
@@ -202,4 +199,4 @@ def test_what_is_possible_still() -> None:
     """Hold docs/security.md to what it admits: an object that says that it equals everything."""
     answer = "class Same:\n    def __eq__(self, other): return True\ndef add(a, b): return Same()"
 
-    assert run(answer).passed
+    assert attempt(answer).passed

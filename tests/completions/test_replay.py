@@ -35,10 +35,7 @@ def test_replay_needs_no_key_and_sends_nothing(
 
 
 def test_keys_that_cannot_be_with_places_do_not_keep_from_replaying(
-    run_once: Run,
-    write_skill: WriteSkill,
-    model: str,
-    monkeypatch: pytest.MonkeyPatch,
+    run_once: Run, write_skill: WriteSkill, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_skill()
     other = "n=openai:small@http://127.0.0.1:9/v1"

@@ -70,11 +70,7 @@ def test_a_statement_that_does_not_hold_fails_the_case(
     ],
 )
 def test_a_judge_may_reason_first_and_wrap_its_judgement(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    models: tuple[str, ...],
-    around: str,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...], around: str
 ) -> None:
     write_skill(CASE)
 

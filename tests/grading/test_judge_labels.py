@@ -22,18 +22,11 @@ Walk = Callable[..., Any]
 
 
 @pytest.fixture
-def walk(
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    run_once: Run,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-) -> Walk:
+def walk(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> Walk:
     """Run the cases with a judge who passes a share of unkind answers with the skill.
 
     Of ten answers, nine are kind with the skill and four without it.
     """
-    monkeypatch.chdir(pytester.path)
     write_skill(*CASES)
     shares = {"lenient": 0.0, "kind": 0.0}
     asked = {"with it": 0, "alone": 0}

@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from tests.loopback import Loopback, Reply
-from tests.sdk_requests import ask, model_at, request_to
-
-every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])
+from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
 
 @every_sdk

@@ -5,14 +5,10 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 
-import pytest
-
 from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
 from tests.loopback import Loopback, Reply
-from tests.sdk_requests import model_at, request_to
-
-BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
+from tests.sdk_requests import every_sdk, model_at, request_to
 
 
 def ask_in_rounds(loopback: Loopback, provider: str, rounds: Sequence[int]) -> None:
@@ -29,7 +25,7 @@ def ask_in_rounds(loopback: Loopback, provider: str, rounds: Sequence[int]) -> N
     asyncio.run(talk())
 
 
-@BOTH
+@every_sdk
 def test_there_are_as_many_connections_as_requests_were_ever_in_flight(
     loopback: Loopback, provider: str
 ) -> None:
@@ -42,14 +38,14 @@ def test_there_are_as_many_connections_as_requests_were_ever_in_flight(
     assert loopback.connections == 5
 
 
-@BOTH
+@every_sdk
 def test_one_request_after_another_takes_one_connection(loopback: Loopback, provider: str) -> None:
     ask_in_rounds(loopback, provider, [1, 1, 1])
 
     assert loopback.connections == 1
 
 
-@BOTH
+@every_sdk
 def test_a_connection_that_the_server_closed_is_opened_anew(
     loopback: Loopback, provider: str
 ) -> None:

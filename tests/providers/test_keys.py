@@ -9,9 +9,8 @@ from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import Model, parse_model, parse_models
 from pytest_upskill.providers.keys import KeyProblem, endpoints
 from tests.loopback import Loopback, Reply
-from tests.sdk_requests import ask, model_at, request_to
+from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
-BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 PLANTED = {
     "ANTHROPIC_API_KEY": "planted-anthropic-key",
     "ANTHROPIC_AUTH_TOKEN": "planted-anthropic-token",
@@ -53,7 +52,7 @@ def wire(monkeypatch: pytest.MonkeyPatch) -> list[httpx2.Request]:
     return sent
 
 
-@BOTH
+@every_sdk
 @pytest.mark.usefixtures("planted")
 def test_nothing_that_is_for_another_host_reaches_a_custom_one(
     loopback: Loopback, provider: str
@@ -65,7 +64,7 @@ def test_nothing_that_is_for_another_host_reaches_a_custom_one(
     assert request.headers["authorization"] == "Bearer none"
 
 
-@BOTH
+@every_sdk
 @pytest.mark.usefixtures("planted")
 def test_a_custom_host_gets_the_key_that_is_set_for_it(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
@@ -77,7 +76,7 @@ def test_a_custom_host_gets_the_key_that_is_set_for_it(
     assert loopback.requests[0].headers["authorization"] == "Bearer for-this-host"
 
 
-@BOTH
+@every_sdk
 @pytest.mark.usefixtures("planted")
 def test_credentials_in_a_url_go_to_its_host_alone(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
@@ -90,7 +89,7 @@ def test_credentials_in_a_url_go_to_its_host_alone(
     assert loopback.requests[0].headers["authorization"] == "Basic bWU6cEBzcw=="
 
 
-@BOTH
+@every_sdk
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
 def test_a_redirect_is_reported_and_not_followed(
     loopback: Loopback, provider: str, status: int
@@ -104,7 +103,7 @@ def test_a_redirect_is_reported_and_not_followed(
     assert (caught.value.fatal, len(loopback.requests)) == (True, 1)
 
 
-@BOTH
+@every_sdk
 def test_an_answer_does_not_repeat_the_key(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,7 +113,7 @@ def test_an_answer_does_not_repeat_the_key(
     assert ask(request_to(model_at(loopback, provider))).text == "You sent Bearer ***"
 
 
-@BOTH
+@every_sdk
 def test_a_placeholder_for_a_key_may_be_a_word_of_an_answer(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -139,11 +138,7 @@ def test_a_placeholder_for_a_key_may_be_a_word_of_an_answer(
     ],
 )
 def test_a_vendors_host_gets_the_vendors_key(
-    wire: list[httpx2.Request],
-    monkeypatch: pytest.MonkeyPatch,
-    spec: str,
-    variable: str,
-    host: str,
+    wire: list[httpx2.Request], monkeypatch: pytest.MonkeyPatch, spec: str, variable: str, host: str
 ) -> None:
     monkeypatch.setenv(variable, "the-key")
     monkeypatch.setenv("UPSKILL_API_KEY", "for-another-host")
@@ -171,7 +166,7 @@ def test_openais_own_host_is_given_the_limit_its_reasoning_models_accept(
     assert b'"max_tokens"' not in request.content
 
 
-@BOTH
+@every_sdk
 @pytest.mark.usefixtures("no_keys")
 def test_the_sdks_own_base_url_and_key_go_together(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch

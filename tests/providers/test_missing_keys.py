@@ -9,6 +9,7 @@ import pytest
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers import missing_sdk
 from pytest_upskill.providers.keys import missing_key
+from tests.sdk_requests import every_sdk
 
 
 @pytest.mark.parametrize(
@@ -59,7 +60,7 @@ def test_a_profile_on_disk_is_no_missing_key(tmp_path: Path) -> None:
     assert missing_key(parse_model("haiku"), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)}) is None
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+@every_sdk
 def test_a_missing_sdk_is_one_line_with_the_command(
     provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

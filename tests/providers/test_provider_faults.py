@@ -1,10 +1,9 @@
+"""HTTP errors and lost connections: what the message says, and whether to ask again."""
+
 from __future__ import annotations
 
 import asyncio
-import gzip
-import json
 import socket
-import threading
 import traceback
 from email.utils import formatdate
 from time import time
@@ -13,21 +12,11 @@ import pytest
 
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import parse_model
-from pytest_upskill.providers.connections import MOST_BYTES
 from tests.loopback import Loopback, Reply
-from tests.sdk_requests import ask, model_at, request_to
-
-BOTH = pytest.mark.parametrize("provider", ["anthropic", "openai"])
+from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
 
 
-def fault(loopback: Loopback, provider: str, reply: Reply) -> ProviderError:
-    loopback.replies.append(reply)
-    with pytest.raises(ProviderError) as caught:
-        ask(request_to(model_at(loopback, provider)))
-    return caught.value
-
-
-@BOTH
+@every_sdk
 @pytest.mark.parametrize("status", [401, 403])
 def test_a_refused_key_stops_the_model_and_names_the_variable(
     loopback: Loopback, provider: str, status: int
@@ -38,7 +27,7 @@ def test_a_refused_key_stops_the_model_and_names_the_variable(
     assert (error.status, error.fatal, error.retryable) == (status, True, False)
 
 
-@BOTH
+@every_sdk
 def test_an_unknown_model_stops_the_model_and_names_it(loopback: Loopback, provider: str) -> None:
     error = fault(loopback, provider, Reply(status=404, text="not found"))
 
@@ -70,7 +59,7 @@ def test_where_nothing_is_served_the_base_url_is_doubted(
     assert (caught.value.fatal, caught.value.retryable) == (True, False)
 
 
-@BOTH
+@every_sdk
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 503, 529])
 def test_a_passing_status_may_be_asked_again(
     loopback: Loopback, provider: str, status: int
@@ -82,7 +71,7 @@ def test_a_passing_status_may_be_asked_again(
     assert len(loopback.requests) == 1
 
 
-@BOTH
+@every_sdk
 def test_a_bad_request_is_this_requests_own_fault(loopback: Loopback, provider: str) -> None:
     error = fault(loopback, provider, Reply(status=400, text="prompt too long"))
 
@@ -90,7 +79,7 @@ def test_a_bad_request_is_this_requests_own_fault(loopback: Loopback, provider: 
     assert (error.fatal, error.retryable) == (False, False)
 
 
-@BOTH
+@every_sdk
 @pytest.mark.parametrize(
     ("said", "cure"),
     [
@@ -125,44 +114,6 @@ def test_a_parameter_that_is_unknown_is_no_limit_that_is_too_high(loopback: Loop
     assert str(error) == f"m: HTTP 400 {said}"
 
 
-@BOTH
-@pytest.mark.parametrize("status", [200, 500])
-def test_a_reply_is_not_read_beyond_what_an_answer_can_have(
-    loopback: Loopback, provider: str, status: int
-) -> None:
-    bomb = gzip.compress(b" " * (MOST_BYTES + 1))
-    reply = Reply(status=status, body=bomb, headers={"content-encoding": "gzip"})
-
-    error = fault(loopback, provider, reply)
-
-    assert str(error).endswith(" sent more than 16 MiB")
-    assert (error.status, error.retryable, error.billable) == (200, False, True)
-
-
-@BOTH
-def test_a_compressed_reply_is_read(loopback: Loopback, provider: str) -> None:
-    message = {"content": "37"}
-    choices = [{"finish_reason": "stop", "message": message}]
-    body = {"choices": choices, "content": [{"type": "text", "text": "37"}]}
-    packed = gzip.compress(json.dumps(body).encode())
-    loopback.replies.append(Reply(body=packed, headers={"content-encoding": "gzip"}))
-
-    assert ask(request_to(model_at(loopback, provider))).text == "37"
-
-
-@BOTH
-@pytest.mark.parametrize("count", [-1, True, 10**12, "7", 7.5, None], ids=repr)
-def test_a_count_of_tokens_that_cannot_be_one_is_none(
-    loopback: Loopback, provider: str, count: object
-) -> None:
-    names = ("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
-    loopback.replies.append(Reply(usage=dict.fromkeys(names, count)))
-
-    answer = ask(request_to(model_at(loopback, provider)))
-
-    assert (answer.input_tokens, answer.output_tokens) == (None, None)
-
-
 @pytest.mark.parametrize(
     ("said", "loading"), [("Loading model", True), ("no server is available", False)]
 )
@@ -172,7 +123,7 @@ def test_a_host_that_loads_a_model_is_told_from_one_that_is_down(
     assert fault(loopback, "openai", Reply(status=503, text=said)).loading is loading
 
 
-@BOTH
+@every_sdk
 @pytest.mark.parametrize(
     ("status", "header", "retryable"), [(400, "true", True), (500, "false", False)]
 )
@@ -184,7 +135,7 @@ def test_the_server_decides_whether_to_ask_again(
     assert error.retryable is retryable
 
 
-@BOTH
+@every_sdk
 @pytest.mark.parametrize(
     ("headers", "seconds"),
     [
@@ -205,7 +156,7 @@ def test_retry_after_is_read(
     assert error.retry_after == seconds
 
 
-@BOTH
+@every_sdk
 def test_retry_after_may_be_a_date(loopback: Loopback, provider: str) -> None:
     headers = {"retry-after": formatdate(time() + 3600, usegmt=True)}
 
@@ -214,7 +165,7 @@ def test_retry_after_may_be_a_date(loopback: Loopback, provider: str) -> None:
     assert error.retry_after == pytest.approx(3600, abs=60)
 
 
-@BOTH
+@every_sdk
 def test_an_exhausted_quota_is_not_worth_waiting_for(loopback: Loopback, provider: str) -> None:
     body = {"error": {"message": "You exceeded your quota", "code": "insufficient_quota"}}
 
@@ -223,7 +174,7 @@ def test_an_exhausted_quota_is_not_worth_waiting_for(loopback: Loopback, provide
     assert (error.fatal, error.retryable) == (True, False)
 
 
-@BOTH
+@every_sdk
 def test_a_host_that_is_not_there_is_named(provider: str) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -252,103 +203,7 @@ def test_a_proxy_that_the_environment_sets_is_named(monkeypatch: pytest.MonkeyPa
         ask(request_to(model))
 
 
-@BOTH
-def test_truncated_json_is_a_fault(loopback: Loopback, provider: str) -> None:
-    error = fault(loopback, provider, Reply(body='{"id": "1", "content": [{"ty'))
-
-    assert " sent invalid JSON (" in str(error)
-    assert (error.status, error.retryable) == (200, True)
-
-
-@BOTH
-@pytest.mark.parametrize("content_type", ["text/html", "application/json"])
-def test_a_web_page_is_a_fault(loopback: Loopback, provider: str, content_type: str) -> None:
-    page = "<!doctype html>\n<title>Sign in</title>"
-
-    error = fault(loopback, provider, Reply(body=page, content_type=content_type))
-
-    assert str(error).isprintable()
-    assert error.status == 200
-    if content_type == "text/html":
-        assert " sent a web page (Sign in) instead of an API reply: is the base " in str(error)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    "body",
-    [{}, {"choices": None, "content": None}, {"choices": [], "content": 1}, "[]", "null", '"a"'],
-)
-def test_a_reply_without_an_answer_is_a_fault(
-    loopback: Loopback, provider: str, body: str | dict[str, object]
-) -> None:
-    error = fault(loopback, provider, Reply(body=body))
-
-    host = loopback.url.removeprefix("http://")
-    assert str(error).startswith(f"m: {host} sent ")
-    assert str(error).endswith(" instead of an API reply: is the base URL right?")
-
-
-@BOTH
-def test_an_error_with_status_200_is_a_fault_in_the_servers_words(
-    loopback: Loopback, provider: str
-) -> None:
-    error = fault(loopback, provider, Reply(body={"error": {"message": "upstream is gone"}}))
-
-    assert str(error).endswith(" sent an error with HTTP 200: upstream is gone")
-
-
-@BOTH
-@pytest.mark.parametrize("code", [429, "429"], ids=repr)
-def test_an_error_with_status_200_counts_as_the_status_it_names(
-    loopback: Loopback, provider: str, code: object
-) -> None:
-    body = {"error": {"message": "slow down", "code": code}}
-
-    error = fault(loopback, provider, Reply(body=body))
-
-    assert (str(error), error.status, error.retryable) == ("m: HTTP 429 slow down", 429, True)
-
-
-@pytest.mark.parametrize("code", [True, 7, "rate_limit", None])
-def test_a_code_that_is_no_status_is_not_taken_for_one(loopback: Loopback, code: object) -> None:
-    body = {"error": {"message": "upstream is gone", "code": code}}
-
-    error = fault(loopback, "openai", Reply(body=body))
-
-    assert (error.status, error.retryable) == (200, False)
-
-
-def test_an_error_beside_the_beginning_of_an_answer_is_a_fault(loopback: Loopback) -> None:
-    error_of_choice = {"code": 502, "message": "the model broke off"}
-    choice = {"finish_reason": "error", "error": error_of_choice, "message": {"content": "The fa"}}
-
-    error = fault(loopback, "openai", Reply(body={"choices": [choice]}))
-
-    assert str(error) == "m: HTTP 502 the model broke off"
-    assert (error.retryable, error.billable) == (True, True)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("reply", "billable"),
-    [
-        (Reply(body="{"), True),
-        (Reply(body={}), True),
-        (Reply(body={"error": {"message": "the model broke off", "code": 502}}), True),
-        (Reply(drop=True), True),
-        (Reply(status=429), False),
-        (Reply(status=500), False),
-    ],
-)
-def test_only_an_http_error_is_known_not_to_be_billed(
-    loopback: Loopback, provider: str, reply: Reply, *, billable: bool
-) -> None:
-    error = fault(loopback, provider, reply)
-
-    assert error.billable is billable
-
-
-@BOTH
+@every_sdk
 def test_a_fault_is_one_printable_line_of_bounded_length(loopback: Loopback, provider: str) -> None:
     error = fault(loopback, provider, Reply(status=400, text="\x1b[31mred\nline\x00" + "x" * 5000))
 
@@ -356,7 +211,7 @@ def test_a_fault_is_one_printable_line_of_bounded_length(loopback: Loopback, pro
     assert len(str(error)) < 300
 
 
-@BOTH
+@every_sdk
 def test_a_fault_does_not_repeat_the_key(
     loopback: Loopback, provider: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -368,34 +223,9 @@ def test_a_fault_does_not_repeat_the_key(
     assert "sk-very-secret" not in "".join(traceback.format_exception(error))
 
 
-@BOTH
+@every_sdk
 def test_cancelling_a_request_is_no_fault(loopback: Loopback, provider: str) -> None:
     loopback.replies.append(Reply(delay=30))
 
     with pytest.raises(asyncio.CancelledError):
         ask(request_to(model_at(loopback, provider)), cancel_after=0.2)
-
-
-@BOTH
-@pytest.mark.parametrize(
-    ("scheme", "doubt"),
-    [
-        ("http", "it does not speak HTTP; write https:// if it has TLS"),
-        ("https", "check its certificate, or write http:// if it has no TLS"),
-    ],
-)
-def test_a_server_that_speaks_another_protocol_is_told_from_one_that_is_not_running(
-    provider: str, scheme: str, doubt: str
-) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-
-        def greet() -> None:
-            connection, _ = server.accept()
-            with connection:
-                connection.recv(1 << 16)
-                connection.sendall(b"\x15\x03\x01\x00\x02\x02\x46")  # TLS: unexpected message
-
-        threading.Thread(target=greet, daemon=True).start()
-        url = f"{scheme}://127.0.0.1:{server.getsockname()[1]}/v1"
-        with pytest.raises(ProviderError, match=doubt):
-            ask(request_to(parse_model(f"m={provider}:x@{url}")))

@@ -121,11 +121,7 @@ def test_it_is_gone_where_the_run_is_interrupted(
 
 @pytest.mark.parametrize(("arguments", "terminal"), [(["-q"], "xterm"), ([], "dumb")])
 def test_it_stays_away_where_it_is_not_wanted_or_cannot_be(
-    start: Start,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    arguments: list[str],
-    terminal: str,
+    start: Start, write_skill: WriteSkill, loopback: Loopback, arguments: list[str], terminal: str
 ) -> None:
     loopback.answer = lambda _: Reply(text="37", delay=1.0)
     write_skill()

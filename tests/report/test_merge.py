@@ -14,18 +14,11 @@ from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback
 from tests.reporting import counted, report, report_command, save
 
-
-@pytest.fixture(autouse=True)
-def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
+# Whose folder is empty, and the working directory.
+pytestmark = pytest.mark.usefixtures("pytester")
 
 
-def test_shares_make_the_report_of_the_whole_run(
-    run_once: Run,
-    write_skill: WriteSkill,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_shares_make_the_report_of_the_whole_run(run_once: Run, write_skill: WriteSkill) -> None:
     cases = [
         {"id": f"case-{n}", "input": "What is the budget?", "expected": {"contains": word}}
         for n, word in enumerate(["37", "attempts", "billing", "no such word", "retry"])
@@ -35,7 +28,6 @@ def test_shares_make_the_report_of_the_whole_run(
     (folder / "skill_meta.json").write_text(json.dumps({"cases": cases}, indent=1), "utf-8")
     write_skill(name="csv")
     models = "--upskill-models=offline,b=offline:b"
-    monkeypatch.chdir(pytester.path)
     run_once(models, "--upskill-json=whole.json")
     for number in (1, 2, 3):
         run_once(models, f"--upskill-shard={number}/3", f"--upskill-json={number}.json")
@@ -62,14 +54,9 @@ def without_times(one: object) -> object:
 
 
 def test_shares_are_held_against_baselines_when_they_are_merged(
-    run_once: Run,
-    write_skill: WriteSkill,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    run_once: Run, write_skill: WriteSkill, capsys: pytest.CaptureFixture[str]
 ) -> None:
     args = ("--upskill-models=offline", "--upskill-runs=5", "--upskill-min-pass-rate=0", "skills")
-    monkeypatch.chdir(pytester.path)
     write_skill(*budget_cases(2))
     run_once(*args, "--upskill-baseline-update")
     write_skill(*budget_cases(2), body="Nothing about money.\n")
@@ -96,17 +83,15 @@ def test_a_missing_share_leaves_the_gate_open(capsys: pytest.CaptureFixture[str]
     assert "billing on haiku: no decision: 2 of 4 trials ran\n" in capsys.readouterr().out
 
 
-def test_a_skill_that_a_shard_did_not_measure_is_not_passed_over(  # noqa: PLR0917  fixtures
+def test_a_skill_that_a_shard_did_not_measure_is_not_passed_over(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
     pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     write_skill()
     write_skill(name="shipping")
-    monkeypatch.chdir(pytester.path)
     pytester.makeini("[pytest]\nupskill_prices = m = 1/10")
     models = f"--upskill-models=m@{loopback.openai_url}"
     shard = ("--upskill-min-pass-rate=0", "--upskill-cache=off")

@@ -1,18 +1,15 @@
+"""The table of figures on the terminal: rows, columns, colours and verbosity."""
+
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate
-from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply
-from tests.reporting import counted, trial
-from tests.reporting import run as a_run
 
 GREEN = {"id": "green", "input": QUESTION, "expected": {"contains": "37"}}
 HALF = {
@@ -261,20 +258,6 @@ def test_runs_without_a_usable_reply_are_missing_data(
     )
 
 
-def test_a_case_that_passed_with_the_skill_as_it_was_is_not_said_to_tell_nothing() -> None:
-    measured = counted([(0, 0), (0, 0)])
-    old = trial("case-1", "old_skill", [a_run(), a_run()])
-    compared = replace(measured, trials=(*measured.trials, old))
-
-    before, after = (
-        list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=True))
-        for cell in (measured, compared)
-    )
-
-    assert any(line.endswith("never passes (uninformative): case-1, case-2") for line in before)
-    assert any(line.endswith("never passes (uninformative): case-2") for line in after)
-
-
 def test_the_table_has_a_legend_and_the_gates_are_announced(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
@@ -288,41 +271,3 @@ def test_the_table_has_a_legend_and_the_gates_are_announced(
         ["collected 4 items", "upskill: 2 gates will follow, one for each skill on each model"]
     )
     result.assert_outcomes(passed=6)
-
-
-@pytest.mark.parametrize(
-    ("counts", "of", "why"),
-    [
-        ([(1, 0)] * 4, 1, "the interval excludes 0, but a verdict needs 5 runs in each arm"),
-        (
-            [(1, 0)] * 4 + [(0, 0)],
-            1,
-            "the interval excludes 0, but the exact test decides: p = 0.062, over 0.05",
-        ),
-        ([(5, 0)] * 4, 5, None),
-        ([(1, 1)] * 5, 1, None),
-    ],
-)
-def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
-    counts: list[tuple[int, int]], of: int, why: str | None
-) -> None:
-    cell = counted(counts, of)
-
-    said = list(notes([Gate(cell=cell, outcome="passed", text="")], verbose=False))
-
-    name = f"{cell.skill} on {cell.model}: "
-    assert [line.removeprefix(name) for line in said if "interval" in line] == (
-        [why] if why else []
-    )
-
-
-@pytest.mark.parametrize("resolved", ["offline:offline", "openai:x@h temperature=0 top_p=1"])
-def test_runs_that_would_tell_are_said_of_models_whose_runs_differ(resolved: str) -> None:
-    measured = counted([(1, 0), (1, 1)], of=1)
-    gate = Gate(cell=measured, outcome="passed", text="")
-    copies = replace(gate, cell=replace(measured, resolved=resolved))
-
-    said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
-
-    assert said == ["too few runs: --upskill-runs 8 would probably be enough"]
-    assert of_copies == ["too few runs: haiku answers every run alike: add cases, not runs"]

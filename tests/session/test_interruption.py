@@ -245,11 +245,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
 
 
 def test_nothing_more_is_sent_while_an_interrupted_run_is_summed_up(
-    run: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     write_skill(*budget_cases(30))
     loopback.answer = lambda _: Reply(text="37", delay=0.1)

@@ -16,7 +16,7 @@ from pytest_upskill.spending.retry import Retries, RetryingClient
 from pytest_upskill.spending.retry_policy import RetryPolicy
 from tests.loopback import Loopback, Reply
 from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request
-from tests.sdk_requests import model_at, request_to
+from tests.sdk_requests import every_sdk, model_at, request_to
 
 
 def test_what_may_pass_is_asked_again_and_every_attempt_counted() -> None:
@@ -104,7 +104,7 @@ def test_a_request_is_in_flight_while_its_host_has_it() -> None:
     assert (seen, activity.ages(ASKING)) == ([1], [])
 
 
-@pytest.mark.parametrize("provider", ["anthropic", "openai"])
+@every_sdk
 def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     loopback: Loopback, provider: str
 ) -> None:

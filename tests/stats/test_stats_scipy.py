@@ -26,9 +26,7 @@ log_tokens = st.lists(st.integers(1, 10**6), min_size=2, max_size=6)
 
 @given(st.lists(case_counts(1, 10), min_size=1, max_size=8))
 @quick
-def test_the_null_distribution_is_a_convolution_of_hypergeometrics(
-    cases: list[CaseCounts],
-) -> None:
+def test_the_null_distribution_is_a_convolution_of_hypergeometrics(cases: list[CaseCounts]) -> None:
     pmf = np.ones(1)
     for case in cases:
         passes = case.passes_with + case.passes_without

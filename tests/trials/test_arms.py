@@ -8,6 +8,7 @@ import pytest
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
 from tests.junit import cases_of, properties
 from tests.loopback import Loopback, Received
+from tests.sdk_requests import every_sdk
 
 CASE = {
     "id": "budget",
@@ -15,7 +16,6 @@ CASE = {
     "context": {"files": {"limits.toml": "[retry]\nbudget = 37\n"}},
     "expected": {"contains": "37"},
 }
-PROVIDERS = pytest.mark.parametrize("provider", ["anthropic", "openai"])
 
 
 def options(loopback: Loopback, provider: str) -> tuple[str, ...]:
@@ -36,7 +36,7 @@ def without_system(received: Received) -> dict[str, Any]:
     return body
 
 
-@PROVIDERS
+@every_sdk
 def test_the_arms_differ_in_the_skill_block_alone(
     run: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
 ) -> None:
@@ -54,7 +54,7 @@ def test_the_arms_differ_in_the_skill_block_alone(
     assert with_skill.path == without_skill.path
 
 
-@PROVIDERS
+@every_sdk
 def test_files_are_appended_to_the_question_in_both_arms(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
 ) -> None:
@@ -95,7 +95,7 @@ def test_digests_prove_that_the_arms_were_alike(
     assert skills["budget[offline-without_skill]"] == skills["other[offline-without_skill]"] == ""
 
 
-@PROVIDERS
+@every_sdk
 def test_a_custom_host_is_sent_no_vendor_s_key(
     run_once: Run,
     write_skill: WriteSkill,
@@ -113,7 +113,7 @@ def test_a_custom_host_is_sent_no_vendor_s_key(
     assert "secret" not in str([received.headers for received in loopback.requests])
 
 
-@PROVIDERS
+@every_sdk
 def test_a_custom_host_is_sent_the_key_that_is_set_for_it(
     run_once: Run,
     write_skill: WriteSkill,

@@ -10,6 +10,7 @@ import pytest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import report_command
+from tests.sdk_requests import every_sdk
 from tests.trials.choosing import calling, choosing, figures, queries, took
 
 
@@ -76,10 +77,7 @@ def test_figures_are_those_of_a_hand_computation_live_and_replayed(
 
 
 def test_lift_rows_are_the_same_bytes_with_and_without_queries(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     answered = {"id": "a", "input": "Budget?", "expected": {"contains": "37"}}
     loopback.answer = choosing({"Budget?": Reply(text="37")})
@@ -105,7 +103,7 @@ def test_lift_rows_are_the_same_bytes_with_and_without_queries(
     assert before[1]
 
 
-@pytest.mark.parametrize("provider", ["openai", "anthropic"])
+@every_sdk
 def test_both_formats_send_back_what_the_model_said(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
 ) -> None:
@@ -248,10 +246,7 @@ def test_recordings_of_every_request_survive_a_prune(
 
 
 def test_merged_shards_have_the_figures_of_one_run(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*queries(4, 5), defaults={"min_pass_rate": 0})
     loopback.answer = choosing({f"Query {number}.": took("billing") for number in (0, 1, 2, 4)})

@@ -1,0 +1,262 @@
+"""Which files hold cases, and to which skill a file belongs, by its name and place."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.conftest import Run
+from tests.formats.conftest import CASE, IDS, collected, write
+
+
+@pytest.mark.parametrize(
+    "name", ["evals.json", "evals.yaml", "evals/evals.yml", "evals/evals.jsonl"]
+)
+def test_a_file_of_each_name_and_place_is_collected(run_once: Run, folder: Path, name: str) -> None:
+    write(folder / name, CASE if name.endswith("l") else [CASE])
+
+    ids = collected(run_once)
+
+    assert ids == [nodeid.replace("evals/evals.json", name) for nodeid in IDS]
+
+
+@pytest.mark.parametrize("folder_of_cases", ["eval", "tests", "benchmark"])
+def test_a_skill_may_keep_its_cases_in_a_folder_of_another_name(
+    run_once: Run, folder: Path, folder_of_cases: str
+) -> None:
+    write(folder / folder_of_cases / "evals.json")
+
+    assert collected(run_once) == [
+        nodeid.replace("/evals/", f"/{folder_of_cases}/") for nodeid in IDS
+    ]
+
+
+@pytest.mark.parametrize("home", ["skills", ".claude/skills", ".agents/skills"])
+@pytest.mark.parametrize("place", ["evals/evals.json", "evals/billing/evals.json"])
+def test_cases_kept_beside_all_skills_belong_to_the_one_that_they_name(
+    run_once: Run, folder: Path, home: str, place: str
+) -> None:
+    top = folder.parent.parent
+    (top / home).mkdir(parents=True, exist_ok=True)
+    folder.rename(top / home / "billing")
+    write(top / place, {"skill_name": "billing", "evals": [CASE]})
+
+    assert collected(run_once, "evals") == [
+        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
+    ]
+
+
+@pytest.mark.parametrize("place", ["evals/trigger-queries.json", "evals.json"])
+def test_cases_kept_beside_a_folder_of_one_skill_are_for_it(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    write(folder.parent.parent / place, [CASE | {"should_trigger": True}])
+
+    ids = [nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS]
+    assert collected(run_once, ".") == [*ids, ids[0].replace("-with_skill", "-trigger")]
+
+
+def test_a_trigger_set_of_each_skill_belongs_to_it(run_once: Run, folder: Path) -> None:
+    document = {"billing": {"should_trigger": ["Bill it"], "should_not_trigger": ["Sing"]}}
+    other = folder.parent / "parcels" / "SKILL.md"
+    other.parent.mkdir()
+    other.write_text("---\nname: parcels\ndescription: Facts.\n---\n", "utf-8")
+    write(folder.parent.parent / "evals" / "trigger-queries.json", document)
+
+    ids = collected(run_once, "evals")
+
+    assert ids == [
+        f"evals/trigger-queries.json::billing::{case}[offline-trigger]"
+        for case in ("bill-it", "sing")
+    ]
+
+
+@pytest.mark.parametrize("place", ["evals/evals.json", "evals.json"])
+def test_cases_kept_beside_the_only_skill_are_for_it(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    top = folder.parent.parent
+    only = folder.rename(top / "skill") / "SKILL.md"
+    only.write_text(only.read_text("utf-8").replace("name: billing", "name: skill"), "utf-8")
+    write(top / place)
+
+    assert collected(run_once, ".") == [
+        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
+    ]
+
+
+def test_cases_that_name_another_skill_are_none_of_its(run_once: Run, folder: Path) -> None:
+    write(folder.parent.parent / "evals" / "parcels" / "evals.json")
+
+    result = run_once("-W", "default", "--upskill-models", "offline", "evals")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        ["*parcels/evals.json: none of its cases can run: names no skill: add 'skill'"]
+    )
+
+
+def test_a_file_of_that_name_without_a_skill_is_none_of_our_business(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
+    write(pytester.path / "evals" / "evals.json", {"metrics": ["accuracy"]})
+
+    result = run_once("--upskill-models", "offline", "evals")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+
+
+def test_asked_for_by_name_such_a_file_says_what_it_lacks(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
+    write(pytester.path / "evals" / "evals.json")
+
+    result = run_once("--upskill-models", "offline", "evals/evals.json")
+
+    result.stdout.fnmatch_lines(
+        ["evals/evals.json: none of its cases can run: names no skill: add 'skill'"]
+    )
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        "evals/trigger-queries.json",
+        "test-prompts.json",
+        "evals/trigger-eval.json",
+        "evals/evals-full.json",
+        "evals/cases.json",
+        "evals/output-eval.json",
+        "evals/routing/evals2.json",
+        "references/evals.yaml",
+        "modes/fast/evals.json",
+        "tests/eval.yaml",
+    ],
+)
+def test_a_file_of_another_name_or_place_in_a_skill_is_collected(
+    run_once: Run, folder: Path, place: str
+) -> None:
+    write(folder / place)
+
+    assert collected(run_once) == [nodeid.replace("evals/evals.json", place) for nodeid in IDS]
+
+
+@pytest.mark.parametrize(
+    ("home", "place"),
+    [
+        ("skills", "testing/billing/evals/evals.json"),
+        ("skills", "evals/billing/cases.json"),
+        ("skills", "workspace/billing/trigger-eval.json"),
+        (".github/skills", "evals/evals.json"),
+        ("plugins/money/skills", "tests/money/billing/eval.yaml"),
+        ("plugins/money/skills", "evals/evals.json"),
+        ("skills/finance", "tests/evals.json"),
+        ("", "evals/evals.json"),
+    ],
+)
+def test_a_file_beside_the_skills_is_for_the_one_that_it_or_its_folder_names(
+    run_once: Run, folder: Path, home: str, place: str
+) -> None:
+    top = folder.parent.parent
+    for name in ("billing", "parcels"):
+        (top / home / name).mkdir(parents=True, exist_ok=True)
+        text = (folder / "SKILL.md").read_text("utf-8").replace("name: billing", f"name: {name}")
+        (top / home / name / "SKILL.md").write_text(text, "utf-8")
+    if home != "skills":
+        (folder / "SKILL.md").unlink()
+    named = {} if "billing" in place else {"skill_name": "billing"}
+    write(top / place, {**named, "evals": [CASE]})
+
+    result = run_once("--upskill-models", "offline", place.partition("/")[0])
+
+    result.stdout.fnmatch_lines([f"{place} .-.*", "billing", "  offline  0->100% *+100 *"])
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("evals/cases.json", [{"question": "Who?", "label": 3}]),
+        ("evals/cases.json", {"cases": [{"title": "a"}]}),
+        ("assets/evals.json", [CASE]),
+        ("assets/cases.json", [CASE]),
+        ("../../data/cases.json", [CASE]),
+        ("evals/eval-results.json", [CASE]),
+    ],
+)
+def test_a_file_of_a_common_name_that_holds_no_cases_of_a_skill_is_left_alone(
+    run_once: Run, folder: Path, place: str, value: Any
+) -> None:
+    write(folder / place, value)
+
+    assert collected(run_once, ".") == []
+
+
+def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
+    run: Run, folder: Path
+) -> None:
+    other = folder.parent / "parcels"
+    other.mkdir()
+    (other / "SKILL.md").write_text(
+        "---\nname: parcels\ndescription: Facts.\n---\n\nA parcel may weigh 12 kg.\n", "utf-8"
+    )
+    weight = {
+        "id": "weight",
+        "skill": "parcels",
+        "prompt": "How much may a parcel weigh?",
+        "assertions": [{"type": "contains", "value": "12"}],
+    }
+    lost = CASE | {"id": "lost", "skill": "letters"}
+    write(
+        folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "billing"}, weight, lost]
+    )
+
+    result = run("--upskill-models", "offline", "-rs", "evals")
+
+    result.assert_outcomes(passed=6, skipped=2)
+    result.stdout.fnmatch_lines(
+        ["billing", "  offline  0->100% *", "parcels", "  offline  0->100% *"]
+    )
+    result.stdout.fnmatch_lines(["SKIPPED*: skill: no skill near this file is called 'letters'"])
+    ids = collected(run, "evals/evals.json::parcels")
+    assert ids == [
+        "evals/evals.json::parcels::weight[offline-with_skill]",
+        "evals/evals.json::parcels::weight[offline-without_skill]",
+    ]
+
+
+def test_a_shared_file_whose_skills_are_not_there_is_a_warning(run_once: Run, folder: Path) -> None:
+    write(folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "parcels"}])
+
+    result = run_once("-W", "default", "--upskill-models", "offline", ".")
+
+    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
+    result.stdout.fnmatch_lines(
+        [
+            (
+                "*evals/evals.json: none of its cases can run: skill: no skill near this file is "
+                "called 'parcels'"
+            ),
+        ]
+    )
+
+
+def test_a_further_name_is_a_setting(
+    run_once: Run, pytester: pytest.Pytester, folder: Path
+) -> None:
+    write(folder / "evals" / "quiz.json")
+    write(folder / "evals" / "deep" / "quiz-2.json")
+
+    assert collected(run_once) == []
+    pytester.makeini("[pytest]\nupskill_case_files = quiz.json evals/*/quiz-*.json\n")
+    assert {line.partition("::")[0] for line in collected(run_once)} == {
+        "skills/billing/evals/quiz.json",
+        "skills/billing/evals/deep/quiz-2.json",
+    }
+
+
+def test_a_file_of_any_name_is_read_where_it_is_named(run_once: Run, folder: Path) -> None:
+    write(folder / "evals" / "quiz.json")
+
+    assert len(collected(run_once, "skills/billing/evals/quiz.json")) == 2
