@@ -186,9 +186,9 @@ def test_a_case_missed_in_a_merged_report_keeps_its_answer() -> None:
     assert "I do not know." in Path("page.md").read_text("utf-8")
 
 
-def test_the_command_tells_github_too(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
-    monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "outputs"))
+def test_the_command_tells_github_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+    monkeypatch.setenv("GITHUB_OUTPUT", "outputs")
 
     report_command([save("a.json", report(counted([(5, 0), (5, 1)])))])
 
