@@ -190,6 +190,15 @@ BOMBS = {
     "a file": "f = open('../tmp/f', 'wb')\nwhile True: f.write(b'x' * (1 << 20))",
     "files": "n = 0\nwhile True:\n    n += 1\n"
     "    open(f'../tmp/{n}', 'wb').write(b'x' * (1 << 20))",
+    "allocated files": "import os\nn = 0\nwhile True:\n    n += 1\n"
+    "    os.posix_fallocate(os.open(f'../tmp/{n}', os.O_WRONLY | os.O_CREAT), 0, 1 << 24)",
+    "hidden files": "import os\nos.mkdir('../tmp/h', 0o300)\nn = 0\nwhile True:\n    n += 1\n"
+    "    open(f'../tmp/h/{n}', 'wb').write(b'x' * (1 << 20))",
+    "files after many": "n = 0\nwhile True:\n    n += 1\n"
+    "    open(f'../tmp/{n}', 'wb').write(b'x' * (1 << 20) * (n > 19000))",
+    "files by threads": "import threading\ndef write(m):\n    n = 0\n    while True:\n        n += 1\n"
+    "        open(f'../tmp/{m}-{n}', 'wb').write(x)\nx = b'x' * (1 << 22)\n"
+    "for m in range(8): threading.Thread(target=write, args=(m,)).start()",
     "empty files": "n = 0\nwhile True:\n    n += 1\n    open(f'../tmp/{n}', 'wb').close()",
     "folders": "import os\nos.chdir('../tmp')\nwhile True:\n    os.mkdir('d'); os.chdir('d')",
     "deleted files": "import os\nx = []\nwhile True:\n"

@@ -88,13 +88,14 @@ class BoxedProcess:
 
     async def _watch(self) -> None:
         """Return when the program has reached a limit of time or disk."""
-        started, usage = time.monotonic(), Usage(self._root)
+        started = time.monotonic()
+        usage = Usage(self._root, _FOLDER_BYTES, _FOLDER_FILES)
         while True:
-            await asyncio.sleep(_LOOK_S)
+            await asyncio.sleep(min(_LOOK_S, usage.due_in_s))
             if time.monotonic() - started - self._proxy.waited_s > self._seconds:
                 self.limit = f"it took more than {self._seconds:g} s"
                 return
-            if await asyncio.to_thread(usage.is_beyond, _FOLDER_BYTES, _FOLDER_FILES):
+            if await asyncio.to_thread(usage.is_beyond):
                 self.limit = (
                     f"it wrote more than {_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
                 )

@@ -41,6 +41,7 @@ exec "$@"
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
 _PAUSE_S = 0.05
+"""Seconds between two looks at whether a program has ended, at most."""
 _GRACE_S = 5.0
 """Seconds that a launcher may take to kill its descendants."""
 _UNPRINTABLE = re.compile(
@@ -66,9 +67,9 @@ class Limits:
     file_bytes: int = 64 << 20
     """Size of each file."""
     folder_bytes: int = 1 << 30
-    """Total size of the files in ``tmp``, which is checked at intervals."""
+    """Total size of the files in ``tmp``, which is measured at intervals."""
     files: int = 20_000
-    """Number of files and folders in ``tmp``, which is checked at intervals."""
+    """Number of files and folders in ``tmp``, which is measured at intervals."""
     output_bytes: int = 256 << 10
     """Size of stdout and stderr together."""
     open_files: int = 256
@@ -165,7 +166,7 @@ class Sandbox:
         except OSError as error:
             raise SandboxError(f"cannot start {program[0]}: {error.strerror}") from None
         with process, self._killed_at_close(process):
-            ended, output = _watch(process, limits, Usage(home.root / "tmp"))
+            ended, output = _watch(process, limits, home.root / "tmp")
         return Outcome(
             ended="stopped" if self._closed else ended,
             returncode=process.returncode,
@@ -243,8 +244,9 @@ def _environment(home: Workspace, path: Sequence[Path]) -> dict[str, str]:
     }
 
 
-def _watch(process: subprocess.Popen[bytes], limits: Limits, usage: Usage) -> tuple[Ended, bytes]:
+def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple[Ended, bytes]:
     """Read the output of a program until it ends or reaches a limit; return why, and the output."""
+    usage = Usage(tmp, limits.folder_bytes, limits.files)
     deadline = time.monotonic() + limits.wall_s
     output = bytearray()
     assert process.stdout is not None
@@ -253,9 +255,9 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, usage: Usage) -> tu
         while (left := deadline - time.monotonic()) > 0:
             # Poll before reading: if it has ended, all of its output is in the pipe by now.
             ended = process.poll() is not None
-            if usage.is_beyond(limits.folder_bytes, limits.files):
+            if usage.is_beyond():
                 return "files", bytes(output)
-            if not selector.select(0 if ended else min(left, _PAUSE_S)):
+            if not selector.select(0 if ended else min(left, _PAUSE_S, usage.due_in_s)):
                 # A child that left the group may keep the pipe open.
                 if ended:
                     break

@@ -13,6 +13,7 @@ import os
 import struct
 
 from pytest_upskill.sandbox.syscalls import (
+    ALLOCATE,
     ATTRIBUTES,
     CHECKED,
     GROUPS,
@@ -85,6 +86,8 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
     ]
     answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals else _FAIL | errno.EPERM}
     answers[TRUNCATE] = _ALLOW if truncation else _FAIL | errno.EPERM
+    # With this error, the C library writes zeros instead.
+    answers[ALLOCATE] = _FAIL | errno.EOPNOTSUPP
     # Programs that copy or unpack files also set modes and times: pretend that this succeeds.
     answers[MODES_AND_TIMES] = _ALLOW if files else _FAIL
     answers[ATTRIBUTES] = _ALLOW if files else _FAIL | errno.EOPNOTSUPP

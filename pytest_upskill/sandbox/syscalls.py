@@ -21,7 +21,7 @@ newfstatat 262 79, statx 332 291, access 21 -, faccessat 269 48, faccessat2 439 
 getdents 78 -, getdents64 217 61, readlink 89 -, readlinkat 267 78, mkdir 83 -, mkdirat 258 34,
 rmdir 84 -, unlink 87 -, unlinkat 263 35, rename 82 -, renameat 264 38, renameat2 316 276,
 link 86 -, linkat 265 37, symlink 88 -, symlinkat 266 36, chdir 80 49, fchdir 81 50,
-getcwd 79 17, umask 95 166, ftruncate 77 46, fallocate 285 47, fsync 74 82, fdatasync 75 83,
+getcwd 79 17, umask 95 166, ftruncate 77 46, fsync 74 82, fdatasync 75 83,
 flock 73 32, statfs 137 43, fstatfs 138 44, sendfile 40 71, copy_file_range 326 285,
 splice 275 76, tee 276 77, fadvise64 221 223, poll 7 -, ppoll 271 73,
 select 23 -, pselect6 270 72, epoll_create 213 -, epoll_create1 291 20, epoll_ctl 233 21,
@@ -66,6 +66,11 @@ TRUNCATE = """
 truncate 76 45
 """
 """A call that is harmless only if something else protects other files."""
+
+ALLOCATE = """
+fallocate 285 47
+"""
+"""A call that takes gigabytes of disk in no time, before their use could be measured."""
 
 MODES_AND_TIMES = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, utime 132 -, utimes 235 -,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import sys
 import tempfile
 import time
 from collections.abc import Iterator
@@ -12,8 +13,12 @@ from pathlib import Path
 
 _PREFIX = "upskill-"
 _OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
-_USAGE_PAUSE_S = 0.05
-_LONGEST_PATH = 2000
+_LONGEST_PAUSE_S = 0.25
+_SHORTEST_PAUSE_S = 0.002
+_BYTES_PER_S, _FILES_PER_S = 4 << 30, 200_000
+"""More than a program can write, and make."""
+_LONGEST_PATH = 3800
+"""Bytes; the longest that leaves room for a name below what the kernel takes."""
 _LOCK = "in-use-by-pytest-upskill"
 """Name of a file in each workspace that is locked as long as the process that uses it lives."""
 
@@ -49,36 +54,52 @@ class Workspace:
 
 
 class Usage:
-    """The disk usage of a folder, measured at intervals."""
+    """The disk usage of a folder, measured the sooner the closer it is to its limits.
 
-    def __init__(self, folder: Path) -> None:
+    Args:
+        folder: The folder.
+        most_bytes: Maximum size of all files.
+        most_files: Maximum number of files and folders.
+    """
+
+    def __init__(self, folder: Path, most_bytes: int, most_files: int) -> None:
         self._folder = folder
-        self._next = time.monotonic() + _USAGE_PAUSE_S
+        self._most_bytes = most_bytes
+        self._most_files = most_files
+        self._next = time.monotonic() + _pause(most_bytes, most_files)
 
-    def is_beyond(self, most_bytes: int, most_files: int) -> bool:
-        """Return whether a limit is exceeded; False if the next measurement is not due yet.
+    @property
+    def due_in_s(self) -> float:
+        """Seconds until the next measurement is due."""
+        return max(0.0, self._next - time.monotonic())
 
-        Args:
-            most_bytes: Maximum size of all files.
-            most_files: Maximum number of files and folders.
-        """
+    def is_beyond(self) -> bool:
+        """Return whether a limit is exceeded; False if the next measurement is not due yet."""
         start = time.monotonic()
         if start < self._next:
             return False
-        size = count = 0
-        beyond = False
+        left_bytes, left_files = self._most_bytes, self._most_files
         for entry in entries_below(str(self._folder)):
-            count += 1
+            left_files -= 1
             with contextlib.suppress(OSError):
-                size += entry.stat(follow_symlinks=False).st_blocks * 512
+                left_bytes -= entry.stat(follow_symlinks=False).st_blocks * 512
                 # Too deep to measure what is below it: count it as over the limit.
-                deep = len(entry.path) > _LONGEST_PATH and entry.is_dir(follow_symlinks=False)
-                count += most_files * deep
-            if beyond := size > most_bytes or count > most_files:
-                break
-        # Measuring takes at most a tenth of the time.
-        self._next = start + max(_USAGE_PAUSE_S, 10 * (time.monotonic() - start))
-        return beyond
+                if len(os.fsencode(entry.path)) > _LONGEST_PATH and entry.is_dir(
+                    follow_symlinks=False
+                ):
+                    left_files = -1
+            if left_bytes < 0 or left_files < 0:
+                return True
+        # Measuring takes at most half of the time, and less far from the limits.
+        end = time.monotonic()
+        self._next = end + max(_pause(left_bytes, left_files), end - start)
+        return False
+
+
+def _pause(left_bytes: int, left_files: int) -> float:
+    """Return for how many seconds a program stays within its limits, however fast it writes."""
+    soonest = min(left_bytes / _BYTES_PER_S, left_files / _FILES_PER_S)
+    return min(max(soonest, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
 
 @contextlib.contextmanager
@@ -188,10 +209,14 @@ def _entries(folder: str | int) -> list[os.DirEntry[str]]:
 
 
 def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Yield what is below a folder, as far as it can be read, however deep it is."""
+    """Yield what is below a folder, however deep it is, as far as paths can name it."""
     folders = [folder]
     while folders:
-        for entry in _each_entry(folders.pop()):
+        folder = folders.pop()
+        with contextlib.suppress(OSError):
+            if not os.access(folder, os.R_OK | os.X_OK):
+                _make_readable(folder)
+        for entry in _each_entry(folder):
             yield entry
             with contextlib.suppress(OSError):
                 if entry.is_dir(follow_symlinks=False):
@@ -201,3 +226,15 @@ def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
 def _each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         yield from entries
+
+
+def _make_readable(folder: str) -> None:
+    """Let this user read a folder that a program has made unreadable, and no link in its place."""
+    if sys.platform != "linux":
+        Path(folder).chmod(0o700, follow_symlinks=False)
+        return
+    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        Path(f"/proc/self/fd/{place}").chmod(0o700)
+    finally:
+        os.close(place)

@@ -23,7 +23,7 @@ since = 2026-01-31
 ```
 """
 BOMB = "a0: &a0 [x]\n" + "".join(
-    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]\n" for n in range(1, 12)
+    f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 80)}]\n" for n in range(1, 12)
 )
 MERGES = "m0: &m0 {k: 1}\n" + "".join(
     f"m{n}: &m{n}\n  <<: [{', '.join([f'*m{n - 1}'] * 9)}]\n" for n in range(1, 9)

@@ -16,6 +16,7 @@ import pytest
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.seccomp import build_filter
 from pytest_upskill.sandbox.syscalls import (
+    ALLOCATE,
     ATTRIBUTES,
     CHECKED,
     GROUPS,
@@ -93,7 +94,7 @@ def decision(program: bytes, machine: str, call: str, *arguments: int) -> int:
 
 FAKED = -2
 GROUPS_OF_CALLS = (
-    *(HARMLESS_CALLS, CHECKED, SIGNALS, TRUNCATE),
+    *(HARMLESS_CALLS, CHECKED, SIGNALS, TRUNCATE, ALLOCATE),
     *(MODES_AND_TIMES, ATTRIBUTES, OWNERS, GROUPS),
 )
 
@@ -129,6 +130,7 @@ GROUPS_OF_CALLS = (
         ("openat", (3, 0, os.O_ACCMODE | os.O_TRUNC), errno.EPERM),
         ("fchmodat", (), FAKED),
         ("utimensat", (), FAKED),
+        ("fallocate", (), errno.EOPNOTSUPP),
         ("fchownat", (), errno.EPERM),
         ("getxattr", (), errno.EOPNOTSUPP),
         ("setsid", (), errno.EPERM),
