@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 
 from measure import Cost, cpu, interleaved, megabytes, wall
@@ -24,14 +23,8 @@ def triggers(bench: Bench) -> Iterator[Row]:
 
 def _warm(bench: Bench) -> Row:
     """Compare 600 replayed queries of 60 skills with as many trivial tests."""
-    root, plain, cache = _skills(bench, 60, 600), bench.plain(600), bench.fresh()
-    bench.measure(root, CALM, concurrency=50, cache=cache, trials=600)
-    ours, floor = interleaved(
-        bench.repeats,
-        partial(bench.measure, root, CALM, concurrency=50, cache=cache, trials=600),
-        partial(pytest_run, plain),
-    )
-    requests, ratio = bench.backend.stats().requests, wall(ours) / wall(floor)
+    ours, floor, requests = bench.warm(_skills(bench, 60, 600), 600)
+    ratio = wall(ours) / wall(floor)
     return Row(
         work="600 queries of 60 skills, from a warm cache",
         measured=f"{wall(ours):.2f} s, {requests} requests",

@@ -25,14 +25,8 @@ CALM = Weather()
 def warm(bench: Bench) -> Iterator[Row]:
     """Trials whose answers are all recorded."""
     for trials in (120, 10_000):
-        root, plain, cache = bench.skills(trials), bench.plain(trials), bench.fresh()
-        bench.measure(root, CALM, concurrency=50, cache=cache, trials=trials)
-        ours, floor = interleaved(
-            bench.repeats if trials < 1000 else min(3, bench.repeats),
-            partial(bench.measure, root, CALM, concurrency=50, cache=cache, trials=trials),
-            partial(pytest_run, plain),
-        )
-        requests = bench.backend.stats().requests
+        repeats = bench.repeats if trials < 1000 else min(3, bench.repeats)
+        ours, floor, requests = bench.warm(bench.skills(trials), trials, repeats=repeats)
         sdks = {name for run in ours for name in _sdks(run)}
         work = f"{trials:,} trials from a warm cache"
         ratio = wall(ours) / wall(floor)

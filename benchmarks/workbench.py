@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import count
 from pathlib import Path
 
-from measure import HERE, Backend, Cost, cost
+from measure import HERE, Backend, Cost, cost, interleaved
 from server import Weather
 from suites import write_plain, write_skills
 
@@ -105,6 +106,20 @@ class Bench:
         """Run as `ask` does, and make sure that all of the trials were measured."""
         run = self.ask(root, weather, *options, concurrency=concurrency, cache=cache, model=model)
         return healthy(run, trials)
+
+    def warm(
+        self, root: Path, trials: int, *, repeats: int | None = None
+    ) -> tuple[list[Cost], list[Cost], int]:
+        """Replay trials that are recorded, in turn with as many trivial tests.
+
+        Returns:
+            What the replays took, what plain pytest took, and the requests of the last replay.
+        """
+        plain, cache = self.plain(trials), self.fresh()
+        again = partial(self.measure, root, Weather(), concurrency=50, cache=cache, trials=trials)
+        again()
+        ours, floor = interleaved(repeats or self.repeats, again, partial(pytest_run, plain))
+        return ours, floor, self.backend.stats().requests
 
     def bare(self, sdk: str, weather: Weather, *, requests: int, concurrency: int) -> Cost:
         """Run the bare script on the same SDK."""
