@@ -132,7 +132,7 @@ COMPILING = (
     Removal("test_diagnostics_cannot_steer_a_terminal", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
 )
 """What compilers are told and print."""
-REFUSED = "test_what_an_answer_must_not_do_it_cannot"
+REFUSED = "test_an_answer_cannot_read_write_connect_or_signal_outside"
 RUNNING = (
     Removal(REFUSED, (ALL_FILES,), ("bwrap",)),
     Removal(REFUSED, (NO_LANDLOCK,), ("landlock",)),
@@ -184,13 +184,13 @@ TEXTS = (
     Removal("test_values_do_not_show_the_credentials_of_a_url", (Edit("model/model.py", 'userinfo: str = field(default="", repr=False)', 'userinfo: str = field(default="")'),)),
     Removal("test_logs_hold_no_key_wherever_they_come_from", (Edit("session/output/outgoing.py", "        text = redactor.redact(message)\n", "        text = message\n"),)),
     Removal("test_a_replay_names_the_recordings_that_the_branch_changed", (Edit("completions/changed_recordings.py", "    if not files:", "    if True:"),)),
-    Removal("test_a_replay_says_where_nobody_can_tell_what_changed", (Edit("completions/changed_recordings.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
+    Removal("test_a_replay_says_that_changes_of_recordings_are_unknown", (Edit("completions/changed_recordings.py", "            problem = problem or str(error)", '            problem = "git is not installed"'),)),
 )
 """Text of others, keys and recordings."""
 DATA = (
     Removal("test_a_catastrophic_pattern_cannot_be_decided", (NO_TIME_LIMIT,)),
     Removal("test_a_pattern_in_a_schema_is_limited_too", (NO_TIME_LIMIT,)),
-    Removal("test_a_time_limit_that_was_ignored_comes_again", (Edit("checks/cpu_limit.py", "seconds, _AGAIN_S)", "seconds)"),)),
+    Removal("test_a_time_limit_that_code_ignores_is_raised_again", (Edit("checks/cpu_limit.py", "seconds, _AGAIN_S)", "seconds)"),)),
     Removal("test_aliases_that_multiply_are_shown_in_brief", (Edit("checks/paths.py", "_MAX_ITEMS = 8", "_MAX_ITEMS = 80"),)),
     Removal("test_what_cannot_be_read_fails_with_its_line", (Edit("checks/yaml_documents.py", "_MAX_ALIASES = 1000", "_MAX_ALIASES = 10**9"),)),
     Removal("test_what_cannot_be_read_fails_with_its_line", (Edit("checks/yaml_documents.py", "_MAX_DEPTH = 100", "_MAX_DEPTH = 10**9"),)),
@@ -208,8 +208,8 @@ AGENTS = (
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/client.py", "elif not tally.answered_whole:", "elif False:"),)),
     Removal("test_an_agent_holds_no_more_connections_than_it_may", (Edit("agents/proxy.py", "if len(self._connections) >= _MOST_CONNECTIONS:", "if False:"),)),
     Removal("test_odd_names_and_links_are_not_read", (Edit("agents/left_files.py", "os.O_NOFOLLOW | ", ""),)),
-    Removal("test_a_workspace_that_no_record_can_hold_is_a_miss", (Edit("agents/left_files.py", "if len(found) >= MAX_FILES:", "if False:"),)),
-    Removal("test_a_workspace_that_no_record_can_hold_is_a_miss", (Edit("agents/left_files.py", "        if left < 0:", "        if False:"),)),
+    Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/left_files.py", "if len(found) >= MAX_FILES:", "if False:"),)),
+    Removal("test_a_workspace_that_is_too_large_to_record_is_a_miss", (Edit("agents/left_files.py", "        if left < 0:", "        if False:"),)),
     Removal("test_a_run_that_would_go_on_beyond_a_limit_ends_there", (Edit("spending/caps.py", "if turns >= max_turns:", "if False:"),)),
     Removal("test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothing", (Edit("compile/run_tests.py", "    sys.path += [", "    sys.path[:0] = ["),)),
     Removal("test_a_record_that_no_run_can_have_left_is_refused", (Edit("checks/files.py", "    return (\n        0 < len(name)", "    return True or (\n        0 < len(name)"),)),

@@ -52,13 +52,13 @@ def note(cell: Cell) -> str:
     return next(notes_of(decide(cell, DEFAULTS), verbose=False))
 
 
-def test_next_to_the_lift_stands_how_often_the_skill_was_offered_and_loaded() -> None:
+def test_the_table_says_how_often_the_skill_was_offered_and_loaded() -> None:
     cell = cell_of(RUN, replace(RUN, called=False, loaded=False))
 
     assert note(cell) == "offered / loaded in 2 / 1 of 2 runs"
 
 
-def test_what_the_exchanges_do_not_tell_is_a_question_mark() -> None:
+def test_a_figure_that_no_request_shows_is_a_question_mark() -> None:
     assert note(cell_of(RUN, replace(RUN, loaded=None))) == "offered / loaded in 2 / ? of 2 runs"
 
 
@@ -72,7 +72,7 @@ def test_a_skill_that_was_called_but_not_loaded_makes_the_cell_unmeasured() -> N
     assert gate.text == f"no decision: missing data: {NOT_LOADED.broken}"
 
 
-def test_a_model_that_never_calls_a_tool_is_told_of() -> None:
+def test_a_model_that_never_calls_a_tool_is_reported() -> None:
     cell = cell_of(*[replace(RUN, called=False, loaded=False, calls=())] * 2)
 
     (_, hint, *_) = notes_of(decide(cell, DEFAULTS), verbose=False)

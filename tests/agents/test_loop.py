@@ -117,7 +117,7 @@ def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone(sandbox: S
         (ToolCall(name="bash", malformed='{"command'), "The arguments are not a JSON object"),
     ],
 )
-def test_what_a_tool_says(step: ToolCall, said: str) -> None:
+def test_a_tool_returns_its_result_or_the_reason_for_none(step: ToolCall, said: str) -> None:
     client = ScriptedClient(step, "Done.")
 
     work(client, Sandbox("auto"))
@@ -226,7 +226,7 @@ def test_a_run_whose_last_turn_answers_reaches_no_limit() -> None:
         ("mkdir -p $(seq 300)", ""),
     ],
 )
-def test_a_workspace_that_no_record_can_hold_is_a_miss(command: str, limit: str) -> None:
+def test_a_workspace_that_is_too_large_to_record_is_a_miss(command: str, limit: str) -> None:
     run = run_of(call("bash", command=command), "Done.", sandbox=Sandbox("auto"))
 
     assert (run.limit, run.changed) == (limit, ())

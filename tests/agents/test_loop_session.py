@@ -190,7 +190,7 @@ def test_a_run_stops_before_its_requests_exceed_the_budget(
         ),
     ],
 )
-def test_an_agent_that_cannot_run_is_one_line(
+def test_an_agent_that_cannot_run_is_refused_in_one_line(
     run_once: Run, args: tuple[str, ...], line: str
 ) -> None:
     result = run_once(*args, "skills")

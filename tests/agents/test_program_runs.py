@@ -62,7 +62,7 @@ def test_nothing_of_the_host_is_inside(tmp_path: Path, monkeypatch: pytest.Monke
     assert "Network is unreachable" in upstream.told
 
 
-def test_what_the_exchanges_tell_of_a_run() -> None:
+def test_what_an_agent_did_is_read_from_its_requests() -> None:
     read = bash("cat ~/.claude/skills/billing/references/days.md; echo 1 > out.txt; rm in.txt")
     start = (WorkspaceFile(name="in.txt", text="x"), WorkspaceFile(name="kept.txt", text="y"))
 
@@ -81,7 +81,7 @@ def test_what_the_exchanges_tell_of_a_run() -> None:
     assert completion.cost_usd == pytest.approx(0.15)
 
 
-def test_links_pipes_and_odd_names_bring_nothing_into_a_record(tmp_path: Path) -> None:
+def test_links_pipes_and_files_with_odd_names_are_not_recorded(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("a secret of the host", "utf-8")
     command = (
         f"ln -s {tmp_path}/secret link; ln -s {tmp_path} folder; mkfifo pipe; echo 1 > good.txt; "
@@ -194,7 +194,7 @@ def test_a_limit_of_cost_is_never_passed() -> None:
     assert len(upstream.bodies) == 6  # of $.05 each
 
 
-def test_two_runs_at_once_do_not_meet() -> None:
+def test_two_runs_at_once_share_no_files() -> None:
     def steps(name: str) -> Recorded:
         return Recorded([bash(f"echo > {name}; sleep 1; ls /workspace ~ /tmp; ps -e || true")])
 

@@ -34,7 +34,7 @@ def test_a_skill_that_became_worse_is_red_in_one_line(script: Script, run: Run) 
 
 
 @pytest.mark.usefixtures("recorded")
-def test_fewer_runs_than_the_baseline_has_will_do(script: Script, run_once: Run) -> None:
+def test_fewer_runs_than_the_baseline_has_are_enough(script: Script, run_once: Run) -> None:
     result = run_once(*script(one="--- ---", two="+++ ---"), COMPARE, LENIENT)
 
     result.assert_outcomes(passed=4, failed=1)
@@ -55,7 +55,7 @@ def test_a_skill_that_did_not_become_worse_beyond_chance_is_green(
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_regression_is_red_only_where_it_is_to_fail(script: Script, run_once: Run) -> None:
+def test_a_regression_is_red_only_if_fail_on_names_it(script: Script, run_once: Run) -> None:
     args = script(one="---------- ----------", two="---------- ----------")
 
     result = run_once(*args, COMPARE, LENIENT, "--upskill-fail-on=hurts")
@@ -124,7 +124,7 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
     )
 
 
-def test_a_case_that_was_only_not_measured_is_not_called_gone() -> None:
+def test_a_case_without_a_run_is_not_reported_as_gone() -> None:
     baseline = baseline_of(counted([(5, 0), (5, 0), (5, 0)]))
     errors = tuple(
         replace(trial, runs=(), errors=("no reply",)) for trial in counted([(5, 0), (5, 0)]).trials

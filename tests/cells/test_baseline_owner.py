@@ -71,7 +71,7 @@ def test_a_skill_that_moved_has_its_baseline_still(
 
 
 @pytest.mark.usefixtures("recorded")
-def test_a_baseline_is_nobodys_where_two_skills_could_have_been_moved(
+def test_a_baseline_is_not_used_where_either_of_two_skills_could_have_moved(
     script: Script, run_once: Run, pytester: pytest.Pytester
 ) -> None:
     args = script(one="---------- ----------", two="---------- ----------")

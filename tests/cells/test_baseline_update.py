@@ -17,7 +17,7 @@ from tests.conftest import Run, WriteSkill
 from tests.scripted import Script
 
 
-def test_an_update_writes_the_counts_of_every_case_one_a_line(
+def test_an_update_writes_one_line_of_counts_for_each_case(
     script: Script, run: Run, file: Path
 ) -> None:
     result = run(*script(**GOOD), UPDATE, LENIENT, "-q")
@@ -113,7 +113,7 @@ def test_checks_that_expect_different_values_are_different_graders(write_skill: 
         ('{"format": 3}', "format 3 is newer than this pytest-upskill reads (2): pip install *"),
     ],
 )
-def test_a_file_that_cannot_be_read_is_one_line_and_stays(
+def test_a_file_that_cannot_be_read_is_refused_in_one_line_and_kept(
     script: Script, run_once: Run, file: Path, *, option: str, text: str, problem: str
 ) -> None:
     file.parent.mkdir(parents=True)

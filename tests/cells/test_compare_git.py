@@ -168,7 +168,7 @@ def test_a_moved_skill_is_found_under_its_old_name(repository: Path, run_once: R
     result.stdout.fnmatch_lines(["invoices on offline: 1/1 with the skill, main 1/1, p = .5"])
 
 
-def test_a_deleted_skill_is_no_trouble(
+def test_a_deleted_skill_does_not_fail_the_comparison(
     repository: Path, write_skill: WriteSkill, run_once: Run
 ) -> None:
     write_skill(name="shipping")
@@ -215,7 +215,7 @@ def test_a_skill_that_may_be_another_one_renamed_is_not_green(
 
 @pytest.mark.parametrize("ref", ["origin/main", "nowhere", "--output=x"])
 @pytest.mark.usefixtures("repository")
-def test_an_unknown_ref_is_one_line_with_a_cure(run_once: Run, ref: str) -> None:
+def test_an_unknown_ref_is_refused_in_one_line_with_a_cure(run_once: Run, ref: str) -> None:
     result = run_once(*OFFLINE, f"--upskill-compare={ref}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -224,7 +224,9 @@ def test_an_unknown_ref_is_one_line_with_a_cure(run_once: Run, ref: str) -> None
     )
 
 
-def test_outside_of_a_repository_is_one_line(write_skill: WriteSkill, run_once: Run) -> None:
+def test_outside_a_repository_it_is_refused_in_one_line(
+    write_skill: WriteSkill, run_once: Run
+) -> None:
     write_skill()
 
     result = run_once(*OFFLINE, COMPARE)
@@ -235,7 +237,7 @@ def test_outside_of_a_repository_is_one_line(write_skill: WriteSkill, run_once: 
     )
 
 
-def test_a_shallow_clone_is_one_line_with_the_cure(
+def test_a_shallow_clone_is_refused_in_one_line_with_the_cure(
     repository: Path, run_once: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     commit_all(repository, "on the branch")
@@ -255,7 +257,9 @@ def test_a_shallow_clone_is_one_line_with_the_cure(
 
 
 @pytest.mark.usefixtures("repository")
-def test_what_git_cannot_read_is_told_in_its_own_words(repository: Path, run_once: Run) -> None:
+def test_what_git_cannot_read_is_reported_in_the_words_of_git(
+    repository: Path, run_once: Run
+) -> None:
     skill = "skills/billing/SKILL.md"
     blob = git(repository, "rev-parse", f"main:{skill}").strip()
     (repository / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
@@ -266,7 +270,9 @@ def test_what_git_cannot_read_is_told_in_its_own_words(repository: Path, run_onc
     result.stdout.fnmatch_lines([f"*git * fails in {repository}*: *unable to read {blob}*"])
 
 
-def test_a_machine_without_git_is_one_line(run_once: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_machine_without_git_is_refused_in_one_line(
+    run_once: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PATH", "")
 
     result = run_once(*OFFLINE, COMPARE)

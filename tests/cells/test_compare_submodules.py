@@ -87,7 +87,7 @@ def test_a_run_within_a_submodule_is_about_that_repository(
     result.stdout.fnmatch_lines(["billing on offline: unchanged since origin/main (*)*"])
 
 
-def test_a_submodule_without_the_commit_it_was_at_is_one_line_with_the_cure(
+def test_a_submodule_that_lacks_its_old_commit_is_refused_with_the_cure(
     bumped: Path, run_once: Run
 ) -> None:
     held = git(bumped, "rev-parse", "main:shared").strip()

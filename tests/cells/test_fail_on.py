@@ -44,7 +44,7 @@ def test_the_ini_file_chooses_too(script: Script, run_once: Run, pytester: pytes
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_an_unknown_word_is_one_line(script: Script, run_once: Run) -> None:
+def test_an_unknown_verdict_is_refused_in_one_line(script: Script, run_once: Run) -> None:
     args = script(**TOO_FEW)
 
     result = run_once(*args, "--upskill-fail-on=hurt")
@@ -56,7 +56,7 @@ def test_an_unknown_word_is_one_line(script: Script, run_once: Run) -> None:
     )
 
 
-def test_too_few_runs_come_with_how_many_would_do(script: Script, run_once: Run) -> None:
+def test_too_few_runs_say_how_many_would_be_enough(script: Script, run_once: Run) -> None:
     args = script(**TOO_FEW)
 
     result = run_once(*args, "--upskill-min-pass-rate=0")

@@ -94,7 +94,7 @@ def test_a_threshold_that_missing_runs_could_have_met_or_missed_is_not_decided(
     assert [gate.misses_data for gate in gates] == [outcome == "skipped"] * 2
 
 
-def test_a_regression_that_missing_runs_could_have_been_is_not_decided() -> None:
+def test_a_regression_that_missing_runs_could_cause_is_not_decided() -> None:
     then = counted([(5, 0)] * 5)
     old = tuple(
         replace(trial, arm="old_skill") for trial in then.trials if trial.arm == "with_skill"
@@ -296,7 +296,7 @@ def test_missing_answers_leave_the_gate_undecided_and_the_run_not_measured(
     )
 
 
-def test_gates_of_different_models_are_decided_apart(
+def test_gates_of_different_models_are_decided_independently(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(LIFTED | {"min_pass_rate": 0}, gate={"min_lift": 1})

@@ -40,7 +40,7 @@ def test_a_run_of_which_every_trial_is_skipped_is_not_green(
 
 @pytest.mark.usefixtures("judge_only")
 @pytest.mark.parametrize("option", ["--upskill-min-lift=0.2", "--upskill-fail-on=too-few-runs"])
-def test_a_threshold_does_not_make_it_green(run_once: Run, option: str) -> None:
+def test_a_threshold_does_not_make_a_run_without_trials_green(run_once: Run, option: str) -> None:
     assert run_once(*OFFLINE, option).ret == NOT_MEASURED
 
 

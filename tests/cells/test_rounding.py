@@ -51,13 +51,13 @@ def test_a_pass_rate_that_is_just_met_passes(passes: list[int], least: float) ->
         (replace(NONE, min_pass_rate=0.999), "pass rate with the skill is under 99.9% ("),
     ],
 )
-def test_a_threshold_is_told_as_it_was_set(limits: Thresholds, said: str) -> None:
+def test_a_threshold_is_reported_as_it_was_set(limits: Thresholds, said: str) -> None:
     gate = decide(counted([(2, 1)], of=5), limits)
 
     assert said in gate.text
 
 
-def test_a_report_says_one_ratio_of_tokens_everywhere() -> None:
+def test_every_report_has_the_same_ratio_of_tokens() -> None:
     measured = cell(
         *(
             trial(case, "with_skill" if with_ else "without_skill", [run(tokens=tokens)])

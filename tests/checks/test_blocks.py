@@ -102,7 +102,7 @@ def test_a_line_of_prose_above_is_no_name(line: str) -> None:
         ("````c\n```\n````", "```\n", 2),
     ],
 )
-def test_code_and_its_line_are_what_commonmark_says(text: str, code: str, line: int) -> None:
+def test_code_and_its_line_follow_commonmark(text: str, code: str, line: int) -> None:
     block = _only(text)
 
     assert (block.code, block.line, block.closed) == (code, line, True)
@@ -114,7 +114,7 @@ def test_a_fence_without_an_end_is_not_closed(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "no code", "    indented code", "`inline`", "<code>x</code>"])
-def test_nothing_but_fences_is_a_block(text: str) -> None:
+def test_only_a_fence_is_a_block(text: str) -> None:
     assert blocks(text) == ()
 
 

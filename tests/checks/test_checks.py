@@ -80,7 +80,7 @@ def test_an_empty_answer_is_called_empty(text: str) -> None:
 @pytest.mark.parametrize(
     ("wanted", "text"), [("STRASSE", "straße"), ("ﬁle", "FILE"), ("Σίσυφος", "ΣΊΣΥΦΟΣ")]
 )
-def test_case_is_folded_as_unicode_says(wanted: str, text: str) -> None:
+def test_upper_and_lower_case_are_compared_as_unicode_says(wanted: str, text: str) -> None:
     assert Contains(text=wanted).check(text).passed
     assert not NotContains(text=wanted).check(text).passed
     assert ContainsAny(texts=("x", wanted)).check(text).passed
@@ -143,11 +143,11 @@ def test_valid_json_is_found_in_an_answer(answer: str) -> None:
         ("```json\n[NaN]\n```", "invalid JSON in line 2 of the answer: JSON has no NaN"),
     ],
 )  # fmt: skip
-def test_json_that_departs_is_shown_with_its_path(answer: str, message: str) -> None:
+def test_json_that_breaks_the_schema_is_shown_with_its_path(answer: str, message: str) -> None:
     assert failure(JsonSchema(schema=STATUS), answer) == f"json_schema: {message}"
 
 
-def test_every_departure_is_in_the_detail() -> None:
+def test_every_breach_of_the_schema_is_in_the_detail() -> None:
     result = JsonSchema(schema=STATUS).check('{"status": "open"}')
 
     assert result.message == "json_schema: $: 'id' is a required property (1 more)"
@@ -201,7 +201,7 @@ def test_a_search_leaves_the_signals_as_they_were() -> None:
         signal.signal(signal.SIGVTALRM, before)
 
 
-def test_a_time_limit_that_was_ignored_comes_again() -> None:
+def test_a_time_limit_that_code_ignores_is_raised_again() -> None:
     def stubborn() -> None:
         with suppress(TimeoutError):
             while True:
@@ -214,7 +214,7 @@ def test_a_time_limit_that_was_ignored_comes_again() -> None:
 
 
 @pytest.mark.usefixtures("_impatient")
-def test_another_thread_decides_alike() -> None:
+def test_another_thread_decides_the_same() -> None:
     pattern, text = CATASTROPHE
 
     with ThreadPoolExecutor(1) as pool:
@@ -226,7 +226,7 @@ def test_another_thread_decides_alike() -> None:
     assert isinstance(undecided, CheckError)
 
 
-def test_another_thread_is_told_alike_what_is_broken() -> None:
+def test_another_thread_gets_the_same_error() -> None:
     check = ValueAtPath(name="json", path="a", value=1)
     endless = JsonSchema(schema={"$ref": "#"})
 

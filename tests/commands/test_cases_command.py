@@ -102,7 +102,7 @@ def test_a_case_that_every_student_passes_without_the_skill_is_dropped(
     assert not [each for each in depot.loopback.requests if "<skill" in each.system]
 
 
-def test_what_is_not_needed_is_said_so_and_what_refine_lacks_as_well(
+def test_options_without_effect_and_what_refine_lacks_are_reported(
     depot: Depot, source: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (depot.skill / "skill_meta.json").unlink()

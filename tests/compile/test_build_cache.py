@@ -36,7 +36,7 @@ def session(tmp_path: Path) -> Callable[[], Compilers]:
         ("cuda", "int x;"),
     ],
 )
-def test_the_next_session_says_the_same_and_starts_no_program(
+def test_the_next_session_decides_the_same_and_starts_no_program(
     session: Callable[[], Compilers], programs: list[str], language: str, code: str
 ) -> None:
     first = build(session(), language, code)
@@ -122,7 +122,7 @@ def test_an_outcome_that_cannot_be_read_is_built_again(
     assert len(programs) == 2
 
 
-def test_what_a_limit_or_this_machine_had_a_part_in_is_not_kept(tmp_path: Path) -> None:
+def test_a_build_that_ran_into_a_limit_is_not_kept(tmp_path: Path) -> None:
     remembered = Remembered(tmp_path)
 
     remembered.keep("slow", Built(passed=False, compiler="c", message="takes more than 60 s"))
@@ -131,7 +131,7 @@ def test_what_a_limit_or_this_machine_had_a_part_in_is_not_kept(tmp_path: Path) 
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_disk_that_takes_nothing_costs_nothing_else(tmp_path: Path) -> None:
+def test_a_build_that_cannot_be_kept_raises_no_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
     remembered = Remembered(file)

@@ -220,7 +220,7 @@ def test_file_names_that_clash_fail_the_answer(first: str, second: str) -> None:
     ["\ud800", "\0", "```c\n\ud800\0\n```", "```c\n" + "int x;\n" * 800_000, "`" * 5_000_000],
     ids=["surrogate", "nul", "both in code", "5 MB of code", "5 MB of ticks"],
 )  # fmt: skip
-def test_every_text_is_decided(text: str) -> None:
+def test_every_answer_passes_or_fails(text: str) -> None:
     (result,) = Compilers().decide(Compile(language="c"), text)
 
     assert result.message.startswith("compile c: ")

@@ -135,7 +135,7 @@ def test_without_a_disassembler_the_check_cannot_be_decided(
     assert missing == "sass_contains needs nvdisasm: pip install nvidia-cuda-nvdisasm"
 
 
-def test_what_does_not_build_meets_no_requirement(compilers: Compilers) -> None:
+def test_code_that_does_not_build_meets_no_requirement(compilers: Compilers) -> None:
     results = build(compilers, "__global__ void k() { x; }", AtMost(name="max_registers", most=9))
     nothing = compilers.decide(
         Compile(language="cuda", requires=(AtMost(name="max_registers", most=9),)), "Sorry."
@@ -156,6 +156,6 @@ def test_the_host_half_is_built_where_the_case_wants_it(compilers: Compilers) ->
     assert sound.passed
 
 
-def test_device_code_is_cuda_only(compilers: Compilers) -> None:
+def test_only_cuda_has_device_code(compilers: Compilers) -> None:
     with pytest.raises(CannotCompile, match="for cuda, not for c"):
         compilers.decide(Compile(language="c", host=True), fenced("c", "int x;"))

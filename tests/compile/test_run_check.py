@@ -93,7 +93,7 @@ def test_an_answer_that_works_passes(level: Level, code: str) -> None:
         ("import numpy", "assert True", "ModuleNotFoundError: No module named 'numpy' ("),
     ],
 )
-def test_an_answer_that_does_not_says_why(answer: str, code: str, message: str) -> None:
+def test_an_answer_that_does_not_work_says_why(answer: str, code: str, message: str) -> None:
     result = run(python(answer), code)
 
     assert not result.passed
@@ -165,7 +165,7 @@ def test_the_answers_own_tests_are_not_the_cases() -> None:
     assert run(python(answer), "def test_add():\n    assert add(1, 2) == 3").passed
 
 
-def test_a_traceback_is_told_in_lines_of_answer_and_test() -> None:
+def test_a_traceback_names_lines_of_answer_and_test() -> None:
     result = run(python("def half(n):\n    return 1 / n"), "\nhalf(0)")
 
     without_marks = [line for line in result.detail.splitlines() if line.strip(" ~^")]
@@ -223,7 +223,7 @@ def test_leaving_early_in_a_call_is_not_passing() -> None:
     assert "exits with 0 before the end of the test code" in result.message
 
 
-def test_a_language_that_nothing_runs_is_told() -> None:
+def test_a_language_without_a_runner_is_reported() -> None:
     check = Run(language="c", code="x")
 
     assert Compilers().missing(check) == "no runner is known for language 'c'"

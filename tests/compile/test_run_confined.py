@@ -38,7 +38,7 @@ from tests.sandbox_programs import every_confining_level, every_level, is_gone
         "import ctypes; assert ctypes.CDLL(None).ptrace(16, {pid}, 0, 0) == 0",
     ],
 )
-def test_what_an_answer_must_not_do_it_cannot(
+def test_an_answer_cannot_read_write_connect_or_signal_outside(
     level: Level, attack: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-planted")

@@ -36,14 +36,14 @@ def test_a_recording_gives_back_the_whole_completion_marked_as_replayed(tmp_path
         replace(REQUEST, model=parse_model("openai:claude-haiku-5-5")),
     ],
 )
-def test_whatever_else_is_sent_is_another_recording(tmp_path: Path, other: Request) -> None:
+def test_a_request_that_differs_has_another_recording(tmp_path: Path, other: Request) -> None:
     cache = recorded(tmp_path)
 
     assert cache.load(other, URL) is None
     assert not cache.holds(other, URL)
 
 
-def test_what_is_read_ahead_is_read_from_the_file_only_once(tmp_path: Path) -> None:
+def test_a_recording_that_is_read_ahead_is_read_only_once(tmp_path: Path) -> None:
     cache = recorded(tmp_path)
     ahead = cache.load_ahead(REQUEST, URL)
     only_file(tmp_path).unlink()
@@ -56,7 +56,7 @@ def test_another_host_is_another_recording(tmp_path: Path) -> None:
     assert recorded(tmp_path).load(REQUEST, "http://127.0.0.1:8080") is None
 
 
-def test_the_label_is_no_part_of_what_is_asked(tmp_path: Path) -> None:
+def test_the_label_is_not_part_of_the_request(tmp_path: Path) -> None:
     relabelled = replace(REQUEST, model=parse_model("small=claude-haiku-5-5"))
 
     assert recorded(tmp_path).load(relabelled, URL) is not None
@@ -127,7 +127,7 @@ def test_recordings_of_no_request_are_unused_but_further_runs_are_kept(tmp_path:
 
 
 @pytest.mark.needs("git")
-def test_a_folder_that_nobody_chose_hides_itself_from_git(tmp_path: Path) -> None:
+def test_the_default_folder_hides_itself_from_git(tmp_path: Path) -> None:
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
     Cache(tmp_path / ".upskill" / "cache", "auto", hidden=True).store(REQUEST, URL, ANSWER, "x")
     recorded(tmp_path / "recordings")

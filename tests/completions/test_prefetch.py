@@ -175,7 +175,7 @@ def test_with_a_lookahead_everything_that_is_waited_for_comes(
     assert values == [key * key for key in reversed(KEYS)]
 
 
-def test_an_error_is_raised_to_whoever_waits_and_to_nobody_else(
+def test_an_error_is_raised_only_where_its_key_is_waited_for(
     source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     source.let_go()
@@ -219,7 +219,7 @@ def test_what_came_before_the_stop_stays(source: Source) -> None:
     assert value(fetcher, 3) == found == 9
 
 
-def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:
+def test_what_closing_raises_is_raised_by_stopping(source: Source) -> None:
     async def cling() -> None:
         raise LookupError("it stays")
 
@@ -231,7 +231,7 @@ def test_what_closing_raises_is_raised_to_whoever_stops(source: Source) -> None:
     assert fetcher.future(0).cancelled()
 
 
-def test_nothing_to_fetch_is_no_trouble(source: Source) -> None:
+def test_nothing_to_fetch_is_no_error(source: Source) -> None:
     fetcher: Prefetcher[int, int] = Prefetcher([], source.fetch, width=2, close=source.close)
 
     fetcher.stop(PATIENCE_S)

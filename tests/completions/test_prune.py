@@ -72,7 +72,7 @@ def test_prune_refuses_where_it_cannot_see_all_trials(
     )
 
 
-def test_prune_needs_no_key_that_can_be_with_places(
+def test_prune_needs_no_keys_that_can_be_told_apart(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,

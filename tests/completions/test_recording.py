@@ -11,7 +11,7 @@ from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Reply
 
 
-def test_a_second_run_sends_nothing_and_ends_alike(
+def test_a_second_run_sends_nothing_and_has_the_same_results(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*budget_cases(2))
@@ -46,7 +46,7 @@ def test_a_changed_skill_asks_again_only_with_the_skill(
     assert all("It is 37." in received.system for received in loopback.requests)
 
 
-def test_refresh_asks_everything_again_and_records_it(
+def test_refresh_requests_everything_again_and_records_it(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
@@ -87,7 +87,7 @@ def test_two_labels_of_one_model_are_asked_once(
     assert len(loopback.requests) == 2
 
 
-def test_a_damaged_recording_is_told_and_asked_again(
+def test_a_damaged_recording_is_reported_and_requested_again(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
@@ -191,7 +191,7 @@ def test_a_cache_folder_that_is_a_file_is_refused(
     result.stderr.fnmatch_lines(["ERROR: --upskill-cache-dir: */notes is not a folder*"])
 
 
-def test_what_was_paid_is_told_also_of_answers_that_nobody_looked_at(
+def test_answers_that_no_trial_looked_at_count_in_what_was_paid(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     write_skill(*budget_cases(5))

@@ -34,7 +34,7 @@ def test_replay_needs_no_key_and_sends_nothing(
     result.stdout.fnmatch_lines(["replayed 2 answers: *"])
 
 
-def test_keys_that_cannot_be_with_places_do_not_keep_from_replaying(
+def test_keys_that_cannot_be_told_apart_do_not_prevent_a_replay(
     run_once: Run, write_skill: WriteSkill, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_skill()
@@ -77,7 +77,7 @@ def test_replay_fails_where_one_of_several_runs_is_missing(
     result.assert_outcomes(errors=1, skipped=1)
 
 
-def test_the_command_that_records_does_record(
+def test_the_suggested_command_records_the_answers(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
@@ -210,7 +210,7 @@ def test_a_replay_names_the_recordings_that_the_branch_changed(
         assert f"edited: {first.parent.name}/{first.name} (billing::budget[" in page
 
 
-def test_a_replay_says_where_nobody_can_tell_what_changed(
+def test_a_replay_says_that_changes_of_recordings_are_unknown(
     run_once: Run, recorded: tuple[str, ...], pytester: pytest.Pytester
 ) -> None:
     git(pytester.path, "update-ref", "-d", "refs/remotes/origin/main")

@@ -76,7 +76,9 @@ def test_a_path_is_found_however_it_is_written(folder: Path, mention: str) -> No
         "tests/evals.yaml",
     ],
 )
-def test_what_is_no_file_of_the_skill_or_holds_answers_is_not(folder: Path, mention: str) -> None:
+def test_other_files_and_files_with_answers_do_not_go_into_context(
+    folder: Path, mention: str
+) -> None:
     assert names(folder, mention) == []
 
 
@@ -86,7 +88,7 @@ def test_files_keep_the_order_of_their_first_mention(folder: Path) -> None:
     assert names(folder, body) == ["FORMS.md", "scripts/run.py", "references/api.md"]
 
 
-def test_a_file_that_does_not_fit_is_left_out_and_told(folder: Path) -> None:
+def test_a_file_that_does_not_fit_is_left_out_with_a_warning(folder: Path) -> None:
     (folder / "references" / "api.md").write_bytes(b"a" * (MAX_FILE_BYTES + 1))
 
     bundle = bundled(folder, "\nSee references/api.md.")
@@ -109,7 +111,7 @@ def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -
     ]
 
 
-def test_a_picture_is_nothing_to_read(folder: Path) -> None:
+def test_a_picture_is_not_put_into_context(folder: Path) -> None:
     (folder / "logo.png").write_bytes(b"\x89PNG\xff")
 
     bundle = bundled(folder, "Show logo.png.")
@@ -144,7 +146,7 @@ def test_a_link_to_a_name_with_a_space_is_followed(folder: Path, link: str) -> N
     assert names(folder, f"See {link}.\n") == ["references/my file.md"]
 
 
-def test_a_link_to_a_file_that_is_not_there_is_told(folder: Path) -> None:
+def test_a_link_to_a_missing_file_is_a_warning(folder: Path) -> None:
     body = "Go.\n\nSee [a](refrences/api.md), [b](references/api.md) and [c](<no such.md#x>).\n"
 
     bundle = bundled(folder, body)
@@ -164,11 +166,11 @@ def test_a_link_to_a_file_that_is_not_there_is_told(folder: Path) -> None:
         "[a](//[/b.md)",
     ],
 )
-def test_an_example_and_a_link_to_elsewhere_are_no_missing_files(folder: Path, body: str) -> None:
+def test_an_example_or_a_link_elsewhere_is_no_missing_file(folder: Path, body: str) -> None:
     assert bundled(folder, body).warnings == ()
 
 
-def test_a_text_in_another_encoding_is_told(folder: Path) -> None:
+def test_a_text_in_another_encoding_is_a_warning(folder: Path) -> None:
     (folder / "references" / "old.md").write_bytes(b"caf\xe9\n")
 
     (warning,) = bundled(folder, "See references/old.md.\n").warnings

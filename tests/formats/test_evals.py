@@ -160,7 +160,7 @@ def test_a_case_is_called_what_its_file_calls_it(entries: Any, names: list[str])
     assert [case.id for case in cases] == names
 
 
-def test_names_given_twice_are_with_places_by_what_the_cases_say() -> None:
+def test_names_given_twice_are_told_apart_by_the_text_of_their_cases() -> None:
     entries: list[Any] = [
         {"id": 1, "prompt": "a"},
         {"id": "1", "prompt": "b"},

@@ -45,7 +45,7 @@ def test_a_named_file_that_cannot_be_read_says_why(
     result.stdout.fnmatch_lines([reason])
 
 
-def test_a_file_may_hold_so_many_cases(run_once: Run, folder: Path) -> None:
+def test_a_file_with_too_many_cases_is_refused(run_once: Run, folder: Path) -> None:
     write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(1001)])
 
     result = run_once("--upskill-models", "offline", "skills")
@@ -53,7 +53,7 @@ def test_a_file_may_hold_so_many_cases(run_once: Run, folder: Path) -> None:
     result.stdout.fnmatch_lines(["*evals.json: has 1,001 cases; a file may have 1,000: split it"])
 
 
-def test_a_run_may_have_so_many_cases(
+def test_a_run_with_too_many_cases_is_refused(
     run_once: Run, pytester: pytest.Pytester, folder: Path
 ) -> None:
     write(folder / "evals" / "evals.json", [CASE | {"id": number} for number in range(3)])

@@ -25,7 +25,7 @@ def test_a_file_without_cases_is_a_warning(document: Any) -> None:
     assert [warning.at("f") for warning in evals.warnings] == ["f: contains no cases"]
 
 
-def test_a_key_that_says_what_must_hold_and_is_not_known_is_told_once() -> None:
+def test_an_unknown_key_that_looks_like_an_expectation_is_reported_once() -> None:
     entry = {"prompt": "a", "assertions": ["b"], "category": "x", "expected_tone": "warm"}
 
     warnings = read([entry, entry | {"prompt": "c", "must_rhyme": False}]).warnings
@@ -62,7 +62,7 @@ def test_a_defect_is_named_with_its_line(document: Any, problem: str) -> None:
     assert problems(document) == [problem]
 
 
-def test_all_defects_of_a_file_are_told_at_once() -> None:
+def test_all_defects_of_a_file_are_reported_at_once() -> None:
     document = [1, {"prompt": " "}, {"prompt": "a", "assertions": [3, 4]}]
 
     assert len(problems(document)) == 4
@@ -81,7 +81,7 @@ def test_all_defects_of_a_file_are_told_at_once() -> None:
         ("7", "[0]: must be an object, got 7"),
     ],
 )  # fmt: skip
-def test_an_odd_entry_costs_itself_and_no_other(odd: str, problem: str) -> None:
+def test_an_entry_that_cannot_be_read_skips_only_itself(odd: str, problem: str) -> None:
     evals = read(f'[{odd},\n{{"id": "even", "prompt": "Say hi", "assertions": ["Says hi"]}}]')
 
     first, second = evals.cases
@@ -92,7 +92,7 @@ def test_an_odd_entry_costs_itself_and_no_other(odd: str, problem: str) -> None:
     ]
 
 
-def test_a_line_that_is_no_json_costs_itself_and_no_other() -> None:
+def test_a_line_that_is_not_json_skips_only_itself() -> None:
     good = '{"id": "even", "prompt": "Say hi", "assertions": ["Says hi"]}'
 
     first, second = read(f'{{"id": "odd",\n{good}\n', suffix=".jsonl").cases
@@ -117,7 +117,7 @@ def test_context_that_cannot_be_sent_skips_the_case(context: Any, key: str) -> N
     assert case.skip == f"context: {key} is not sent: write it as text, or as 'files'"
 
 
-def test_what_looks_like_an_expectation_beside_the_cases_is_told() -> None:
+def test_keys_beside_the_cases_that_look_like_expectations_are_reported() -> None:
     document = {
         "evals": [{"prompt": "a", "assertions": ["b"]}],
         "deterministic_checks": ["c"],

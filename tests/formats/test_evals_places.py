@@ -87,7 +87,9 @@ def test_cases_kept_beside_the_only_skill_are_for_it(
     ]
 
 
-def test_cases_that_name_another_skill_are_none_of_its(run_once: Run, folder: Path) -> None:
+def test_cases_in_a_folder_named_after_a_missing_skill_do_not_run(
+    run_once: Run, folder: Path
+) -> None:
     write(folder.parent.parent / "evals" / "parcels" / "evals.json")
 
     result = run_once("-W", "default", "--upskill-models", "offline", "evals")
@@ -98,7 +100,7 @@ def test_cases_that_name_another_skill_are_none_of_its(run_once: Run, folder: Pa
     )
 
 
-def test_a_file_of_that_name_without_a_skill_is_none_of_our_business(
+def test_an_evals_file_without_a_skill_is_left_alone(
     run_once: Run, pytester: pytest.Pytester
 ) -> None:
     write(pytester.path / "evals" / "evals.json", {"metrics": ["accuracy"]})
@@ -108,7 +110,7 @@ def test_a_file_of_that_name_without_a_skill_is_none_of_our_business(
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-def test_asked_for_by_name_such_a_file_says_what_it_lacks(
+def test_an_evals_file_without_a_skill_says_so_when_it_is_named(
     run_once: Run, pytester: pytest.Pytester
 ) -> None:
     write(pytester.path / "evals" / "evals.json")
@@ -242,7 +244,7 @@ def test_a_shared_file_whose_skills_are_not_there_is_a_warning(run_once: Run, fo
     )
 
 
-def test_a_further_name_is_a_setting(
+def test_a_setting_adds_names_of_case_files(
     run_once: Run, pytester: pytest.Pytester, folder: Path
 ) -> None:
     write(folder / "evals" / "quiz.json")

@@ -81,7 +81,7 @@ def test_limits_and_instructions_belong_to_one_build() -> None:
         ({"jsn": {"a": 1}}, "[0].expected.jsn: unknown key (did you mean 'json'?)"),
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_refused(expected: dict[str, Any], message: str) -> None:
+def test_options_that_cannot_apply_are_refused(expected: dict[str, Any], message: str) -> None:
     assert fnmatch(problem(expected), message.replace("[", "[[]").replace("...", "*"))
 
 

@@ -62,7 +62,7 @@ def test_no_model_is_asked_though_one_is_chosen(run_once: Run, write_skill: Writ
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
-def test_what_makes_a_case_worthless_is_told(
+def test_checks_that_cannot_tell_anything_are_reported(
     run_once: Run, write_skill: WriteSkill, cases: list[dict[str, Any]], finding: str
 ) -> None:
     write_skill(*cases)
@@ -86,7 +86,7 @@ def test_what_makes_a_case_worthless_is_told(
         {"json_schema": {"type": "object"}, "judge": "It is kind."},
     ],
 )
-def test_what_can_tell_is_left_alone(
+def test_checks_that_can_tell_something_are_not_reported(
     run_once: Run, write_skill: WriteSkill, expected: dict[str, Any]
 ) -> None:
     files = {"notes.md": "It is standing in the file."}
@@ -102,7 +102,7 @@ def test_what_can_tell_is_left_alone(
         ("More of the same. " * 1200 + "\n", "the body has 5 lines, about 5,4*"),
     ],
 )
-def test_a_long_body_and_a_spec_violation_are_told_at_their_place(
+def test_a_long_body_and_a_spec_violation_are_reported_with_their_place(
     run_once: Run, write_skill: WriteSkill, more: str, said: str
 ) -> None:
     folder = write_skill(body=FACT + more)
@@ -130,7 +130,7 @@ def test_files_that_a_skill_names_make_its_own_text_no_longer(
     run_once(*LINT).assert_outcomes(passed=1)
 
 
-def test_files_that_only_a_reference_refers_to_are_told_once(
+def test_files_that_only_a_reference_names_are_reported_once(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     folder = write_skill(body=f"{FACT}See [fees](references/fees.md) and references/api.md.\n")
@@ -183,7 +183,7 @@ def test_a_skill_without_cases_is_red_where_something_is_wrong_with_it(
     "place",
     ["skills/billing", "skills/billing/evals", "skills/billing/tests", "evals", "evals/billing"],
 )
-def test_cases_in_any_of_their_places_are_cases(
+def test_cases_are_found_in_every_place_that_may_hold_them(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, place: str
 ) -> None:
     (write_skill() / "skill_meta.json").unlink()
@@ -235,7 +235,7 @@ def test_a_case_that_will_be_skipped_is_a_warning(
     result.assert_outcomes(passed=1, warnings=1)
 
 
-def test_who_wants_no_warnings_has_each_as_a_failure_of_one_line(
+def test_with_warnings_as_errors_each_warning_is_one_failure_of_one_line(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     (write_skill() / "skill_meta.json").unlink()
@@ -248,7 +248,9 @@ def test_who_wants_no_warnings_has_each_as_a_failure_of_one_line(
     assert result.outlines[start + 2].startswith("===")
 
 
-def test_models_that_cannot_be_read_are_one_line(run_once: Run, write_skill: WriteSkill) -> None:
+def test_models_that_cannot_be_read_are_refused_in_one_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill()
 
     result = run_once(*LINT, "--upskill-models", "mystery")
@@ -258,7 +260,7 @@ def test_models_that_cannot_be_read_are_one_line(run_once: Run, write_skill: Wri
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_files_that_cannot_be_read_are_red_one_item_each(
+def test_each_file_that_cannot_be_read_is_one_red_item(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill(case(contians="x"), name="one")

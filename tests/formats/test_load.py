@@ -59,7 +59,7 @@ def test_warnings_carry_the_path_that_is_shown(folder: Path) -> None:
     )
 
 
-def test_the_problems_of_both_files_are_told_at_once(folder: Path) -> None:
+def test_the_problems_of_both_files_are_reported_at_once(folder: Path) -> None:
     (folder / "SKILL.md").write_text("---\n", "utf-8")
     (folder / "skill_meta.json").write_text("[1]", "utf-8")
 

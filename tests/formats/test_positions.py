@@ -127,7 +127,7 @@ def test_deep_nesting_is_refused_where_it_becomes_too_deep(depth: int) -> None:
     ]
 
 
-def test_a_key_of_any_kind_can_be_told_in_a_path() -> None:
+def test_a_key_of_any_kind_can_be_written_in_a_path() -> None:
     document = read_json('{"a b": [{"c-d": 1}]}')
 
     problem = document.problem(("a b", 0, "c-d"), "wrong")
@@ -135,7 +135,7 @@ def test_a_key_of_any_kind_can_be_told_in_a_path() -> None:
     assert problem.at("f") == 'f:1:18: ["a b"][0].c-d: wrong'
 
 
-def test_a_document_a_line_is_the_list_of_them() -> None:
+def test_one_document_a_line_makes_a_list() -> None:
     document = parse_json_lines('{"id": 1}\r\n\n  {"id": [2, "é"]}\n')
 
     assert document.value == [{"id": 1}, {"id": [2, "é"]}]
@@ -143,7 +143,7 @@ def test_a_document_a_line_is_the_list_of_them() -> None:
     assert document.problem((1, "id", 1), "no").at("f") == "f:3:14: [1].id[1]: no"
 
 
-def test_every_bad_line_is_told() -> None:
+def test_every_bad_line_is_reported() -> None:
     with pytest.raises(BadFile) as caught:
         parse_json_lines('{"a": 1}\n{"a": 1,}\n{"a": 1, "a": 2}\n{"a"').sound()
 

@@ -208,7 +208,7 @@ def test_a_name_does_not_depend_on_the_place_or_the_spelling_of_its_case() -> No
     assert ids(case("other"), first)[1] == ids(same)[0]
 
 
-def test_cases_with_one_slug_are_with_places_by_what_they_check() -> None:
+def test_cases_with_one_slug_are_told_apart_by_what_they_check() -> None:
     cases = [case("Say: hi"), case("say hi!"), case("say hi", id="say-hi")]
 
     names = ids(*cases)

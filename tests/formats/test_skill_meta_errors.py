@@ -37,7 +37,7 @@ def expected(**entries: Any) -> list[dict[str, Any]]:
     return [case(expected=entries)]
 
 
-def test_all_mistakes_of_a_file_are_told_at_once_each_with_its_place() -> None:
+def test_all_mistakes_of_a_file_are_reported_at_once_with_their_places() -> None:
     text = """{
   "cases": [
     {"id": "a", "input": "x", "expected": {"contains": "y"}},
@@ -109,7 +109,7 @@ def test_a_document_that_is_no_case_file_is_refused(document: Any, problem: str)
         (case(threshold=0.5), "[0].threshold: unknown key (did you mean 'min_pass_rate'?)"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_case_is_one_line(entry: Any, problem: str) -> None:
+def test_a_mistake_in_a_case_is_reported_in_one_line(entry: Any, problem: str) -> None:
     assert unplaced([entry]) == [problem]
 
 
@@ -183,7 +183,7 @@ def test_a_case_that_stands_twice_names_both_lines() -> None:
          ": bad arch '90': write it as in 'sm_90' or 'sm_90a'"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_a_check_is_one_line(key: str, value: Any, problem: str) -> None:
+def test_a_mistake_in_a_check_is_reported_in_one_line(key: str, value: Any, problem: str) -> None:
     assert unplaced(expected(**{key: value})) == [f"[0].expected.{key}{problem}"]
 
 
@@ -198,7 +198,7 @@ def test_a_pattern_that_python_only_warns_of_is_accepted() -> None:
     read_cases(json.dumps(expected(regex="[[a]")), read_schema=no_schema)
 
 
-def test_a_pattern_nested_too_deeply_is_one_line() -> None:
+def test_a_pattern_nested_too_deeply_is_reported_in_one_line() -> None:
     (problem,) = unplaced(expected(regex="(" * 5000 + ")" * 5000))
 
     assert problem.startswith("[0].expected.regex: bad pattern: ")

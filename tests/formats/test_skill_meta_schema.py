@@ -35,14 +35,14 @@ def test_the_shipped_schema_is_the_one_that_the_models_make() -> None:
     assert shipped_schema() == generate_schema()
 
 
-def test_it_is_a_schema_whose_every_field_is_described() -> None:
+def test_every_field_of_the_schema_is_described() -> None:
     Draft7Validator.check_schema(SCHEMA)
     for name, model in SCHEMA["definitions"].items():
         for field, schema in model["properties"].items():
             assert "description" in schema or "$ref" in schema, f"{name}.{field}"
 
 
-def test_it_is_one_that_schemastore_takes() -> None:
+def test_schemastore_takes_the_schema() -> None:
     assert SCHEMA["$schema"] == "http://json-schema.org/draft-07/schema#"
     assert SCHEMA["$id"].startswith("https://json.schemastore.org/")
     for part in (SCHEMA, *SCHEMA["definitions"].values()):
@@ -52,7 +52,7 @@ def test_it_is_one_that_schemastore_takes() -> None:
 
 
 @pytest.mark.parametrize("example", SCHEMA["examples"])
-def test_its_examples_validate_and_are_read(example: Any) -> None:
+def test_the_examples_of_the_schema_validate_and_are_read(example: Any) -> None:
     VALIDATOR.validate(example)
 
     assert accepted(example)
@@ -119,7 +119,7 @@ def test_what_the_reader_accepts_validates(document: Any) -> None:
         [case(context={"files": {"a": 1}})],
     ],
 )
-def test_what_the_reader_refuses_for_its_shape_does_not(document: Any) -> None:
+def test_what_the_reader_refuses_for_its_shape_does_not_validate(document: Any) -> None:
     assert not accepted(document)
     assert list(VALIDATOR.iter_errors(document))
 
@@ -155,7 +155,7 @@ def test_the_schema_is_written_instead_of_a_run(run: Run, pytester: pytest.Pytes
     assert (pytester.path / "skill_meta.schema.json").read_text("utf-8") == shipped_schema()
 
 
-def test_a_place_that_cannot_be_written_is_one_line(run_once: Run) -> None:
+def test_a_schema_that_cannot_be_written_is_one_line(run_once: Run) -> None:
     result = run_once("--upskill-write-schema", "none/skill_meta.schema.json")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR

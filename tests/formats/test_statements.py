@@ -128,7 +128,7 @@ def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
     assert line in result.outlines
 
 
-def test_lint_lists_them_with_the_key_that_excludes_them(run_once: Run, write: Any) -> None:
+def test_lint_lists_statements_with_the_key_that_excludes_them(run_once: Run, write: Any) -> None:
     file = write(KIND, TESTS, STAGED, statements={"2": "agent"})
 
     result = run_once("--upskill-lint", "skills", "-W", "default")
@@ -144,7 +144,7 @@ def test_lint_lists_them_with_the_key_that_excludes_them(run_once: Run, write: A
     result.stdout.fnmatch_lines([f"*skills/billing/{file.name}:1: *where that is so, this key *"])
 
 
-def test_a_marked_statement_is_put_to_nobody(
+def test_a_marked_statement_is_not_judged(
     run_once: Run, write: Any, judged: tuple[str, ...], loopback: Loopback
 ) -> None:
     write(TESTS, KIND, statements={"1": "agent"})

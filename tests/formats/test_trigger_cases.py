@@ -233,7 +233,7 @@ def test_our_own_format_says_which_skill_to_take(
          "cases[0].skill: unknown key (did you mean 'expected_skill'?)"),
     ],
 )  # fmt: skip
-def test_mistakes_are_told_with_their_place(
+def test_mistakes_in_triggers_are_reported_with_their_place(
     write_skill: WriteSkill, entry: Any, problem: str
 ) -> None:
     with pytest.raises(SkillError) as caught:

@@ -133,7 +133,7 @@ def test_aliases_nest_no_deeper_than_brackets(text: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["&a {<<: *a, b: 1}", "&a {<<: {<<: *a}, b: 1}"])
-def test_what_merges_itself_gains_nothing(text: str) -> None:
+def test_a_mapping_that_merges_itself_gains_nothing(text: str) -> None:
     assert parse_yaml(text).value == {"b": 1}
 
 
@@ -173,7 +173,7 @@ def test_what_merges_itself_gains_nothing(text: str) -> None:
         ('a: "\\0"', r"f:1:1: a: \u0000 is not allowed in text: remove it"),
     ],
 )  # fmt: skip
-def test_what_is_no_data_is_refused_in_one_line(text: str, problem: str) -> None:
+def test_yaml_beyond_plain_data_is_refused_in_one_line(text: str, problem: str) -> None:
     assert problems(text) == [problem]
 
 

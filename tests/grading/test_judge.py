@@ -223,7 +223,7 @@ def test_pruning_keeps_judgements(
     assert len(before) == 3
 
 
-def test_what_a_judge_says_that_is_no_judgement_is_not_recorded(
+def test_a_reply_that_is_no_judgement_is_not_recorded(
     run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
 ) -> None:
     write_skill(CASE)

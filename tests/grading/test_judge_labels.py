@@ -202,7 +202,7 @@ def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
         ({"models": {"m": "openai:other"}}, "labels are of m as openai:other, not "),
     ],
 )
-def test_what_changed_since_the_drawing_is_one_line(
+def test_what_changed_since_the_labels_were_drawn_is_one_line(
     walk: Walk, change: dict[str, Any], line: str
 ) -> None:
     walk()
@@ -298,7 +298,7 @@ EMPTY: dict[str, Any] = {
 }
 
 
-def test_statements_excluded_in_the_labels_file_reach_no_judge(
+def test_statements_excluded_in_the_labels_file_are_not_judged(
     walk: Walk, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     expected = {"judge": [KIND, "The tests were run."]}

@@ -99,7 +99,7 @@ def test_line_breaks_and_blanks_do_not_count_in_evidence() -> None:
         ([{"statement": 1, "holds": True}, verdict(2)], "verdicts.0.quote: Field required"),
     ],
 )  # fmt: skip
-def test_a_judgement_that_proves_nothing_is_missing_data(verdicts: list[Any], message: str) -> None:
+def test_a_judgement_without_evidence_is_missing_data(verdicts: list[Any], message: str) -> None:
     with pytest.raises(CheckError) as caught:
         judged(*verdicts)
 

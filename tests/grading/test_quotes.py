@@ -107,7 +107,7 @@ def test_a_quote_that_was_made_up_is_no_evidence(quote: str) -> None:
     assert not occurs(quote, ANSWER)
 
 
-def test_a_word_or_a_number_that_was_exchanged_is_found_out() -> None:
+def test_a_quote_with_another_word_or_number_is_no_evidence() -> None:
     exchanged = [
         passage.replace(old, new)
         for passage, (old, new) in product(
@@ -141,7 +141,7 @@ def test_a_piece_of_a_short_answer_is_evidence_if_it_is_all_of_it() -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
-def test_every_part_of_an_answer_is_in_it(before: str, part: str, after: str) -> None:
+def test_every_part_of_an_answer_is_a_quote_of_it(before: str, part: str, after: str) -> None:
     # Marks at the start of a line, and links, are only known where they are whole.
     part = re.sub(r"[^\w ,;:?=<]", "", part)
 

@@ -151,7 +151,7 @@ def test_prices_are_those_of_the_host_where_it_is_listed(spec: str, priced: bool
         ("m?api_key=secret@http://h/v1", "write m and --upskill-param m:KEY=VALUE"),
     ],
 )
-def test_a_name_that_is_a_slip_is_told_how_to_write_it(text: str, message: str) -> None:
+def test_a_misspelt_name_gets_a_suggestion(text: str, message: str) -> None:
     with pytest.raises(ModelError) as caught:
         parse_model(text)
 
@@ -174,7 +174,7 @@ def test_a_part_of_a_name_that_could_be_an_effort_stays_where_the_server_names_i
         ("user:secret@host", "*no provider for 'user:***@host': write a host*"),
     ],
 )
-def test_a_host_of_no_row_and_no_plugin_is_one_line(
+def test_an_unknown_host_is_refused_in_one_line(
     run_once: Run, write_skill: WriteSkill, spec: str, said: str
 ) -> None:
     write_skill()
@@ -186,7 +186,7 @@ def test_a_host_of_no_row_and_no_plugin_is_one_line(
     assert "secret" not in result.stderr.str()
 
 
-def test_a_host_that_was_retired_is_one_line_before_a_key_is_looked_for() -> None:
+def test_a_retired_host_is_refused_before_a_key_is_looked_for() -> None:
     (line,) = model_problems(parse_model("m=github:openai/gpt-4.1-mini"))
 
     assert line == "m: GitHub Models was retired on 2026-07-30: choose another host"

@@ -85,7 +85,7 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("generic.model", "'generic:model' needs a server: write generic:model@"),
     ],
 )
-def test_what_is_no_model_is_refused_in_one_line(text: str, problem: str) -> None:
+def test_a_model_that_cannot_be_read_is_refused_in_one_line(text: str, problem: str) -> None:
     with pytest.raises(ModelError) as caught:
         parse_model(text)
 
@@ -93,7 +93,7 @@ def test_what_is_no_model_is_refused_in_one_line(text: str, problem: str) -> Non
     assert "\n" not in str(caught.value)
 
 
-def test_a_slash_after_a_provider_is_taken_for_a_slip() -> None:
+def test_a_slash_after_a_provider_gets_a_suggestion() -> None:
     with pytest.raises(ModelError, match="write openai:gpt-6-luna, or openai/gpt-6-luna@http"):
         parse_model("openai/gpt-6-luna")
 
@@ -151,7 +151,7 @@ def test_two_models_cannot_share_a_label() -> None:
         parse_models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
 
 
-def test_a_base_url_without_a_scheme_is_taken_for_a_slip() -> None:
+def test_a_base_url_without_a_scheme_gets_a_suggestion() -> None:
     with pytest.raises(ModelError, match="a base URL begins with http:// or https://"):
         parse_model("zai/glm-4.7@127.0.0.1:8080/v1")
 
@@ -168,7 +168,7 @@ def test_own_aliases_override() -> None:
 
 
 @pytest.mark.parametrize(("written", "meant"), [("hiku", "haiku"), ("ofline", "offline")])
-def test_a_misspelt_name_is_told_with_what_was_meant(written: str, meant: str) -> None:
+def test_a_misspelt_model_gets_a_suggestion(written: str, meant: str) -> None:
     with pytest.raises(ModelError, match=rf"model@base_url \(did you mean '{meant}'\?\)$"):
         parse_model(written)
 
@@ -232,6 +232,6 @@ def test_a_base_url_does_not_end_with_the_path_of_a_request(path: str) -> None:
 @pytest.mark.parametrize(
     "text", ["", "localhost:8080/v1", "http://", "http://[", "ftp://localhost", "http://a b"]
 )
-def test_what_is_no_url_of_a_server_is_refused(text: str) -> None:
+def test_a_url_of_no_server_is_refused(text: str) -> None:
     with pytest.raises(ValueError):  # noqa: PT011  the callers say what is wrong
         server(text)

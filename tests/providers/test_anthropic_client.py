@@ -88,7 +88,7 @@ def test_no_block_at_all_is_an_empty_answer(loopback: Loopback) -> None:
         ("brand_new_reason", "other"),
     ],
 )
-def test_stop_reasons_are_with_places(loopback: Loopback, said: str, meant: str) -> None:
+def test_stop_reasons_are_told_apart(loopback: Loopback, said: str, meant: str) -> None:
     answer = completion(loopback, Reply(stop=said))
 
     assert answer.stop_reason == meant

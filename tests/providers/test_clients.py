@@ -21,7 +21,9 @@ from tests.sdk_requests import ask, every_sdk, model_at, request_to
         ["many"],
     ],
 )
-def test_tokens_nobody_counted_are_unknown(loopback: Loopback, provider: str, usage: Any) -> None:
+def test_tokens_that_the_server_did_not_count_are_unknown(
+    loopback: Loopback, provider: str, usage: Any
+) -> None:
     loopback.replies.append(Reply(usage=usage))
 
     answer = ask(request_to(model_at(loopback, provider)))
@@ -39,7 +41,7 @@ def test_the_answer_says_who_gave_it(loopback: Loopback, provider: str) -> None:
 
 @every_sdk
 @pytest.mark.parametrize(("said", "told"), [(None, None), (5, None), ("m\ud800", "m?")])
-def test_whatever_a_server_calls_its_model_the_answer_counts(
+def test_an_answer_counts_whatever_the_server_calls_its_model(
     loopback: Loopback, provider: str, said: object, told: str | None
 ) -> None:
     body = {

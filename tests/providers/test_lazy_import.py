@@ -47,7 +47,7 @@ def test_a_package_runs_with_the_first_name_that_is_looked_up_in_it() -> None:
 
 
 @pytest.mark.usefixtures("sdk")
-def test_all_of_its_names_are_listed() -> None:
+def test_dir_lists_all_names_of_the_package() -> None:
     with lazy_import("sdk.types"):
         imported = import_module("sdk")
 
@@ -63,7 +63,7 @@ def test_a_name_that_it_lacks_is_an_attribute_error() -> None:
         _ = imported.types.C
 
 
-def test_modules_that_it_runs_may_look_into_it(sdk: Path) -> None:
+def test_a_module_of_the_package_may_use_its_names_while_imported(sdk: Path) -> None:
     (sdk / "large.py").write_text("from . import A\nclass B(A): pass")
     with lazy_import("sdk.types"):
         imported = import_module("sdk")
@@ -71,7 +71,7 @@ def test_modules_that_it_runs_may_look_into_it(sdk: Path) -> None:
     assert issubclass(imported.types.B, imported.types.A)
 
 
-def test_what_it_raises_reaches_whoever_uses_it_each_time(sdk: Path) -> None:
+def test_an_import_error_is_raised_at_each_use(sdk: Path) -> None:
     (sdk / "large.py").write_text("raise LookupError('no B today')")
     with lazy_import("sdk.types"):
         imported = import_module("sdk")

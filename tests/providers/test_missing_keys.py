@@ -30,7 +30,7 @@ def test_a_missing_key_is_one_line_that_names_the_variable(
 
 
 @pytest.mark.parametrize("spec", ["offline", "x@http://127.0.0.1:1/v1", "someplugin:model"])
-def test_no_key_is_needed_where_nobody_asks_for_one(spec: str) -> None:
+def test_a_server_that_takes_no_key_needs_none(spec: str) -> None:
     assert missing_key(parse_model(spec), {}) is None
 
 

@@ -46,7 +46,7 @@ REASONED = "the model wrote only reasoning, and no answer"
         ("anthropic", Reply(content=[]), "the answer is empty"),
     ],
 )
-def test_what_came_instead_is_reported_and_never_passes(
+def test_a_reply_without_an_answer_is_reported_and_never_passes(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,

@@ -158,7 +158,7 @@ def test_a_passage_is_quoted_with_every_heading_above_it() -> None:
 
 
 @pytest.mark.parametrize(("language", "answer"), [("C", "qsort"), ("C++", "std::sort")])
-def test_c_and_cpp_are_with_places(language: str, answer: str) -> None:
+def test_c_and_cpp_are_told_apart(language: str, answer: str) -> None:
     skill = "## Sorting in C\n\nCall qsort.\n\n## Sorting in C++\n\nCall std::sort.\n"
 
     text = ask(f"What is for sorting in {language}?", skill=skill).text

@@ -80,7 +80,7 @@ def test_a_refusal_is_its_own_outcome_with_its_words(loopback: Loopback) -> None
         ("brand_new_reason", "other"),
     ],
 )
-def test_finish_reasons_are_with_places(loopback: Loopback, said: str, meant: str) -> None:
+def test_finish_reasons_are_told_apart(loopback: Loopback, said: str, meant: str) -> None:
     answer = completion(loopback, Reply(stop=said))
 
     assert answer.stop_reason == meant

@@ -46,7 +46,7 @@ def test_an_unknown_model_stops_the_model_and_names_it(loopback: Loopback, provi
         (501, "m=x@{url}", "{host} serves no models at this URL, or the base URL lacks /v1"),
     ],
 )
-def test_where_nothing_is_served_the_base_url_is_doubted(
+def test_where_nothing_is_served_the_message_doubts_the_base_url(
     loopback: Loopback, status: int, spec: str, doubt: str
 ) -> None:
     loopback.replies.append(Reply(status=status, text="no"))
@@ -72,7 +72,9 @@ def test_a_passing_status_may_be_asked_again(
 
 
 @every_sdk
-def test_a_bad_request_is_this_requests_own_fault(loopback: Loopback, provider: str) -> None:
+def test_a_bad_request_is_not_sent_again_and_stops_no_model(
+    loopback: Loopback, provider: str
+) -> None:
     error = fault(loopback, provider, Reply(status=400, text="prompt too long"))
 
     assert str(error) == "m: HTTP 400 prompt too long"
@@ -106,7 +108,7 @@ def test_a_bad_request_names_the_option_that_changes_it(
     assert str(error).startswith(f"m: HTTP 400 {said}: {cure}")
 
 
-def test_a_parameter_that_is_unknown_is_no_limit_that_is_too_high(loopback: Loopback) -> None:
+def test_an_unknown_parameter_is_not_taken_for_a_limit_that_is_too_high(loopback: Loopback) -> None:
     said = "Unsupported parameter: 'max_tokens' is not supported with this model"
 
     error = fault(loopback, "openai", Reply(status=400, text=said))

@@ -37,7 +37,7 @@ def test_a_run_is_kept_without_answers_and_with_its_figures() -> None:
     assert figures["lift"]["estimate"] == pytest.approx(0.6)
 
 
-def test_neither_are_an_agents_files_and_calls_kept_nor_what_a_trigger_test_said() -> None:
+def test_neither_an_agents_files_and_calls_nor_replies_to_queries_are_kept() -> None:
     whole = report(counted([(1, 0)], of=1))
     (gate,) = whole.gates
     done = AgentRun(

@@ -19,7 +19,9 @@ from tests.reporting import chosen, counted
 pytestmark = pytest.mark.usefixtures("pytester")
 
 
-def test_a_skill_that_ran_in_part_is_no_point(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_skill_of_which_only_some_trials_ran_is_not_shown(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     cell = counted([(5, 0), (5, 0)])
     log(cell, day=1)
     log(replace(cell, trials=cell.trials[:2]), day=2)

@@ -53,7 +53,7 @@ def model(loopback: Loopback) -> str:
 
 
 @pytest.mark.parametrize("processes", [["-p", "no:xdist"], ["-n2"]])
-def test_a_rate_limit_is_told_and_counted_down(
+def test_a_rate_limit_is_shown_and_counted_down(
     start: Start, write_skill: WriteSkill, loopback: Loopback, processes: list[str]
 ) -> None:
     seen = threading.Event()
@@ -74,7 +74,7 @@ def test_a_rate_limit_is_told_and_counted_down(
 
 
 @pytest.mark.parametrize("rows", [50, 4])
-def test_below_the_letters_and_gone_with_the_wait(
+def test_the_line_is_below_the_letters_and_gone_after_the_wait(
     start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event, rows: int
 ) -> None:
     write_skill()
@@ -104,7 +104,7 @@ def test_with_v_the_line_of_a_test_stays_whole_over_several_rows(
     assert "skill_meta.json::budget[m-without_skill] BASE HIT" in after
 
 
-def test_it_is_gone_where_the_run_is_interrupted(
+def test_the_line_is_gone_after_an_interruption(
     start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event
 ) -> None:
     write_skill()
@@ -120,7 +120,7 @@ def test_it_is_gone_where_the_run_is_interrupted(
 
 
 @pytest.mark.parametrize(("arguments", "terminal"), [(["-q"], "xterm"), ([], "dumb")])
-def test_it_stays_away_where_it_is_not_wanted_or_cannot_be(
+def test_the_line_is_not_shown_where_it_is_not_wanted_or_impossible(
     start: Start, write_skill: WriteSkill, loopback: Loopback, arguments: list[str], terminal: str
 ) -> None:
     loopback.answer = lambda _: Reply(text="37", delay=1.0)
@@ -152,7 +152,7 @@ def test_a_long_line_is_broken_between_words(
     assert after[place : place + len(plan)] == plan
 
 
-def test_what_has_no_room_is_left_out_from_the_end() -> None:
+def test_parts_that_do_not_fit_are_left_out_from_the_end() -> None:
     parts = ["upskill: 3/9 answers", "waiting 12 s for a.example (rate limit)", "2 recorded"]
 
     assert fitting(parts, 79) == ", ".join(parts)
@@ -166,5 +166,5 @@ def test_a_wide_character_takes_two_columns() -> None:
     assert fitting(["a", "\u4e2d\u6587"], 6) == "a"
 
 
-def test_what_a_host_calls_itself_moves_no_cursor() -> None:
+def test_the_name_of_a_host_cannot_move_the_cursor() -> None:
     assert fitting(["upskill: 3/9 answers", "waiting for \x1b[2J"], 79).endswith("\\x1b[2J")

@@ -41,7 +41,7 @@ def test_one_run_of_one_case_is_no_plural() -> None:
     assert "Measured on this 1 case, once in each arm: " in page
 
 
-def test_a_case_that_was_skipped_is_told_and_not_counted() -> None:
+def test_a_case_that_was_skipped_is_reported_and_not_counted() -> None:
     haiku = replace(counted([(5, 0)]), skipped=("case-1", "runs-a-script"))
     opus = replace(counted([(5, 0), (5, 0)], model="opus"), skipped=("runs-a-script",))
 

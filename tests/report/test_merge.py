@@ -153,7 +153,7 @@ def test_parts_of_different_versions_are_merged_with_a_warning(
     assert "warning: made by pytest-upskill 0.0.9 and 0.1.0, " in capsys.readouterr().out
 
 
-def test_runs_with_different_thresholds_need_one_to_be_said(
+def test_runs_with_different_thresholds_need_one_on_the_command_line(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     first, second = report(counted([(5, 0)])), report(counted([(5, 0)], model="opus"))
@@ -187,7 +187,7 @@ def test_the_same_trial_twice_is_refused(capsys: pytest.CaptureFixture[str]) -> 
         ({"ref": "main"}, "different gates"),
     ],
 )
-def test_what_is_not_of_one_cell_is_refused(
+def test_trials_of_different_cells_are_not_merged(
     change: dict[str, Any], what: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     one = counted([(5, 0)])

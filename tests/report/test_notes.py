@@ -12,7 +12,7 @@ from tests.reporting import counted, trial
 from tests.reporting import run as a_run
 
 
-def test_a_case_that_passed_with_the_skill_as_it_was_is_not_said_to_tell_nothing() -> None:
+def test_a_case_that_passed_with_the_old_skill_is_not_called_uninformative() -> None:
     measured = counted([(0, 0), (0, 0)])
     old = trial("case-1", "old_skill", [a_run(), a_run()])
     compared = replace(measured, trials=(*measured.trials, old))
@@ -53,7 +53,7 @@ def test_a_verdict_that_seems_to_contradict_its_interval_explains_itself(
 
 
 @pytest.mark.parametrize("resolved", ["offline:offline", "openai:x@h temperature=0 top_p=1"])
-def test_runs_that_would_tell_are_said_of_models_whose_runs_differ(resolved: str) -> None:
+def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str) -> None:
     measured = counted([(1, 0), (1, 1)], of=1)
     gate = Gate(cell=measured, outcome="passed", text="")
     copies = replace(gate, cell=replace(measured, resolved=resolved))

@@ -103,7 +103,7 @@ def test_the_line_of_a_test_is_whole_after_a_wait(
 
 
 @pytest.mark.parametrize("arguments", [["-q"], ["-qq"], ["-p", "no:terminal"]])
-def test_whoever_asked_for_quiet_waits_in_quiet(
+def test_with_q_a_wait_is_not_reported(
     run_once: Run, write_skill: WriteSkill, slow: Loopback, arguments: list[str]
 ) -> None:
     write_skill()
@@ -113,7 +113,7 @@ def test_whoever_asked_for_quiet_waits_in_quiet(
     result.stdout.no_fnmatch_line("upskill: 0/2*")
 
 
-def test_a_wait_that_is_not_long_is_no_word_worth(
+def test_a_short_wait_is_not_reported(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(progress, "REFRESH_S", 0.01)
@@ -125,7 +125,7 @@ def test_a_wait_that_is_not_long_is_no_word_worth(
     result.stdout.no_fnmatch_line("upskill: 0/2*")
 
 
-def test_without_capture_a_long_wait_is_told_too(
+def test_without_capture_a_long_wait_is_reported_too(
     run_once: Run, write_skill: WriteSkill, held: Loopback
 ) -> None:
     write_skill()
@@ -181,7 +181,7 @@ def test_a_price_that_is_not_known_is_not_guessed() -> None:
     assert told(answered(), answered(None)) == "upskill: 2/2 answers"
 
 
-def test_a_rate_limit_a_compiler_and_a_slow_answer_are_with_places() -> None:
+def test_a_rate_limit_a_compiler_and_a_slow_answer_are_told_apart() -> None:
     now = 0.0
     activity = InFlight(clock=lambda: now)
     activity.pause("api.example.com", "rate limit", 26.5)

@@ -218,7 +218,7 @@ def test_the_header_says_what_a_name_stands_for(run_once: Run, write_skill: Writ
     )
 
 
-def test_figures_that_nobody_measured_are_not_made_up(
+def test_figures_that_were_not_measured_are_not_made_up(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     loopback.answer = lambda _: Reply(text="37", usage=None)

@@ -32,7 +32,7 @@ def test_a_level_that_does_not_work_is_refused_with_the_cure(
         Sandbox("bwrap")
 
 
-def test_a_program_that_cannot_be_started_is_told_in_one_line() -> None:
+def test_a_program_that_cannot_be_started_is_reported_in_one_line() -> None:
     with (
         workspace() as home,
         pytest.raises(SandboxError, match=r"^cannot start /nowhere/cc: No such file or directory$"),

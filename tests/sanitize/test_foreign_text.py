@@ -27,7 +27,7 @@ def steering(text: str) -> list[str]:
     return [text[max(0, match.start() - 60) : match.end() + 20] for match in found]
 
 
-def test_the_hostile_text_is_hostile() -> None:
+def test_the_hostile_text_holds_commands_of_runners_and_terminals() -> None:
     assert len(COMMAND.findall(HOSTILE)) == 5
     assert len(set(CONTROL.findall(HOSTILE))) == 6
 

@@ -88,7 +88,7 @@ def test_a_selection_that_leaves_nothing_is_still_an_error(run_once: Run) -> Non
 
 
 @pytest.mark.usefixtures("repository")
-def test_an_unknown_ref_is_one_line_with_a_cure(run_once: Run) -> None:
+def test_an_unknown_ref_is_refused_in_one_line_with_a_cure(run_once: Run) -> None:
     result = run_once("--upskill-models=offline", "--upskill-changed-since=origin/main", "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR

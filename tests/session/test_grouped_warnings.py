@@ -39,7 +39,7 @@ def test_verbose_names_every_place(run_once: Run) -> None:
 
 @pytest.mark.usefixtures("alike")
 @pytest.mark.parametrize("args", [("-W", "ignore"), ("-p", "no:warnings")], ids=" ".join)
-def test_whoever_wants_no_warnings_has_none(run_once: Run, args: tuple[str, ...]) -> None:
+def test_warnings_that_are_ignored_are_not_shown(run_once: Run, args: tuple[str, ...]) -> None:
     result = run_once(*OFFLINE, "-W", "default", *args)
 
     result.assert_outcomes(passed=12)

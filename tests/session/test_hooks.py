@@ -67,7 +67,7 @@ def test_a_plugin_s_client_answers_for_its_models(run: Run, write_skill: WriteSk
     )
 
 
-def test_half_characters_in_what_a_client_says_spoil_nothing(
+def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill()
@@ -131,7 +131,7 @@ def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_client_that_does_not_close_is_told_in_one_line_and_changes_nothing(
+def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothing(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill()

@@ -47,7 +47,7 @@ def test_where_pytest_finds_nothing_else_one_line_says_how_to_run_the_skills(
     assert not (pytester.path / ".upskill").exists()
 
 
-def test_a_file_of_a_known_name_that_is_about_no_skill_is_not_spoken_of(
+def test_a_case_file_without_a_skill_is_not_mentioned(
     run_once: Run, pytester: pytest.Pytester
 ) -> None:
     pytester.makefile(".json", evals="[]")
@@ -59,7 +59,7 @@ def test_a_file_of_a_known_name_that_is_about_no_skill_is_not_spoken_of(
 
 
 @pytest.mark.parametrize("args", [["-k", "none_of_them"], ["-qq", "skills"]])
-def test_who_chose_no_test_or_wants_to_read_nothing_reads_nothing_of_skills(
+def test_with_options_that_run_no_test_nothing_is_said_of_skills(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, args: list[str]
 ) -> None:
     write_skill()
@@ -126,7 +126,7 @@ def test_without_the_plugin_its_options_are_unknown(run_once: Run) -> None:
     assert result.ret == pytest.ExitCode.USAGE_ERROR
 
 
-def test_other_peoples_tests_meet_the_garbage_collector_as_it_was(
+def test_the_garbage_collector_is_the_same_for_other_tests(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     # gc.get_referrers does not see frozen objects: hypothesis would warn about its own generators.

@@ -190,7 +190,7 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(
     result.assert_outcomes(passed=21)
 
 
-def test_a_folder_that_cannot_be_written_costs_the_recordings_alone_and_is_told_with_q(
+def test_a_folder_that_cannot_be_written_costs_only_the_recordings_and_is_reported_with_q(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     loopback.answer = know
@@ -244,7 +244,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     )
 
 
-def test_nothing_more_is_sent_while_an_interrupted_run_is_summed_up(
+def test_nothing_is_sent_while_the_figures_of_an_interrupted_run_are_made(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
     write_skill(*budget_cases(30))

@@ -72,7 +72,7 @@ def only_line(result: pytest.RunResult) -> str:
         ),
     ],
 )
-def test_an_option_that_cannot_be_used_is_one_line(
+def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     run_once: Run, write_skill: WriteSkill, args: tuple[str, ...], problem: str
 ) -> None:
     write_skill()
@@ -82,7 +82,9 @@ def test_an_option_that_cannot_be_used_is_one_line(
     pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
 
 
-def test_a_list_of_models_that_is_empty_is_one_line(run_once: Run, write_skill: WriteSkill) -> None:
+def test_an_empty_list_of_models_is_refused_in_one_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
     write_skill()
 
     result = run_once("--upskill-models", ",", "skills")
@@ -90,7 +92,7 @@ def test_a_list_of_models_that_is_empty_is_one_line(run_once: Run, write_skill: 
     assert only_line(result) == "--upskill-models: no model given: write a name, such as offline"
 
 
-def test_a_number_that_is_none_is_refused_by_the_command_line(
+def test_text_instead_of_a_number_is_refused_on_the_command_line(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
@@ -110,7 +112,7 @@ def test_a_number_that_is_none_is_refused_by_the_command_line(
         ("pyproject.toml", '[tool.pytest]\nupskill_runs = "3"\n'),
     ],
 )
-def test_a_number_that_is_none_in_the_configuration_is_one_line(
+def test_text_instead_of_a_number_is_refused_in_the_configuration(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
 ) -> None:
     write_skill()
@@ -133,7 +135,7 @@ def test_a_missing_key_is_one_line_that_names_the_variable(
     assert line == "haiku: no key for anthropic:claude-haiku-5-5: set ANTHROPIC_API_KEY"
 
 
-def test_every_missing_key_is_told_at_once(run_once: Run, write_skill: WriteSkill) -> None:
+def test_all_missing_keys_are_reported_at_once(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
     result = run_once("--upskill-models", "haiku,openai:gpt-6-luna", "skills")
@@ -170,7 +172,7 @@ def test_a_missing_sdk_is_one_line_with_the_command_that_installs_it(
     )
 
 
-def test_a_provider_that_nobody_serves_is_one_line(run_once: Run, write_skill: WriteSkill) -> None:
+def test_an_unknown_provider_is_refused_in_one_line(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
     result = run_once("--upskill-models", "acme:model-1", "skills")

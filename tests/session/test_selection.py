@@ -59,7 +59,7 @@ def test_expressions_select_by_skill_case_model_arm_and_tag(
     assert ran(result) == names
 
 
-def test_an_expression_selects_by_the_name_of_a_skill_that_its_folder_has_not(
+def test_an_expression_selects_by_the_name_in_the_skill_file(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     file = write_skill(RED) / "SKILL.md"
@@ -153,7 +153,7 @@ def test_the_first_failure_stops_a_run(run: Run, write_skill: WriteSkill) -> Non
     result.stdout.fnmatch_lines(["*stopping after 1 failures*"])
 
 
-def test_a_run_that_may_stop_early_asks_for_little_that_it_does_not_look_at(
+def test_a_run_that_may_stop_early_sends_few_requests_in_vain(
     run: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(*({**RED, "id": f"red-{n}"} for n in range(20)))
@@ -166,7 +166,7 @@ def test_a_run_that_may_stop_early_asks_for_little_that_it_does_not_look_at(
     assert len(loopback.requests) < 20
 
 
-def test_collecting_only_asks_nothing(
+def test_collect_only_sends_no_request(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill()
@@ -178,7 +178,7 @@ def test_collecting_only_asks_nothing(
     result.stdout.no_fnmatch_line("*trials*")
 
 
-def test_what_is_deselected_is_not_asked(
+def test_a_deselected_trial_sends_no_request(
     run: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(GREEN, RED)
@@ -188,7 +188,7 @@ def test_what_is_deselected_is_not_asked(
     assert len(loopback.requests) == 1
 
 
-def test_what_a_conftest_skips_is_not_asked(
+def test_a_trial_that_a_conftest_skips_sends_no_request(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, loopback: Loopback
 ) -> None:
     write_skill(GREEN, RED)
@@ -232,7 +232,7 @@ def test_a_trial_run_again_counts_once(run: Run, write_skill: WriteSkill) -> Non
 
 
 @pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
-def test_setting_items_up_alone_asks_nobody(
+def test_setup_only_sends_no_request(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, option: str
 ) -> None:
     write_skill(GREEN)
@@ -243,7 +243,7 @@ def test_setting_items_up_alone_asks_nobody(
     assert not loopback.requests
 
 
-def test_a_stepwise_run_asks_for_little_beyond_its_first_failure(
+def test_a_stepwise_run_sends_few_requests_beyond_its_first_failure(
     run: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(*({**RED, "id": f"red-{n}", "input": f"{QUESTION} {n}"} for n in range(20)))

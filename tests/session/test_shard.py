@@ -64,7 +64,7 @@ def test_a_shard_without_a_trial_is_green(run: Run, write_skill: WriteSkill) -> 
     assert first.ret == second.ret == pytest.ExitCode.OK
 
 
-def test_a_shard_of_nothing_at_all_is_as_red_as_a_run_of_nothing(
+def test_a_shard_of_a_run_without_tests_is_as_red_as_that_run(
     run: Run, pytester: pytest.Pytester
 ) -> None:
     pytester.mkdir("skills")
@@ -87,9 +87,7 @@ def test_tests_that_are_no_trials_run_in_every_share(
 
 
 @pytest.mark.parametrize("shard", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2", "1/2/3"])
-def test_a_shard_that_there_cannot_be_is_refused(
-    run_once: Run, write_skill: WriteSkill, shard: str
-) -> None:
+def test_an_impossible_shard_is_refused(run_once: Run, write_skill: WriteSkill, shard: str) -> None:
     write_skill()
 
     result = run_once("--upskill-models=offline", f"--upskill-shard={shard}")

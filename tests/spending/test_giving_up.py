@@ -153,7 +153,7 @@ def test_a_host_that_answers_nobody_until_a_deadline_is_given_up_on() -> None:
     assert len(host.asked) == asked
 
 
-def test_a_fatal_error_stops_its_model_with_the_same_words_unsent() -> None:
+def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() -> None:
     refused = ProviderError("m: HTTP 401 bad key", status=401, fatal=True)
     host, clock = Host(script=[refused]), Clock()
     client = client_of(host, clock, slots=ConcurrencyLimiter(1))

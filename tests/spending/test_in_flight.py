@@ -25,7 +25,7 @@ def test_what_goes_on_is_counted_by_what_it_is_with_its_age() -> None:
     assert activity.ages("asking") == []
 
 
-def test_of_the_waits_for_a_host_the_one_that_ends_first_is_told() -> None:
+def test_of_several_waits_for_a_host_the_one_that_ends_first_is_shown() -> None:
     clock = Clock()
     activity = InFlight(clock=clock)
     activity.pause("a.example", "rate limit", 30.0)

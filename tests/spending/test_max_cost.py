@@ -46,7 +46,7 @@ def test_an_answer_of_unknown_cost_counts_as_the_most() -> None:
     assert asyncio.run(spend()) is False
 
 
-def test_once_a_request_had_to_stay_all_stay() -> None:
+def test_once_a_request_was_refused_all_later_ones_are() -> None:
     async def spend() -> list[bool]:
         budget = Budget(1.0)
         return [await budget.reserve(2.0), await budget.reserve(0.1)]
@@ -158,7 +158,7 @@ def test_a_failed_case_is_red_whatever_the_limit(
     assert result.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_a_client_that_breaks_holds_nobody_up(
+def test_a_client_that_breaks_does_not_delay_the_others(
     write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill(*budget_cases(10))

@@ -19,7 +19,7 @@ from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outco
 from tests.sdk_requests import every_sdk, model_at, request_to
 
 
-def test_what_may_pass_is_asked_again_and_every_attempt_counted() -> None:
+def test_a_temporary_error_is_retried_and_every_attempt_counted() -> None:
     host, clock = Host(script=[later(), later()]), Clock()
 
     (answer,) = outcomes(client_of(host, clock).complete(request()))
@@ -29,7 +29,7 @@ def test_what_may_pass_is_asked_again_and_every_attempt_counted() -> None:
     assert len(host.asked) == 3
 
 
-def test_what_will_not_pass_is_not_asked_again() -> None:
+def test_a_permanent_error_is_not_retried() -> None:
     host, clock = Host(script=[ProviderError("m: HTTP 400 no", status=400)]), Clock()
 
     error = outcome(client_of(host, clock).complete(request()))
@@ -67,7 +67,7 @@ def test_the_servers_pause_is_kept_up_to_a_cap(asked: float, slept: float) -> No
         (ProviderError("m: no reply", retryable=True, retry_after=7.0), "no reply"),
     ],
 )
-def test_a_pause_is_told_with_its_reason(error: ProviderError, why: str) -> None:
+def test_a_pause_is_shown_with_its_reason(error: ProviderError, why: str) -> None:
     clock = Clock()
     activity = InFlight(clock=clock)
     told: list[tuple[list[Pause], list[float]]] = []

@@ -14,7 +14,7 @@ from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know
 
 
-def test_what_fails_every_request_stops_the_model_and_is_told_once(
+def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*budget_cases(20))
@@ -117,7 +117,7 @@ def test_repeated_errors_fail_again_with_lf(
         ),
     ],
 )
-def test_an_unexpected_error_of_every_request_is_told_once_without_a_traceback(
+def test_an_unexpected_error_of_every_request_is_reported_once_without_a_traceback(
     run: Run,
     write_skill: WriteSkill,
     model: str,
@@ -141,7 +141,7 @@ def test_an_unexpected_error_of_every_request_is_told_once_without_a_traceback(
     assert len(result.outlines) < 50
 
 
-def test_errors_that_differ_are_each_told(
+def test_each_different_error_is_reported(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*budget_cases(3))

@@ -66,6 +66,6 @@ def test_the_queries_needed_put_the_interval_on_one_side(
 
 
 @pytest.mark.parametrize(("hits", "runs"), [(2, 1), (-1, 1), (0.5, 1)])
-def test_counts_that_cannot_be_are_refused(hits: int, runs: int) -> None:
+def test_impossible_counts_of_queries_are_refused(hits: int, runs: int) -> None:
     with pytest.raises(ValueError, match="hits from 0 to runs"):
         QueryCounts(hits, runs)

@@ -72,7 +72,7 @@ def test_a_reply_without_usable_edits_is_refused(reply: str, reason: str) -> Non
         (" \n", "end", "the reply is empty"),
     ],
 )
-def test_what_is_no_whole_reply_says_why(
+def test_a_reply_that_is_not_whole_is_refused_with_the_reason(
     text: str, stop: Literal["end", "max_tokens", "refusal"], reason: str
 ) -> None:
     said = Completion(text=text, input_tokens=1, output_tokens=1, stop_reason=stop)

@@ -110,7 +110,7 @@ def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reas
         ({"expected": "0x5A"}, "malformed: expected"),
     ],
 )
-def test_an_entry_that_is_no_proposal_is_dropped_alone(
+def test_an_entry_that_is_no_proposal_drops_only_itself(
     changes: dict[str, Any], reason: str
 ) -> None:
     bad, good = read_proposals(json.dumps({"proposals": [GOOD | changes, GOOD]}))
@@ -121,7 +121,7 @@ def test_an_entry_that_is_no_proposal_is_dropped_alone(
     assert isinstance(good, Proposal)
 
 
-def test_a_reply_without_proposals_is_one_drop() -> None:
+def test_a_reply_without_proposals_is_dropped_once() -> None:
     assert read_proposals("Sorry.") == [Malformed(name="reply", reason="the reply holds no JSON")]
     (only,) = read_proposals('{"cases": 1}')
     assert isinstance(only, Malformed)

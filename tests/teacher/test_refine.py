@@ -120,14 +120,14 @@ def test_a_version_that_helps_one_student_and_hurts_another_is_not_accepted(
     assert depot.decision() == decision | {"asked": 0}
 
 
-def test_a_teacher_that_changes_nothing_of_worth_is_not_believed(depot: Depot) -> None:
+def test_a_version_that_helps_nothing_is_not_accepted(depot: Depot) -> None:
     assert depot.refine("--apply") == 1
 
     assert depot.decision()["decision"] == "not shown"
     assert depot.text == SKILL
 
 
-def test_the_same_text_is_never_accepted(depot: Depot) -> None:
+def test_edits_that_change_nothing_are_refused(depot: Depot) -> None:
     heading = "Every bay has a code."
     depot.teach = lambda _, __: json.dumps({"edits": [{"find": heading, "replace": heading}]})
 

@@ -138,7 +138,7 @@ def test_a_model_without_a_price_needs_a_limit_of_answers(
 
 
 @pytest.mark.parametrize("option", ["--runs=0", "--runs=1000", "--steps=-1", "--max-cost=nan"])
-def test_a_number_without_a_meaning_is_refused(
+def test_a_number_out_of_range_is_refused(
     depot: Depot, option: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert depot.refine(option) == 4

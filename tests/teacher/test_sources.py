@@ -143,7 +143,7 @@ def test_several_sources_share_the_budget(tmp_path: Path) -> None:
     assert (one.name, other.name, other.shortened) == ("csv", "a.md", 1)
 
 
-def test_what_is_no_text_is_refused_with_the_cure(tmp_path: Path) -> None:
+def test_a_source_that_is_not_text_is_refused_with_the_cure(tmp_path: Path) -> None:
     (tmp_path / "a.pdf").write_bytes(b"%PDF-1.7\n\xff\xfe")
     (tmp_path / "empty.md").write_text(" \n", "utf-8")
 

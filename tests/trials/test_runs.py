@@ -54,7 +54,7 @@ def test_a_trial_fails_when_too_few_of_its_runs_pass(
     result.assert_outcomes(passed=2, failed=1)
 
 
-def test_the_rate_of_the_case_comes_before_the_file_s(
+def test_the_pass_rate_of_a_case_precedes_that_of_its_file(
     run_once: Run, write_skill: WriteSkill, passing: Passing
 ) -> None:
     write_skill(CASE | {"min_pass_rate": 0.5}, defaults={"min_pass_rate": 1})
@@ -65,7 +65,7 @@ def test_the_rate_of_the_case_comes_before_the_file_s(
 
 
 @pytest.mark.parametrize(("of_file", "failed"), [({}, 0), ({"min_pass_rate": 1}, 1)])
-def test_the_rate_of_the_file_comes_before_the_option_s(
+def test_the_pass_rate_of_a_file_precedes_that_of_the_option(
     run_once: Run, write_skill: WriteSkill, passing: Passing, of_file: object, failed: int
 ) -> None:
     write_skill(CASE, defaults=of_file)

@@ -68,7 +68,7 @@ def play(*replies: Completion) -> tuple[Choice, int]:
         ([said(ToolCall(name="Skill", arguments={"skill": "csv"})), said(skill())], "took csv", 2),
     ],
 )
-def test_what_a_model_does_counts_as_what_it_is(
+def test_each_reply_of_a_model_counts_as_a_choice_or_as_none(
     replies: list[Completion], text: str, requests: int
 ) -> None:
     choice, sent = play(*replies)

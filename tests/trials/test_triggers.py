@@ -175,7 +175,7 @@ def test_offline_chooses_by_words_in_common_and_fails_nothing(
     result.stdout.fnmatch_lines(["*50% ?*", "*offline chooses by words in common*"])
 
 
-def test_where_another_skill_is_expected_that_is_not_listed_only_this_one_is_wrong(
+def test_if_the_expected_skill_is_not_listed_only_this_skill_is_wrong(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill(name="parcels")
