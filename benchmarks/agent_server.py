@@ -51,7 +51,7 @@ class _Handler(BaseHTTPRequestHandler):
         lines = (f"event: {event['type']}\ndata: {json.dumps(event)}\n\n" for event in events)
         self._send("".join(lines).encode(), "text/event-stream")
 
-    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  as it is there
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  as in the base class
         """Print nothing."""
 
     def _send(self, data: bytes, kind: str) -> None:

@@ -73,7 +73,7 @@ class Handler(BaseHTTPRequestHandler):
         self.close_connection = bool(select.select([self.connection], [], [], 0)[0])
         return self.close_connection
 
-    def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+    def log_message(self, format: str, *args: object) -> None:  # noqa: A002  as in the base class
         """Print nothing."""
 
 

@@ -11,23 +11,22 @@ from typing import Any
 
 # Imported before the first inner run, as what is below: pytester drops what a run imported. httpx2
 # imports httpcore2 at the first request, and knows the exceptions of the first import alone.
-import genai_prices  # noqa: F401
-import httpcore2  # noqa: F401
+import genai_prices
+import httpcore2
 import pytest
 
 # Extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a second.
 import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
-import pytest_upskill.session.start  # noqa: F401
+import pytest_upskill.session.start
 from pytest_upskill.model.hosts import HOSTS
-from tests.compiling import programs as programs  # noqa: PLC0414  a fixture
-from tests.forked import forked_workers as forked_workers  # noqa: PLC0414  a fixture
-from tests.loopback import loopback as loopback  # noqa: PLC0414  a fixture
-from tests.loopback import model as model  # noqa: PLC0414  a fixture
-from tests.plugins import canned_client as canned_client  # noqa: PLC0414  a fixture
-from tests.sandbox_programs import marker as marker  # noqa: PLC0414  a fixture
-from tests.scripted import script as script  # noqa: PLC0414  a fixture
-from tests.teaching import depot as depot  # noqa: PLC0414  a fixture
+from tests.compiling import programs
+from tests.forked import forked_workers
+from tests.loopback import loopback, model
+from tests.plugins import canned_client
+from tests.sandbox_programs import marker
+from tests.scripted import script
+from tests.teaching import depot
 
 Run = Callable[..., pytest.RunResult]
 WriteSkill = Callable[..., Path]

@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.programs import claude as claude  # noqa: PLC0414  pytest finds it by this name
+from tests.programs import claude

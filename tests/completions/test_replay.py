@@ -112,7 +112,7 @@ def test_the_command_that_records_shows_no_password(run_once: Run, write_skill: 
     ("change", "named", "stale"),
     [("skill", "SKILL.md", 1), ("case", "the case", 2), ("limit", "--upskill-max-tokens", 2)],
 )
-def test_replay_fails_on_what_is_stale_and_names_what_has_changed(  # noqa: PLR0917  fixtures
+def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
     run_once: Run, write_skill: WriteSkill, model: str, change: str, named: str, stale: int
 ) -> None:
     write_skill()

@@ -99,7 +99,7 @@ def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run_once: Run, folde
 
 
 def test_a_statement_without_a_judge_does_not_count_as_held(run_once: Run, folder: Path) -> None:
-    mixed = CASE | {"assertions": [*CASE["assertions"], "Is polite"]}  # type: ignore[misc]
+    mixed = CASE | {"assertions": [{"type": "contains", "value": "37"}, "Is polite"]}
     write(folder / "evals" / "evals.json", [mixed])
 
     result = run_once("--upskill-models", "offline", "skills")

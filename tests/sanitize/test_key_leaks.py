@@ -193,7 +193,7 @@ def _echo_anywhere(received: Received) -> Reply:
 
 
 @pytest.mark.skipif(LEVELS == ["limits"], reason="no sandbox for agents on this machine")
-def test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light(  # noqa: PLR0917
+def test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
@@ -237,7 +237,7 @@ def test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light(  # noq
 
 @pytest.mark.parametrize("kind", ["401-json", "answer"])
 @pytest.mark.parametrize("command", ["generate", "cases", "refine"])
-def test_commands_with_a_teacher_bring_no_key_to_light(  # noqa: PLR0917
+def test_commands_with_a_teacher_bring_no_key_to_light(
     depot: Depot,
     command: str,
     kind: str,

@@ -124,7 +124,7 @@ def test_nothing_that_a_run_leaves_or_prints_holds_a_key(
         ("gpt-6-luna", {"SSL_CERT_FILE": "/no/such/file.pem"}),
     ],
 )
-def test_a_client_that_cannot_be_made_is_one_line_without_the_key(  # noqa: PLR0917  fixtures
+def test_a_client_that_cannot_be_made_is_one_line_without_the_key(
     run: Run,
     write_skill: WriteSkill,
     planted: Planted,

@@ -13,12 +13,13 @@ def too_many() -> ProviderError:
     return ProviderError("m: HTTP 429 slow down", status=429)
 
 
-def sent(slots: ConcurrencyLimiter, clock: Clock) -> Sent:
+def sent(slots: ConcurrencyLimiter) -> Sent:
+    """Send a request in a slot of its own."""
+
     async def send() -> Sent:
         async with slots.slot() as one:
             return one
 
-    assert clock.now >= 0
     return asyncio.run(send())
 
 
@@ -85,7 +86,7 @@ def test_clean_rounds_grow_the_slots_back_and_not_beyond() -> None:
 
     grown = []
     for _ in range(40):
-        slots.answered(sent(slots, clock))
+        slots.answered(sent(slots))
         grown.append(slots.limit)
 
     assert grown[:7] == [8] * 7
@@ -99,8 +100,8 @@ def test_trouble_between_answers_holds_the_growth_back() -> None:
     slots.refused()
 
     for _ in range(50):
-        slots.answered(sent(slots, clock))
-        slots.answered(sent(slots, clock))
+        slots.answered(sent(slots))
+        slots.answered(sent(slots))
         slots.failed()
 
     assert slots.limit == 8

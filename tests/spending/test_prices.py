@@ -93,7 +93,7 @@ def test_an_own_price_comes_before_the_listed_one() -> None:
 
 
 @pytest.mark.parametrize(("cached", "dollars"), [("", 3300 * 5), (" cached 0.5", 300 * 5 + 1500)])
-def test_an_own_price_may_have_a_rate_for_cached_input(  # noqa: PLR0917  fixtures
+def test_an_own_price_may_have_a_rate_for_cached_input(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
@@ -163,7 +163,7 @@ def test_the_bound_of_a_request_holds_for_any_tokenizer_and_for_writing_the_cach
         ),
     ],
 )
-def test_cached_tokens_are_counted_once_and_priced_as_cached(  # noqa: PLR0917  fixtures
+def test_cached_tokens_are_counted_once_and_priced_as_cached(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,

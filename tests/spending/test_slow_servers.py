@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.conftest import Run, WriteSkill, budget_cases
-from tests.loopback import Loopback, know
+from tests.loopback import Loopback, Received, Reply, know
 from tests.slow_server import SlowServer, run
 
 
@@ -73,11 +73,11 @@ def test_a_server_of_ones_own_starts_with_four_requests(
     write_skill(*budget_cases(2))
     peaks = []
 
-    def record(received: object) -> object:
+    def record(received: Received) -> Reply:
         peaks.append(loopback.peak)
-        return know(received)  # type: ignore[arg-type]
+        return know(received)
 
-    loopback.answer = record  # type: ignore[assignment]
+    loopback.answer = record
     run_once("--upskill-models", model, "skills", "--upskill-runs=1")
 
     assert max(peaks) <= 4
