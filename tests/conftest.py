@@ -20,12 +20,12 @@ import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
 import pytest_upskill.session.start
 from pytest_upskill.model.hosts import HOSTS
+from tests.canned_client import canned_client
 from tests.compiling import programs
 from tests.forked import forked_workers
 from tests.loopback import loopback, model
-from tests.plugins import canned_client
 from tests.sandbox_programs import marker
-from tests.scripted import script
+from tests.scripted_model import script
 from tests.teaching import depot
 
 Run = Callable[..., pytest.RunResult]

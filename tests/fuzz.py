@@ -1,4 +1,4 @@
-"""Text that nobody means, for every reader of untrusted text.
+"""Random text for every reader of untrusted text.
 
 ``python -m tests.fuzz 10000`` gives each reader that many examples; the suite gives it fewer.
 """

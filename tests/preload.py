@@ -1,6 +1,6 @@
-"""Imports what runs of pytest need, in such a run: it rewrites assertions.
+"""Import what runs of pytest need, in such a run, as that one rewrites assertions.
 
-Imported for that by the process from which `tests.forked` forks them.
+The process from which `tests.forked` forks such runs imports this module first.
 """
 
 from __future__ import annotations

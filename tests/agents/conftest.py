@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.programs import claude
+from tests.agent_programs import claude

@@ -7,29 +7,29 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests import programs, scripted_agent
+from tests import agent_programs
+from tests.agents.scripted_agent import Step, call, following
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
-from tests.scripted_agent import call, following
 
-pytestmark = programs.needs_bubblewrap
+pytestmark = agent_programs.needs_bubblewrap
 
 QUERIES = (
     {"id": "take", "input": "Send the invoice.", "should_trigger": True},
     {"id": "other", "input": "Book a train.", "expected_skill": "travel"},
     {"id": "leave", "input": "Sing a song.", "should_trigger": False},
 )
-_LOOP: dict[str, Sequence[scripted_agent.Step]] = {
+_LOOP: dict[str, Sequence[Step]] = {
     "invoice": [call("bash", command="ls"), call("skill", name="billing"), "Never asked for."],
     "train": [call("read_file", path="~/.agents/skills/travel/SKILL.md"), "Never asked for."],
     "song": [call("bash", command="ls")],
     "greeting": [call("skill", name="greeting")],
 }
-_CLAUDE: dict[str, Sequence[programs.Step]] = {
-    "invoice": [programs.bash("ls"), programs.skill("billing"), "Never asked for."],
-    "train": [programs.skill("travel"), "Never asked for."],
-    "song": [programs.bash("ls")] * 9,
-    "greeting": [programs.skill("greeting")],
+_CLAUDE: dict[str, Sequence[agent_programs.Step]] = {
+    "invoice": [agent_programs.bash("ls"), agent_programs.skill("billing"), "Never asked for."],
+    "train": [agent_programs.skill("travel"), "Never asked for."],
+    "song": [agent_programs.bash("ls")] * 9,
+    "greeting": [agent_programs.skill("greeting")],
 }
 
 
@@ -44,12 +44,12 @@ def loop_on(loopback: Loopback) -> str:
 
 
 def claude_on(loopback: Loopback) -> str:
-    def step(received: Received) -> programs.Step:
+    def step(received: Received) -> agent_programs.Step:
         said = json.dumps(received.body["messages"][0])
         steps = next(steps for word, steps in _CLAUDE.items() if word in said)
-        return steps[programs.calls_so_far(received)]
+        return steps[agent_programs.calls_so_far(received)]
 
-    programs.follow(loopback, step)
+    agent_programs.follow(loopback, step)
     return f"a=claude-code:haiku@{loopback.url}"
 
 

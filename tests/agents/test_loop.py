@@ -19,7 +19,7 @@ from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
-from tests.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, ScriptedClient, Step, call
+from tests.agents.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, ScriptedClient, Step, call
 from tests.sdk_requests import request_to
 
 FILES = (

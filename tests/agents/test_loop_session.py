@@ -9,9 +9,9 @@ from typing import cast
 
 import pytest
 
+from tests.agents.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, call, following
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Reply
-from tests.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, call, following
 from tests.sdk_requests import every_sdk
 
 AGAIN = call("bash", command="true")

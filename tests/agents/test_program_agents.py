@@ -6,9 +6,18 @@ import os
 
 import pytest
 
+from tests.agent_programs import (
+    KEY,
+    Step,
+    bash,
+    calls_so_far,
+    follow,
+    needs_bubblewrap,
+    results,
+    skill,
+)
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
-from tests.programs import KEY, Step, bash, calls_so_far, follow, needs_bubblewrap, results, skill
 
 pytestmark = needs_bubblewrap
 

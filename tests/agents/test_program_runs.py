@@ -21,7 +21,17 @@ from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
-from tests.programs import Recorded, asked, bash, client, completed, needs_bubblewrap, run_of, skill
+from pytest_upskill.spending.run_budget import Settle
+from tests.agent_programs import (
+    Recorded,
+    asked,
+    bash,
+    client,
+    completed,
+    needs_bubblewrap,
+    run_of,
+    skill,
+)
 
 pytestmark = needs_bubblewrap
 
@@ -237,7 +247,7 @@ def test_a_program_that_cannot_be_started_is_missing_data(monkeypatch: pytest.Mo
 
 ENDLESS = """
 import asyncio
-from tests.programs import bash, completed
+from tests.agent_programs import bash, completed
 completed(bash("setsid sleep {seconds} & sleep {seconds}"))
 """
 
@@ -272,9 +282,13 @@ def _runs(word: str) -> bool:
     return False
 
 
+async def reserve_nothing(_: int) -> Settle:
+    raise AssertionError("no connection sends a request")
+
+
 def test_an_agent_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
     async def opened() -> list[bytes | None]:
-        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), None, Caps())  # type: ignore[arg-type]
+        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), reserve_nothing, Caps())
         await proxy.start(tmp_path / "proxy")
         ends = [await asyncio.open_unix_connection(tmp_path / "proxy") for _ in range(66)]
         seen = [await _first_byte(reader) for reader, _ in ends]

@@ -22,7 +22,7 @@ from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.trials.conversation import agent_request
-from tests.programs import Recorded, Step, needs_bubblewrap, run_of
+from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 
 pytestmark = needs_bubblewrap
 

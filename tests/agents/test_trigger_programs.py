@@ -29,7 +29,7 @@ from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.trials.conversation import TOOLS, choice_of, first_request
 from pytest_upskill.wire.stream import AgentFormat
-from tests.programs import Recorded, Step, needs_bubblewrap, run_of
+from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 
 pytestmark = needs_bubblewrap
 

@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 UPDATE, COMPARE = "--upskill-baseline-update", "--upskill-compare=baseline"
 BASELINES = ".upskill/baselines"

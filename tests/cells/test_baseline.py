@@ -14,7 +14,7 @@ from pytest_upskill.cells.past import against_baseline
 from tests.cells.conftest import COMPARE, GOOD, LENIENT
 from tests.conftest import Run
 from tests.reporting import counted
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 
 @pytest.mark.usefixtures("recorded")

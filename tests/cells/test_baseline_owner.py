@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.cells.conftest import BASELINES, COMPARE, GOOD, LENIENT, UPDATE
 from tests.conftest import QUESTION, Run, WriteSkill
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 
 @pytest.mark.parametrize("option", [COMPARE, UPDATE])

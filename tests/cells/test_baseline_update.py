@@ -14,7 +14,7 @@ from pytest_upskill.trials.digests import grader_digest
 from pytest_upskill.trials.trial import plan
 from tests.cells.conftest import COMPARE, GOOD, LENIENT, UPDATE
 from tests.conftest import Run, WriteSkill
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 
 def test_an_update_writes_one_line_of_counts_for_each_case(

@@ -13,7 +13,7 @@ from tests import junit
 from tests.cells.conftest import LENIENT
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 pytestmark = pytest.mark.needs("git")
 

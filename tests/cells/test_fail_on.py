@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Run
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 HURTS = {"one": "----- +++++", "two": "----- +++++"}
 NO_EFFECT = {f"case{number}": "+++++ +++++" for number in range(6)}

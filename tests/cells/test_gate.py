@@ -12,7 +12,7 @@ from pytest_upskill.cells.thresholds import Thresholds
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.reporting import counted
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 META = "skills/billing/skill_meta.json"
 LIFTED = {"id": "lifted", "input": QUESTION, "expected": {"contains": "37"}}

@@ -5,7 +5,7 @@ import pytest
 from pytest_upskill.cells.gate import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 
 def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_its_own(

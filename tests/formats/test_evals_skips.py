@@ -34,7 +34,12 @@ def test_a_case_that_needs_an_agent_is_skipped_and_says_why(entry: Any, reason: 
 
 
 def test_keys_that_ask_for_nothing_skip_nothing() -> None:
-    asks_nothing: dict[str, Any] = {"expected_script": None, "tools": [], "environment": {}, "setup": ""}
+    asks_nothing: dict[str, Any] = {
+        "expected_script": None,
+        "tools": [],
+        "environment": {},
+        "setup": "",
+    }
 
     assert read_one(assertions=["Says hi"], **asks_nothing).skip is None
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 LINT = ("--upskill-lint", "skills")
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Received
-from tests.small_model import SmallModel
+from tests.project.small_model import SmallModel
 from tests.teaching import HEAD, Depot, case
 
 pytestmark = pytest.mark.needs("smollm2")

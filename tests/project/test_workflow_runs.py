@@ -10,7 +10,7 @@ import yaml
 
 from tests.git_repository import commit_all, git
 from tests.pages import CHECKOUT
-from tests.workflows import ACTION, FOLDER, shell, steps
+from tests.project.workflows import ACTION, FOLDER, shell, steps
 
 pytestmark = pytest.mark.needs("git")
 

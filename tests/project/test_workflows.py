@@ -9,7 +9,7 @@ import yaml
 
 from tests.conftest import Run
 from tests.pages import PAGES, fences
-from tests.workflows import ACTION, FOLDER, GITHUB, OWN_WORKFLOWS, WORKFLOWS, shell, steps
+from tests.project.workflows import ACTION, FOLDER, GITHUB, OWN_WORKFLOWS, WORKFLOWS, shell, steps
 
 ALL_WORKFLOWS = [*WORKFLOWS, *OWN_WORKFLOWS]
 FORMS = ("bug", "idea")

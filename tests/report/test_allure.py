@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import Run
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 # As allure-pytest's: it follows items, not reports, and registers under this name.
 LISTENER = """

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.report.files.json import read_json, write_json
@@ -45,9 +46,9 @@ def test_shares_make_the_report_of_the_whole_run(run_once: Run, write_skill: Wri
     ]
 
 
-def without_times(one: object) -> object:
+def without_times(one: Cell) -> object:
     cleared = json.loads(
-        write_json(report(one)),  # type: ignore[arg-type]
+        write_json(report(one)),
         object_hook=lambda value: {k: v for k, v in value.items() if k != "latency_s"},
     )
     return cleared["entries"][0]["cell"]

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import Run
-from tests.scripted import Script
+from tests.scripted_model import Script
 
 CASE = "contains 'right': not in the answer (5 characters; begins 'wrong')"
 

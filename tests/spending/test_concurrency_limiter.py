@@ -6,7 +6,7 @@ import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
 from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
-from tests.retrying import Clock, Host, client_of, later, outcomes, request
+from tests.spending.retrying import Clock, Host, client_of, later, outcomes, request
 
 
 def too_many() -> ProviderError:

@@ -7,7 +7,7 @@ import pytest
 from pytest_upskill.completion import Completion, ProviderError, Tool
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.retry_policy import RetryPolicy
-from tests.retrying import (
+from tests.spending.retrying import (
     ANSWER,
     Clock,
     Host,

@@ -15,8 +15,17 @@ from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import Retries, RetryingClient
 from pytest_upskill.spending.retry_policy import RetryPolicy
 from tests.loopback import Loopback, Reply
-from tests.retrying import ANSWER, Clock, Host, client_of, later, outcome, outcomes, request
 from tests.sdk_requests import every_sdk, model_at, request_to
+from tests.spending.retrying import (
+    ANSWER,
+    Clock,
+    Host,
+    client_of,
+    later,
+    outcome,
+    outcomes,
+    request,
+)
 
 
 def test_a_temporary_error_is_retried_and_every_attempt_counted() -> None:

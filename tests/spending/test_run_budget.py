@@ -10,7 +10,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.spending.budget import Budget, BudgetError
 from pytest_upskill.spending.prices import OwnPrice, Prices
 from pytest_upskill.spending.run_budget import RunBudget
-from tests.programs import asked
+from tests.agent_programs import asked
 
 PRICES = Prices({"m": OwnPrice(input=1.0, output=1.0)})
 

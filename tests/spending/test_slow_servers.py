@@ -8,7 +8,7 @@ import pytest
 
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know
-from tests.slow_server import SlowServer, run
+from tests.spending.slow_server import SlowServer, run
 
 
 @pytest.mark.parametrize("seconds", [5, 40, 55, 70, 115])

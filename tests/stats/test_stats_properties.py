@@ -25,7 +25,7 @@ from pytest_upskill.stats import (
     verdict,
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
-from tests.counting import case_counts
+from tests.stats.counting import case_counts
 
 quick = settings(deadline=None, max_examples=60)
 

@@ -18,7 +18,7 @@ from pytest_upskill.stats import (
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
 from pytest_upskill.stats.numerics import student_t_quantile
-from tests.counting import case_counts
+from tests.stats.counting import case_counts
 
 quick = settings(deadline=None, max_examples=40)
 log_tokens = st.lists(st.integers(1, 10**6), min_size=2, max_size=6)

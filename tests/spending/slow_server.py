@@ -12,7 +12,7 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.retry import Retries, RetryingClient
-from tests.retrying import ANSWER, request
+from tests.spending.retrying import ANSWER, request
 
 
 class _Selector(selectors.DefaultSelector):
