@@ -6,7 +6,6 @@ https://agentskills.io/client-implementation/adding-skills-support.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,7 +13,13 @@ from typing import Any
 
 from pytest_upskill.agents.cli import skill_read
 from pytest_upskill.agents.left_files import with_files_left
-from pytest_upskill.agents.story import SKILL_FILE, files_read, is_loaded, why_broken
+from pytest_upskill.agents.story import (
+    SKILL_FILE,
+    files_read,
+    is_loaded,
+    recorded_calls,
+    why_broken,
+)
 from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Done, Toolbox
 from pytest_upskill.completion import (
     AgentRun,
@@ -25,7 +30,6 @@ from pytest_upskill.completion import (
     Request,
     ToolCall,
     ToolResult,
-    ToolUse,
     Turn,
     with_totals,
 )
@@ -45,9 +49,6 @@ FRAME = (
     "You are an agent. You work with tools in a workspace, which is the current folder. Do what "
     "the user asks, leave the files that you are asked for in the workspace, and then answer."
 )
-_MOST_CALLS = 200
-_LONGEST_INPUT = 2_000
-"""Characters of a call's arguments in a record."""
 
 
 @dataclass(slots=True)
@@ -192,7 +193,7 @@ def _finished(course: _Course, request: Request, workspace: Path, limit: str) ->
         taken=task.name_of(course.taken) if task.chooses else "",
         loaded=None if task.chooses else loaded,
         read=files_read(task, sent),
-        calls=tuple(map(_use, calls[:_MOST_CALLS])),
+        calls=recorded_calls(calls),
         limit=limit,
         broken=why_broken(task, offered=offered, denied=called and loaded is False),
     )
@@ -212,8 +213,3 @@ def _skill_of(call: ToolCall) -> str | None:
     if call.name == "skill":
         return str(call.arguments.get("name") or "").strip() or None
     return skill_read(call, SKILLS.removeprefix("~/"))
-
-
-def _use(call: ToolCall) -> ToolUse:
-    said = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
-    return ToolUse(name=call.name[:100], input=said[:_LONGEST_INPUT])

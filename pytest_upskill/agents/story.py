@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import json
+from collections.abc import Iterable, Iterator, Sequence
 
-from pytest_upskill.completion import AgentTask
+from pytest_upskill.completion import AgentTask, ToolCall, ToolUse
 
 SKILL_FILE = "SKILL.md"
 
 _TELLING_CHARS = 12
 """Characters of a line that hardly stands anywhere but in its file."""
+
+_MAX_CALLS = 200
+_MAX_NAME = 100
+_MAX_INPUT = 2000
+"""Maximum characters of a call's arguments in a record."""
 
 _SHARE = 0.5
 """Share of the telling lines that shows that a file was read, perhaps cut or with line numbers."""
@@ -42,6 +48,17 @@ def is_partly_loaded(task: AgentTask, result: str) -> bool:
     An agent that reads the file by itself may read its beginning only.
     """
     return any(line in result for line in _telling(_instructions(task)))
+
+
+def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
+    """Return the calls of a run, each and all cut to what a record can hold."""
+    return tuple(
+        ToolUse(
+            name=call.name[:_MAX_NAME],
+            input=(call.malformed or json.dumps(call.arguments, ensure_ascii=False))[:_MAX_INPUT],
+        )
+        for call in calls[:_MAX_CALLS]
+    )
 
 
 def why_broken(task: AgentTask, *, offered: bool | None, denied: bool) -> str:

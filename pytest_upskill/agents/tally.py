@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,17 +12,15 @@ from pytest_upskill.agents.story import (
     files_read,
     is_loaded,
     is_partly_loaded,
+    recorded_calls,
     why_broken,
 )
-from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, ToolUse
+from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 
 _TELLING_CHARS = 24
-_MAX_CALLS = 200
-_MAX_INPUT = 1000
-"""Maximum characters of a call's arguments in a record."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,7 +52,7 @@ class Tally:
     """The first skill that the model asked for; "" for none."""
     served_model: str | None = None
     read: set[str] = field(default_factory=set)
-    calls: list[ToolUse] = field(default_factory=list)
+    calls: list[ToolCall] = field(default_factory=list)
     last: Completion | None = None
     """The last reply of the conversation."""
     dropped: dict[str, None] = field(default_factory=dict)
@@ -112,7 +109,7 @@ class Tally:
         if main:
             self.last = completion
             self._following = counted
-            self.calls += map(_used, completion.tool_calls[: _MAX_CALLS - len(self.calls)])
+            self.calls += completion.tool_calls
             asked = filter(None, map(self.cli.skill_of, completion.tool_calls))
             self.taken = self.taken or self.task.name_of(next(asked, ""))
 
@@ -154,7 +151,7 @@ class Tally:
             taken=self.taken if self.task.chooses else "",
             loaded=self.loaded if self.task.skill and not self.task.chooses else None,
             read=tuple(sorted(self.read)),
-            calls=tuple(self.calls),
+            calls=recorded_calls(self.calls),
             limit=limit,
             broken=why_broken(self.task, offered=offered, denied=self.denied and not self.loaded),
         )
@@ -185,11 +182,6 @@ def _is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
         name in text and (f"{name}/{SKILL_FILE}" in text or start in " ".join(text.split()))
         for text in texts
     )
-
-
-def _used(call: ToolCall) -> ToolUse:
-    text = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
-    return ToolUse(name=call.name[:_MAX_INPUT], input=text[:_MAX_INPUT])
 
 
 def _results(value: object, calls: Container[str]) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,6 @@ import argparse
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from difflib import get_close_matches
 from importlib import import_module
 from importlib.metadata import version
 
@@ -20,6 +19,7 @@ from pytest_upskill.commands.command import (
     Parser,
 )
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.sanitize.suggestion import closest
 
 COMMANDS: Mapping[str, str] = {
     "init": "write a first case file for a skill, without a model",
@@ -106,8 +106,8 @@ def _general(name: str) -> int:
     if not name:
         sys.stderr.write(_help())
         return UNUSABLE
-    close = get_close_matches(name, COMMANDS, n=1)
-    hint = f"did you mean {close[0]!r}?" if close else f"write one of {', '.join(COMMANDS)}"
+    close = closest(name, COMMANDS)
+    hint = f"did you mean {close!r}?" if close else f"write one of {', '.join(COMMANDS)}"
     raise CommandError(f"no such command {name!r}: {hint}")
 
 

@@ -6,7 +6,6 @@ import argparse
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.terminal import can_print, print_lines
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.sanitize.suggestion import closest
 
 if TYPE_CHECKING:
     from pytest_upskill.report.history.points import History
@@ -121,10 +121,8 @@ def _chosen(history: History, skills: Sequence[str], models: Sequence[str]) -> H
     for what, chosen, known in (("skill", skills, known_skills), ("model", models, known_models)):
         for name in chosen:
             if name not in known:
-                close = get_close_matches(name, known, n=1)
-                hint = (
-                    f"did you mean {close[0]!r}?" if close else f"it has {', '.join(sorted(known))}"
-                )
+                close = closest(name, known)
+                hint = f"did you mean {close!r}?" if close else f"it has {', '.join(sorted(known))}"
                 raise CommandError(f"the history has no {what} {name!r}: {hint}")
     kept = [
         subject

@@ -16,11 +16,11 @@ from pydantic_core import ErrorDetails
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.formats.skill import Case
-from pytest_upskill.formats.skill_meta.values import did_you_mean
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statements import Mark, marked
 from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.sanitize.suggestion import did_you_mean
 
 MAX_BYTES = 32 << 20
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from difflib import get_close_matches
 
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.model.model import ModelError
 from pytest_upskill.sanitize.redaction import HIDDEN, without_credentials
+from pytest_upskill.sanitize.suggestion import did_you_mean
 
 BEDROCK_NAME = re.compile(r"([a-z]+\.)?[a-z0-9]+\..+-v\d+(:\d+)?")
 """Amazon Bedrock's names of models, which begin with a vendor's name and a dot."""
@@ -83,5 +83,4 @@ def hint(name: str, known: Sequence[str], *, bedrock: bool) -> str:
         return f"; write {head}:{tail}, or {name}@http://127.0.0.1:8080/v1 for a local server"
     if "@" in name:
         return "; a base URL begins with http:// or https://"
-    close = get_close_matches(name.lower(), known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
+    return did_you_mean(name.lower(), known)

@@ -14,7 +14,7 @@ from pytest_upskill.model.parameters import Parameters
 AGENTS: Mapping[str, WireFormat | None] = MappingProxyType(
     {"loop": None, "claude-code": "anthropic", "codex": "openai"}
 )
-"""Agents, each with the wire format that it speaks; None for any."""
+"""Agents, each with the wire format that it speaks; None for any, as ``loop`` is no program."""
 
 
 class ModelError(ValueError):
@@ -52,6 +52,11 @@ class Model:
         if self.agent:
             name = f"{self.agent}:{name}"
         return name if self.base_url is None else f"{name}@{urlsplit(self.base_url).netloc}"
+
+    @property
+    def runs_program(self) -> bool:
+        """Whether its agent is a program of its own."""
+        return AGENTS.get(self.agent) is not None
 
     @property
     def resolved(self) -> str:

@@ -7,8 +7,9 @@ import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from typing import Any
+
+from pytest_upskill.sanitize.suggestion import did_you_mean
 
 EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 """How much a model may reason, from the least; each vendor knows some of them."""
@@ -132,8 +133,7 @@ def _read(key: str, text: str) -> object:
         return _field(key.removeprefix("body."), text)
     if key in _READERS:
         return _READERS[key](text)
-    close = [_OTHER_NAMES[key]] if key in _OTHER_NAMES else get_close_matches(key, _READERS, n=1)
-    meant = f" (did you mean {close[0]!r}?)" if close else ""
+    meant = did_you_mean(_OTHER_NAMES.get(key, key), _READERS)
     raise ParameterError(
         f"no parameter {key!r}{meant}: write {', '.join(_READERS)}, or body.{key}=JSON for a field "
         "that only one server knows"

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from pytest_upskill.agents.programs import PROGRAMS
 from pytest_upskill.checks import Compile, Run
 from pytest_upskill.checks.languages import LANGUAGES, RUNNABLE
 from pytest_upskill.compile import Compilers
+from pytest_upskill.model import AGENTS
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.session.options.option_table import OPTIONS
 
@@ -22,3 +24,9 @@ def test_every_built_in_language_has_its_compiler_or_runner() -> None:
     found += [compilers.missing(Run(language=language, code="")) for language in RUNNABLE]
 
     assert not [problem for problem in found if problem and "is known for language" in problem]
+
+
+def test_every_agent_that_is_a_program_has_its_adapter() -> None:
+    programs = {agent for agent, wire in AGENTS.items() if wire is not None}
+
+    assert {PROGRAMS[prefix]().name for prefix in PROGRAMS} == programs == PROGRAMS.keys()

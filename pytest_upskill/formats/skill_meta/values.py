@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
-from difflib import get_close_matches
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -16,6 +15,7 @@ from pytest_upskill.checks.paths import parse_path
 from pytest_upskill.formats.source.case_ids import GATES, MAX_ID
 from pytest_upskill.formats.source.problems import shown
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.sanitize.suggestion import did_you_mean
 
 ReadSchema = Callable[[str], Any]
 """Reads the JSON file that a ``json_schema`` names; raises ValueError with a one-line message."""
@@ -146,12 +146,6 @@ def _read_workspace(value: object, info: ValidationInfo) -> object:
 def suggestion(word: str, known: tuple[str, ...]) -> str:
     """Return the known word closest to ``word``, else all known words, in brackets."""
     return did_you_mean(word, known) or f" (known: {', '.join(sorted(known))})"
-
-
-def did_you_mean(word: str, known: Sequence[str]) -> str:
-    """Return the known word closest to ``word``, in brackets, "" if none is close."""
-    close = get_close_matches(word, known, n=1)
-    return f" (did you mean {close[0]!r}?)" if close else ""
 
 
 def wrong(value: object, wanted: str) -> ValueError:

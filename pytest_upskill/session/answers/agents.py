@@ -17,9 +17,6 @@ from pytest_upskill.providers.served import served_models
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.session.options.settings import Settings
 
-PROGRAMS = ("claude-code", "codex")
-"""Agents that are programs of their own."""
-
 _PER_CORE = 2
 _MEMORY = 400 << 20
 """Bytes that a program takes, more than was seen of any."""
@@ -35,7 +32,7 @@ def program_hosts(
         settings: Values of all options.
         resources: Budget, prices and other resources of this process.
     """
-    models = [model for model in found if model.agent in PROGRAMS]
+    models = [model for model in found if model.runs_program]
     if not models:
         return {}
     open_client = partial(_open, settings, resources, asyncio.Semaphore(_program_slots()))
@@ -72,7 +69,7 @@ def agent_problems(
     except SandboxError as error:
         yield f"--upskill-sandbox: {error}"
         return
-    yield from _program_problems([model for model in agents if model.agent in PROGRAMS], level)
+    yield from _program_problems([model for model in agents if model.runs_program], level)
 
 
 def _program_problems(models: list[Model], level: str) -> Iterator[str]:
@@ -118,12 +115,12 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
         return {}
     from pytest_upskill.agents.cli import NoAgentError
     from pytest_upskill.agents.loop import VERSION
-    from pytest_upskill.agents.programs import PROGRAMS as ADAPTERS
+    from pytest_upskill.agents.programs import PROGRAMS
 
     found = {"loop": VERSION}
-    for agent in agents & ADAPTERS.keys():
+    for agent in agents & PROGRAMS.keys():
         with suppress(NoAgentError):
-            found[agent] = ADAPTERS[agent]().find().version
+            found[agent] = PROGRAMS[agent]().find().version
     return found
 
 
@@ -132,11 +129,12 @@ def runs_ahead(models: Iterable[Model], settings: Settings) -> int:
 
     An agent's run is long and dear, so it is no more than can run at once.
     """
-    agents = {model.agent for model in models if model.agent}
+    agents = [model for model in models if model.agent]
     if not agents:
         return 2 * settings.concurrency
-    programs = _program_slots() if agents & {*PROGRAMS} else settings.concurrency
-    return min(programs, settings.concurrency)
+    programs = any(model.runs_program for model in agents)
+    most = _program_slots() if programs else settings.concurrency
+    return min(most, settings.concurrency)
 
 
 def _program_slots() -> int:

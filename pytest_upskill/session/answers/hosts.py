@@ -6,7 +6,6 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 from functools import partial
 
 import pytest
@@ -28,6 +27,7 @@ from pytest_upskill.providers.keys import (
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN, Redactor
+from pytest_upskill.sanitize.suggestion import closest
 from pytest_upskill.session.answers.agents import program_hosts
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES
@@ -143,8 +143,8 @@ def _plugin_opener(client: Client, model: Model, redactor: Redactor) -> Callable
 def model_problems(model: Model) -> list[str]:
     """Return why requests to a model cannot be sent, one line for each reason."""
     if model.provider not in {*BY_PREFIX, "offline"}:
-        close = get_close_matches(model.provider, [*BY_PREFIX, *AGENTS], n=1)
-        meant = f" (did you mean '{close[0]}:'?)" if close else ""
+        close = closest(model.provider, [*BY_PREFIX, *AGENTS])
+        meant = f" (did you mean '{close}:'?)" if close else ""
         # What is behind an '@' may be a host, and what is before it a password.
         shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
         line = (

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from difflib import get_close_matches
 
 import pytest
 
-from pytest_upskill.model import AGENTS, Model, Parameters
+from pytest_upskill.model import Model, Parameters
 from pytest_upskill.model.parameters import ParameterError, read_parameters
+from pytest_upskill.sanitize.suggestion import did_you_mean
 
 _JUDGE = "judge"
 """Label of the judge's parameters."""
@@ -44,7 +44,7 @@ def with_parameters(
     everyone = given.get("", Parameters())
     for model in models:
         own = given.get(model.label, Parameters()).with_defaults(everyone)
-        if model.agent and AGENTS[model.agent] and replace(own, max_tokens=None):
+        if model.runs_program and replace(own, max_tokens=None):
             raise pytest.UsageError(
                 f"--upskill-param: {model.agent} chooses its parameters itself: remove them for "
                 f"{model.label}, or write loop: for an agent that sends them"
@@ -61,8 +61,7 @@ def with_parameters(
 def _refuse_unknown(given: Mapping[str, Parameters], labels: list[str]) -> None:
     for label in given:
         if label and label not in labels:
-            close = get_close_matches(label, labels, n=1)
-            meant = f" (did you mean {close[0]!r}?)" if close else ""
+            meant = did_you_mean(label, labels)
             raise pytest.UsageError(
                 f"--upskill-param: no model has the label {label!r}{meant}: write one of "
                 f"{', '.join(labels)}, or no label for all models"
