@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import random
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -44,6 +44,24 @@ def question(bay: int) -> str:
 
 def case(bay: int) -> dict[str, Any]:
     return {"id": f"bay-{bay}", "input": question(bay), "expected": {"contains": code(bay)}}
+
+
+def proposed(bay: int, **changes: Any) -> dict[str, Any]:
+    """Propose a sound case about a bay, as a teacher that is given its fact would."""
+    return {
+        "id": f"bay-{bay}",
+        "input": f"Tell me the code of bay {bay}, please.",
+        "expected": {"contains": code(bay)},
+        "quote": f"The code of bay {bay} is {code(bay)}",
+        "reference": f"It is {code(bay)}.",
+        "alternatives": [code(bay), f"{code(bay)}, since the move."],
+        "wrong": ["It is QX99Z."],
+    } | changes
+
+
+def facts(bays: Iterable[int]) -> str:
+    """Write a document with the codes of some bays."""
+    return "".join(f"The code of bay {bay} is {code(bay)}, since the move.\n" for bay in bays)
 
 
 SKILL = HEAD + "".join(map(line, KNOWN))
@@ -92,6 +110,12 @@ class Depot:
         (self.skill / "SKILL.md").write_text(text, "utf-8")
         listed = [case(bay) for bay in BAYS] if cases is None else list(cases)
         (self.skill / "skill_meta.json").write_text(json.dumps({"cases": listed}, indent=1))
+
+    def source(self, bays: Iterable[int]) -> str:
+        """Write a document with the codes of some bays, and return its path."""
+        file = self.folder / "codes.md"
+        file.write_text(facts(bays), "utf-8")
+        return str(file)
 
     def run(self, command: str, *more: str) -> int:
         url, given = self.loopback.openai_url, " ".join(more)

@@ -87,10 +87,10 @@ def test_a_skill_is_loaded_its_script_run_and_its_file_left(sandbox: Sandbox) ->
     assert (completion.input_tokens, completion.output_tokens, completion.cost_usd) == (30, 3, 0.75)
 
 
-def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone(sandbox: Sandbox) -> None:
+def test_the_first_requests_of_the_arms_differ_in_the_catalogue_alone() -> None:
     clients = ScriptedClient("Hm."), ScriptedClient("Hm.")
     for client, task in zip(clients, (WITH, WITHOUT), strict=True):
-        work(client, sandbox, task)
+        work(client, Sandbox("auto"), task)
 
     with_skill, without = (client.requests[0] for client in clients)
     assert replace(with_skill, skill="") == without
@@ -184,10 +184,10 @@ def test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same(name: st
     assert run.loaded
 
 
-def test_without_the_skill_nothing_is_offered_and_its_tool_finds_nothing(sandbox: Sandbox) -> None:
+def test_without_the_skill_nothing_is_offered_and_its_tool_finds_nothing() -> None:
     client = ScriptedClient(LOAD, "Done.")
 
-    run = work(client, sandbox, WITHOUT).agent_run
+    run = work(client, Sandbox("auto"), WITHOUT).agent_run
 
     assert results(client) == ["There is no skill 'sums'."]
     assert run is not None

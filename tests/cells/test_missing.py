@@ -86,14 +86,6 @@ def test_a_failed_gate_is_red_whatever_is_missing(script: Script, run_once: Run)
     result.assert_outcomes(passed=6, failed=1)
 
 
-def test_a_replay_that_lacks_a_recording_is_red(script: Script, run_once: Run) -> None:
-    args = script(one="+ -")
-
-    result = run_once(*args, "--upskill-cache=replay")
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
 def test_the_only_run_that_is_not_missing_is_counted_in_the_failure(
     script: Script, run_once: Run
 ) -> None:

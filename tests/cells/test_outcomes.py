@@ -65,19 +65,6 @@ def test_trouble_at_the_provider_is_an_error_in_both_arms_and_never_a_failure(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_web_page_is_an_error_of_one_line(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    loopback.answer = lambda _: Reply(body="<html>hello</html>", content_type="text/html")
-    write_skill(CASE)
-
-    result = run_once(*models(loopback), "skills")
-
-    assert letters(result) == ["E", "E", "s"]
-    result.stdout.fnmatch_lines(["m: * sent a web page instead of an API reply: *"])
-    result.stdout.no_fnmatch_line("*Traceback*")
-
-
 @pytest.mark.parametrize(
     ("stop", "message"),
     [

@@ -9,22 +9,9 @@ import pytest
 
 from pytest_upskill.teacher.holdout import is_held_out, missing_cases
 from tests.loopback import Received, Reply
-from tests.teaching import SKILL, Depot, case, code
+from tests.teaching import SKILL, Depot, case, code, facts, proposed
 
 HIDDEN = range(30, 36)
-SOURCE = "".join(f"The code of bay {bay} is {code(bay)}, since the move.\n" for bay in HIDDEN)
-
-
-def proposed(bay: int, **changes: Any) -> dict[str, Any]:
-    return {
-        "id": f"bay-{bay}",
-        "input": f"Tell me the code of bay {bay}, please.",
-        "expected": {"contains": code(bay)},
-        "quote": f"The code of bay {bay} is {code(bay)}",
-        "reference": f"It is {code(bay)}.",
-        "alternatives": [code(bay), f"{code(bay)}, since the move."],
-        "wrong": ["It is QX99Z."],
-    } | changes
 
 
 def propose(depot: Depot, *proposals: dict[str, Any]) -> None:
@@ -46,9 +33,7 @@ def propose(depot: Depot, *proposals: dict[str, Any]) -> None:
 
 @pytest.fixture
 def source(depot: Depot) -> str:
-    file = depot.folder / "codes.md"
-    file.write_text(SOURCE, "utf-8")
-    return str(file)
+    return depot.source(HIDDEN)
 
 
 def test_kept_cases_are_merged_with_provenance_and_drops_have_reasons(
@@ -120,7 +105,7 @@ def test_sources_are_redacted_and_sent_only_with_consent(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = depot.folder / "notes.md"
-    file.write_text(f"{SOURCE}\nANTHROPIC_API_KEY=sk-ant-api03-{'a' * 40}\n", "utf-8")
+    file.write_text(f"{facts(HIDDEN)}\nANTHROPIC_API_KEY=sk-ant-api03-{'a' * 40}\n", "utf-8")
     propose(depot, proposed(30))
     arguments = ("cases", str(depot.skill), "--from", str(file))
 
@@ -139,7 +124,7 @@ def test_sources_are_redacted_and_sent_only_with_consent(
 
 def test_a_skill_without_cases_is_its_own_source_and_gets_a_case_file(depot: Depot) -> None:
     (depot.skill / "skill_meta.json").unlink()
-    depot.write([case(0)], SKILL + SOURCE)
+    depot.write([case(0)], SKILL + facts(HIDDEN))
     (depot.skill / "skill_meta.json").unlink()
     depot.guesses = 0.0
     propose(depot, proposed(30))

@@ -245,19 +245,6 @@ def test_a_cell_with_one_arm_has_no_lift(run_once: Run, write_skill: WriteSkill)
     ]
 
 
-def test_runs_without_a_usable_reply_are_missing_data(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    loopback.answer = lambda _: Reply(status=400, text="bad request")
-    write_skill(GREEN)
-
-    result = run("--upskill-models", f"m@{loopback.openai_url}", "skills")
-
-    result.stdout.fnmatch_lines(
-        ["  m * missing data *", "billing on m: no decision: missing data: 1 of 1 run *"]
-    )
-
-
 def test_the_table_has_a_legend_and_the_gates_are_announced(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

@@ -55,28 +55,6 @@ def test_a_case_without_an_id_is_named_after_its_input(
     assert ids[0] == f"{META}::what-is-the-budget[offline-with_skill]"
 
 
-@pytest.mark.parametrize(
-    "file",
-    [
-        {"cases": [CASE]},
-        [CASE],
-        {
-            "metadata": {"name": "billing", "version": "1.0"},
-            "tests": [{"input": QUESTION, "context": None, "expected": {"contains": ["37"]}}],
-        },
-    ],
-    ids=["cases", "bare list", "upskill"],
-)
-def test_each_shape_of_the_case_file_runs(
-    run_once: Run, write_skill: WriteSkill, file: object
-) -> None:
-    rewrite(write_skill(), file)
-
-    result = run_once("--upskill-models", "offline", "skills")
-
-    result.assert_outcomes(passed=3)
-
-
 def test_a_case_runs_on_the_models_it_names_only(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(CASE | {"models": ["other"]})
 

@@ -24,6 +24,11 @@ def only_line(result: pytest.RunResult) -> str:
     ("args", "problem"),
     [
         (("--upskill-runs", "0"), "--upskill-runs must be at least 1, got 0"),
+        (
+            ("--upskill-runs", "many"),
+            "--upskill-runs: 'many' is not a whole number: write one such as 1",
+        ),
+        (("--upskill-models", ","), "--upskill-models: no model given: write a name, such as *"),
         (("--upskill-concurrency", "0"), "--upskill-concurrency must be at least 1, got 0"),
         (("--upskill-max-tokens", "-1"), "--upskill-max-tokens must be at least 1, got -1"),
         (("--upskill-timeout", "0"), "--upskill-timeout must be at least 1, got 0"),
@@ -82,29 +87,6 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
 
 
-def test_an_empty_list_of_models_is_refused_in_one_line(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
-    result = run_once("--upskill-models", ",", "skills")
-
-    assert only_line(result) == "--upskill-models: no model given: write a name, such as offline"
-
-
-def test_text_instead_of_a_number_is_refused_on_the_command_line(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
-    result = run_once(*OFFLINE, "--upskill-runs", "many", "skills")
-
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines(
-        ["ERROR: --upskill-runs: 'many' is not a whole number: write one such as 1"]
-    )
-
-
 @pytest.mark.parametrize(
     ("name", "text"),
     [
@@ -122,17 +104,6 @@ def test_text_instead_of_a_number_is_refused_in_the_configuration(
 
     assert line.count("upskill_runs") == 1
     assert line.count(name) == 1
-
-
-def test_a_missing_key_is_one_line_that_names_the_variable(
-    run: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
-    result = run("--upskill-models", "haiku", "skills")
-
-    line = only_line(result)
-    assert line == "haiku: no key for anthropic:claude-haiku-5-5: set ANTHROPIC_API_KEY"
 
 
 def test_all_missing_keys_are_reported_at_once(run_once: Run, write_skill: WriteSkill) -> None:

@@ -136,17 +136,6 @@ def test_a_limit_under_one_answer_asks_nothing(
     assert loopback.requests == []
 
 
-def test_a_limit_that_is_not_reached_changes_nothing(
-    run_once: Run, write_skill: WriteSkill, model: str
-) -> None:
-    write_skill(*budget_cases(10))
-
-    result = run_once("--upskill-models", model, "--upskill-max-cost", "0.02", "skills")
-
-    assert result.ret == pytest.ExitCode.OK
-    result.assert_outcomes(passed=21)
-
-
 def test_a_failed_case_is_red_whatever_the_limit(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:

@@ -14,11 +14,10 @@ from pytest_upskill.report.history.points import read_history
 from pytest_upskill.teacher.draft import read_draft
 from pytest_upskill.teacher.edits import Refused
 from tests.loopback import Received, Reply
-from tests.teaching import BAYS, Depot, adding, code, line
+from tests.teaching import BAYS, Depot, adding, code, line, proposed
 
 TASK = "answer questions about the bays of the Quarn depot"
 GLM = "unsloth/GLM-4.7-Flash-GGUF:Q4_0"
-FACTS = "".join(f"The code of bay {bay} is {code(bay)}, since the move.\n" for bay in BAYS)
 
 
 def draft(bays: Iterable[int], **changes: Any) -> str:
@@ -29,25 +28,6 @@ def draft(bays: Iterable[int], **changes: Any) -> str:
             "body": "# Codes\n\nEvery bay has a code.\n" + "".join(map(line, bays)),
         }
         | changes
-    )
-
-
-def proposals() -> str:
-    return json.dumps(
-        {
-            "proposals": [
-                {
-                    "id": f"bay-{bay}",
-                    "input": f"Tell me the code of bay {bay}, please.",
-                    "expected": {"contains": code(bay)},
-                    "quote": f"The code of bay {bay} is {code(bay)}",
-                    "reference": f"It is {code(bay)}.",
-                    "alternatives": [code(bay), f"{code(bay)}, since the move."],
-                    "wrong": ["It is QX99Z."],
-                }
-                for bay in BAYS
-            ]
-        }
     )
 
 
@@ -63,7 +43,7 @@ def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
         if said.startswith("You write an agent skill"):
             return next(replies)
         if said.startswith("You write test cases"):
-            return proposals()
+            return json.dumps({"proposals": [proposed(bay) for bay in BAYS]})
         if said.startswith("You improve"):
             return edits
         match = re.match(r"Tell me the code of bay (\d+)", said)
@@ -75,9 +55,7 @@ def teach(depot: Depot, *drafts: str, edits: str = "{}") -> None:
 
 @pytest.fixture
 def source(depot: Depot) -> str:
-    file = depot.folder / "codes.md"
-    file.write_text(FACTS, "utf-8")
-    return str(file)
+    return depot.source(BAYS)
 
 
 def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(

@@ -93,37 +93,3 @@ def test_digests_prove_that_the_arms_were_alike(
     assert prompts["budget[offline-with_skill]"] != prompts["other[offline-with_skill]"]
     assert skills["budget[offline-with_skill]"] == skills["other[offline-with_skill]"] != ""
     assert skills["budget[offline-without_skill]"] == skills["other[offline-without_skill]"] == ""
-
-
-@every_sdk
-def test_a_custom_host_is_sent_no_vendor_s_key(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    monkeypatch: pytest.MonkeyPatch,
-    provider: str,
-) -> None:
-    monkeypatch.setenv("ANTHROPIC_API_KEY", "sk-ant-secret")
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-secret")
-    write_skill(CASE)
-
-    run_once(*options(loopback, provider))
-
-    assert len(loopback.requests) == 2
-    assert "secret" not in str([received.headers for received in loopback.requests])
-
-
-@every_sdk
-def test_a_custom_host_is_sent_the_key_that_is_set_for_it(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    monkeypatch: pytest.MonkeyPatch,
-    provider: str,
-) -> None:
-    monkeypatch.setenv("UPSKILL_API_KEY_M", "own-key")
-    write_skill(CASE)
-
-    run_once(*options(loopback, provider))
-
-    assert "own-key" in str(loopback.requests[0].headers)
