@@ -6,18 +6,9 @@ import pytest
 
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
+from tests.session.refused import only_line
 
 OFFLINE = ("--upskill-models", "offline")
-
-
-def only_line(result: pytest.RunResult) -> str:
-    """Return the one line that a refused command says."""
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    text = result.stdout.str() + result.stderr.str()
-    assert "Traceback" not in text
-    assert "INTERNALERROR" not in text
-    (line,) = (line for line in result.errlines if line)
-    return line.removeprefix("ERROR: ")
 
 
 @pytest.mark.parametrize(
@@ -28,7 +19,6 @@ def only_line(result: pytest.RunResult) -> str:
             ("--upskill-runs", "many"),
             "--upskill-runs: 'many' is not a whole number: write one such as 1",
         ),
-        (("--upskill-models", ","), "--upskill-models: no model given: write a name, such as *"),
         (("--upskill-concurrency", "0"), "--upskill-concurrency must be at least 1, got 0"),
         (("--upskill-max-tokens", "-1"), "--upskill-max-tokens must be at least 1, got -1"),
         (("--upskill-timeout", "0"), "--upskill-timeout must be at least 1, got 0"),
@@ -85,6 +75,16 @@ def test_an_option_that_cannot_be_used_is_refused_in_one_line(
     result = run_once(*OFFLINE, *args, "skills")
 
     pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
+
+
+def test_an_empty_list_of_models_is_refused_in_one_line(
+    run_once: Run, write_skill: WriteSkill
+) -> None:
+    write_skill()
+
+    result = run_once("--upskill-models", ",", "skills")
+
+    assert only_line(result) == "--upskill-models: no model given: write a name, such as offline"
 
 
 @pytest.mark.parametrize(
