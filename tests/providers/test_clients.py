@@ -9,6 +9,8 @@ import pytest
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
+COUNTS = ("input_tokens", "output_tokens", "prompt_tokens", "completion_tokens")
+
 
 @every_sdk
 @pytest.mark.parametrize(
@@ -16,10 +18,10 @@ from tests.sdk_requests import ask, every_sdk, model_at, request_to
     [
         None,
         {},
-        {"input_tokens": None, "output_tokens": "many"},
-        {"prompt_tokens": None, "completion_tokens": "many"},
         ["many"],
+        *(dict.fromkeys(COUNTS, odd) for odd in (-1, True, 10**12, "7", 7.5, None)),
     ],
+    ids=repr,
 )
 def test_tokens_that_the_server_did_not_count_are_unknown(
     loopback: Loopback, provider: str, usage: Any

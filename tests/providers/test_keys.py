@@ -152,20 +152,6 @@ def test_a_vendors_host_gets_the_vendors_key(
     assert "for-another-host" not in repr(request.headers.raw)
 
 
-@pytest.mark.usefixtures("no_keys")
-def test_openais_own_host_is_given_the_limit_its_reasoning_models_accept(
-    wire: list[httpx2.Request], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "the-key")
-
-    with pytest.raises(ProviderError):
-        ask(request_to(parse_model("gpt-x")))
-
-    (request,) = wire
-    assert b'"max_completion_tokens"' in request.content
-    assert b'"max_tokens"' not in request.content
-
-
 @every_sdk
 @pytest.mark.usefixtures("no_keys")
 def test_the_sdks_own_base_url_and_key_go_together(

@@ -143,14 +143,6 @@ def test_a_missing_sdk_is_one_line_with_the_command_that_installs_it(
     )
 
 
-def test_an_unknown_provider_is_refused_in_one_line(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
-    result = run_once("--upskill-models", "acme:model-1", "skills")
-
-    assert only_line(result).startswith("--upskill-models: no provider for 'acme:model-1': write ")
-
-
 INI = """
 [pytest]
 upskill_models = offline
