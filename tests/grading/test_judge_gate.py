@@ -12,7 +12,7 @@ import pytest
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide, decide_all
 from pytest_upskill.cells.kinship import judge_warning, vendor_of
-from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds
+from pytest_upskill.cells.thresholds import FailOn, Thresholds
 from pytest_upskill.cells.wording import cell_sentence
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
@@ -277,7 +277,3 @@ def test_a_judge_of_its_own_kin_gets_one_warning(judge: str, resolved: str, said
 )
 def test_the_vendor_is_told_by_the_name_not_by_the_host(model: str, vendor: str) -> None:
     assert vendor_of(model) == vendor
-
-
-def test_uncalibrated_is_a_word_of_fail_on() -> None:
-    assert "uncalibrated" in FAIL_ON

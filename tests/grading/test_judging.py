@@ -64,11 +64,23 @@ def _end(user: str) -> str:
     return "</answer " + user.rpartition("\n</answer ")[2].partition(">")[0] + ">"
 
 
-@pytest.mark.parametrize("wrap", ["{}", "```json\n{}\n```", "Here it is:\n\n```\n{}\n```\n"])
-def test_a_judgement_is_a_result_for_each_statement(wrap: str) -> None:
+@pytest.mark.parametrize(
+    "around",
+    [
+        "{judgement}",
+        "```json\n{judgement}\n```",
+        "Here it is:\n\n```\n{judgement}\n```\n",
+        "{draft} Or rather:\n{judgement}",
+        "Here it is: {judgement} I hope that helps. {{}}",
+        "First, {{so}}.\n```\n{judgement}\n```\nThat is all.",
+    ],
+)
+def test_a_judgement_is_a_result_for_each_statement_whatever_stands_around_it(around: str) -> None:
+    draft = json.dumps({"verdicts": [verdict(1, holds=False)]})
     reply = json.dumps({"verdicts": [verdict(1), verdict(2, holds=False, quote="", reason="no")]})
 
-    first, second = read_judgement(said(wrap.replace("{}", reply)), STATEMENTS, ANSWER)
+    text = around.format(draft=draft, judgement=reply)
+    first, second = read_judgement(said(text), STATEMENTS, ANSWER)
 
     assert (first.passed, second.passed) == (True, False)
     assert first.name == "judge"
