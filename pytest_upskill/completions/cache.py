@@ -86,21 +86,21 @@ class Cache:
         """The versions of agents that are installed now, by the prefix of their models."""
         self._replaced = Counter[tuple[str, str, str, str]]()
         self._outdated = Counter[tuple[str, str, str]]()
-        self._ahead: dict[str, Completion] = {}
+        self._ahead: dict[tuple[Request, str], Completion] = {}
         self._hidden = hidden  # until the first recording has seen to it
 
     def load_ahead(self, request: Request, url: str) -> Completion | None:
         """Read a recorded answer that will be loaded once more, and keep it until then."""
         completion = self.load(request, url)
         if completion is not None:
-            self._ahead[identity(request, url)] = completion
+            self._ahead[request, url] = completion
         return completion
 
     def load(self, request: Request, url: str) -> Completion | None:
         """Read the recorded answer to a request."""
         if self.mode not in {"auto", "replay"}:
             return None
-        if self._ahead and (read := self._ahead.pop(identity(request, url), None)) is not None:
+        if self._ahead and (read := self._ahead.pop((request, url), None)) is not None:
             return read
         file = self._file(request, url)
         try:
@@ -259,10 +259,11 @@ def _read(file: Path, most_bytes: int) -> bytes:
         OSError: It cannot be read, or is larger than any recording.
     """
     with file.open("rb") as opened:
-        data = opened.read(most_bytes + 1)
-    if len(data) > most_bytes:
-        raise OSError(errno.EFBIG, "too large for a recording")
-    return data
+        # Python reserves as much memory as it is told to read at most.
+        size = os.fstat(opened.fileno()).st_size
+        if size > most_bytes:
+            raise OSError(errno.EFBIG, "too large for a recording")
+        return opened.read(size)
 
 
 def _completion(recording: Recording) -> Completion:

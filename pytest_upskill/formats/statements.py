@@ -205,6 +205,8 @@ def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
     Raises:
         ValueError: There is no statement with such a number.
     """
+    if not marks:
+        return case
     known = {*case.statement_numbers, *case.excluded}
     if wrong := next((number for number in marks if number not in known), None):
         count = f"{len(known)} statement{'s' * (len(known) != 1)}"
@@ -213,7 +215,7 @@ def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
     kept = tuple(
         check for check in case.checks if not isinstance(check, Judge) or next(numbers) not in marks
     )
-    skip = case.skip or (_MARKED if marks and not kept else None)
+    skip = case.skip or (None if kept else _MARKED)
     left = tuple(number for number in case.statement_numbers if number not in marks)
     return replace(
         case,

@@ -23,7 +23,7 @@ from pytest_upskill.grading.workspace import files_after, for_reports, process_r
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
 from pytest_upskill.trials.result import RunResult, TrialResult
-from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trial import Trial
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,9 +107,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         for answer, run in zip(needed, graded, strict=True)
         if isinstance(run, RunResult)
     )
-    prompt_digest, skill_digest = arm_digests(request(trial, run=0))
-    if trial.listed is not None:
-        skill_digest = trial.listed.digest
+    prompt_digest, skill_digest = arm_digests(trial)
     return TrialResult(
         skill=trial.skill.name,
         case=trial.case.id,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from contextlib import ExitStack
 
 import pytest
 
+from pytest_upskill.report.files.github import in_github_actions
 from pytest_upskill.session.answers.one_process import FetchedAnswers
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.items import ANSWERS, TrialReports
@@ -15,7 +17,6 @@ from pytest_upskill.session.output.hints import Hints
 from pytest_upskill.session.output.junit import JUnit
 from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
 from pytest_upskill.session.output.repeated_errors import RepeatedErrors
-from pytest_upskill.session.output.report_files import Files
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.output.terminal import Terminal
 from pytest_upskill.session.plugin_hooks import languages_of
@@ -71,7 +72,10 @@ def _report_results(config: pytest.Config, settings: Settings) -> None:
         plugins.register(OneLineFailures(), "upskill-tb-line")
     plugins.register(AllureGates(config, results), "upskill-allure")
     plugins.register(JUnit(config, settings.junit_properties, results), "upskill-junit")
-    plugins.register(Files(config, settings, results), "upskill-files")
+    if settings.makes_files or settings.cache_mode == "replay" or in_github_actions(os.environ):
+        from pytest_upskill.session.output.report_files import Files
+
+        plugins.register(Files(config, settings, results), "upskill-files")
     spending = Spending(config, settings, results)
     plugins.register(spending, "upskill-spending")
     if settings.prune:

@@ -11,27 +11,31 @@ from typing import Any
 from pytest_upskill.checks import AnyCheck, Judge
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
-from pytest_upskill.completion import Request
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
-from pytest_upskill.trials.trial import Trial, block_of, user_message
+from pytest_upskill.trials.trial import Trial, block_of, request, user_message
 
 
-def arm_digests(request: Request) -> tuple[str, str]:
-    """Return digests of a request's parts, which prove that arms differ only in the skill.
+def arm_digests(trial: Trial) -> tuple[str, str]:
+    """Return digests of what a trial asks, which prove that arms differ only in the skill.
 
     Returns:
         Hexadecimal digests of the part that is equal in all arms of a case, and of the skill block
-        (empty without a skill).
+        (empty without a skill). Where a model chooses among skills, the latter is that of the name
+        and the description of the skill under test.
     """
-    alike: list[object] = [request.frame, request.user, request.max_tokens]
-    if request.model.parameters:
-        alike.append(request.model.parameters.entries)
-    skill = request.skill
-    if task := request.task:
+    asked = request(trial, run=0)
+    alike: list[object] = [asked.frame, asked.user, asked.max_tokens]
+    if asked.model.parameters:
+        alike.append(asked.model.parameters.entries)
+    skill = asked.skill
+    if task := asked.task:
         alike += [[asdict(file) for file in task.workspace], task.max_turns]
         skill = _installed(task.skill_name, task.skill) if task.skill else ""
-    return _digest(json.dumps(alike)), _digest(skill) if skill else ""
+    prompt = _digest(json.dumps(alike))
+    if trial.listed is not None:
+        return prompt, trial.listed.digest
+    return prompt, _digest(skill) if skill else ""
 
 
 def grader_digest(trial: Trial) -> str:

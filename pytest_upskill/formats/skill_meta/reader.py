@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -76,11 +75,13 @@ def read_cases(
         raise BadFile(problems)
     cases = []
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
-        case = _case(entry, name=case_id, line=document.line(path), file=file, raw=raw)
+        trigger = None
         try:
-            case = replace(case, trigger=_trigger(entry, names))
+            trigger = _trigger(entry, names)
         except ValueError as error:
             problems.append(document.problem((*path, "expected_skill"), str(error)))
+        line = document.line(path)
+        case = _case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger)
         try:
             cases.append(marked(case, read_marks(entry.statements or {})))
         except ValueError as error:
@@ -180,6 +181,7 @@ def _case(
     line: int,
     file: entries.CaseFile,
     raw: Mapping[str, Any],
+    trigger: Trigger | None,
 ) -> Case:
     order, folder = raw.get("expected", ()), raw.get("workspace")
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
@@ -198,6 +200,7 @@ def _case(
         quote=(entry.provenance and entry.provenance.quote) or "",
         line=line,
         skip=_VALIDATOR if entry.validator else None,
+        trigger=trigger,
         workspace=entry.workspace or (),
         workspace_folder=folder if isinstance(folder, str) else "",
         max_turns=entry.max_turns,

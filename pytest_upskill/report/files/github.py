@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from pytest_upskill.report.document import Report
-from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
+if TYPE_CHECKING:
+    from pytest_upskill.report.document import Report
 
 _SUMMARY_LIMIT = 900_000
 """Maximum bytes of a step's summary; GitHub shows none over 1 MiB."""
@@ -47,6 +48,8 @@ def _summary(report: Report, room: int) -> str:
 
 def _outputs(report: Report, _room: int) -> str:
     """Return the step's outputs; JSON keeps each on one line, whatever the names of skills."""
+    from pytest_upskill.report.files.phrases import mean_lift, overall_verdict
+
     lift = mean_lift(report.cells)
     failed = [gate.cell.name for gate in report.decisions if gate.outcome == "failed"]
     return (

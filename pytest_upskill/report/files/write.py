@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from pkgutil import resolve_name
+from typing import TYPE_CHECKING
 
-from pytest_upskill.report.document import Report
+if TYPE_CHECKING:
+    from pytest_upskill.report.document import Report
 
 
 def write(report: Report, wanted: str, file: Path) -> list[Path]:
@@ -31,7 +33,7 @@ def write(report: Report, wanted: str, file: Path) -> list[Path]:
     return written
 
 
-Render = Callable[[Report, Path], Iterable[tuple[Path, str]]]
+Render = Callable[["Report", Path], Iterable[tuple[Path, str]]]
 """Function that returns the path and the text of each file of a report."""
 
 

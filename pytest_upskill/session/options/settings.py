@@ -101,6 +101,11 @@ class Settings:
     """Number of the shard to run, from 1, and number of shards; None runs all trials."""
 
     @property
+    def makes_files(self) -> bool:
+        """Whether results are written, into reports or a history."""
+        return bool(self.reports or self.runs_dir)
+
+    @property
     def asked(self) -> tuple[Model, ...]:
         """All models that may get requests: those of the trials, and the judge."""
         return self.models if self.judge is None else (*self.models, self.judge)

@@ -49,7 +49,7 @@ class Files:
             refs = (self._settings.ref, self._settings.changed_since)
             cache = self._config.stash[RESOURCES].cache
             self._recordings = changed_recordings(cache, os.environ, refs)
-        wanted = self._settings.reports or self._settings.runs_dir or in_github_actions(os.environ)
+        wanted = self._settings.makes_files or in_github_actions(os.environ)
         if idle or not wanted or exitstatus in _NOTHING_RAN:
             return
         no_money = self._config.stash[RESOURCES].budget.stopped
