@@ -252,9 +252,7 @@ def test_the_arms_of_an_agent_differ_in_the_skill_alone() -> None:
     models = [parse_model("claude-code:haiku")]
 
     with_skill, without = plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9)
-    (same, digest), (alike, none) = (
-        arm_digests(each) for each in (with_skill, without)
-    )
+    (same, digest), (alike, none) = (arm_digests(each) for each in (with_skill, without))
 
     assert same == alike
     assert (bool(digest), none) == (True, "")
