@@ -17,7 +17,7 @@ SLOW = "#define A(x) x x x x x x x x\n#define B(x) A(A(A(A(A(A(A(A(A(x)))))))))\
 
 @pytest.fixture
 def programs(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Note the last argument of every compiler, not what shows whether the sandbox works."""
+    """Return the last argument of each compiler that is started; the sandbox's own do not count."""
     started: list[str] = []
     run = Sandbox.run
 

@@ -125,7 +125,7 @@ COMPILING = (
     Removal("test_printed_figures_do_not_count", (Edit("compile/cuda.py", "tuple(self._require(check, code, sandbox))", "tuple(hold(each, read_functions(chr(10).join(said))) for each in check.requires)"),)),
     Removal("test_a_second_figure_cannot_hide_a_higher_one", (Edit("compile/device.py", 'registers=max(old.registers, int(match["registers"] or 0))', 'registers=int(match["registers"] or 0)'),)),
     Removal("test_only_an_instruction_counts_as_one", (Edit("compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
-    Removal("test_instructions_are_told_from_all_else_in_ptx", (Edit("compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
+    Removal("test_instructions_are_told_apart_from_all_else_in_ptx", (Edit("compile/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
     Removal("test_instructions_are_looked_for_in_the_sass", (Edit("compile/sass.py", "(?:@!?\\w+[ \\t]+)?([A-Z]", "(?:@!?\\w+[ \\t]+)?([a-z]"),)),
     Removal("test_a_file_that_would_replace_a_header_of_the_toolkit_fails", (Edit("compile/cuda.py", "if shadowed := self._shadowed(sources):", "if shadowed := None:"),)),
     Removal("test_a_line_of_diagnostics_stays_one_line", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
@@ -195,7 +195,7 @@ DATA = (
     Removal("test_what_cannot_be_read_fails_with_its_line", (Edit("checks/yaml_documents.py", "_MAX_ALIASES = 1000", "_MAX_ALIASES = 10**9"),)),
     Removal("test_what_cannot_be_read_fails_with_its_line", (Edit("checks/yaml_documents.py", "_MAX_DEPTH = 100", "_MAX_DEPTH = 10**9"),)),
     Removal("test_no_text_crashes_or_hangs_a_reader", (Edit("formats/source/yaml.py", "    except yaml.MarkedYAMLError as error", "    except KeyError as error"),)),
-    Removal("test_a_judge_that_repeats_what_the_answer_told_it_to_say_proves_nothing", (Edit("grading/judge.py", "    if not occurs(verdict.quote, answer):", "    if False:"),)),
+    Removal("test_a_judgement_that_an_answer_dictates_has_no_evidence", (Edit("grading/judge.py", "    if not occurs(verdict.quote, answer):", "    if False:"),)),
     Removal("test_what_is_no_judgement_is_missing_data_and_is_shown", (Edit("grading/judge.py", '"the judge said nothing"', '""'),)),
     Removal("test_an_answer_cannot_write_the_mark_that_ends_it", (Edit("grading/judge.py", 'hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]', '"mark"'),)),
 )
@@ -203,7 +203,7 @@ DATA = (
 AGENTS = (
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (OPEN_ETC,), CONFINING),
     Removal("test_from_inside_there_is_no_key_no_network_and_no_file_of_the_host", (INHERITED,), CONFINING),
-    Removal("test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same", (Edit("completion/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
+    Removal("test_a_skill_with_an_odd_name_is_installed_inside_the_home", (Edit("completion/request.py", '        return safe.strip(".") or "skill"', "        return self.skill_name"),)),
     Removal("test_nothing_of_the_host_is_inside", (Edit("agents/box.py", '["--remount-ro", "/dev", "--remount-ro", "/"]', "[]"),)),
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/client.py", "elif not tally.answered_whole:", "elif False:"),)),
     Removal("test_an_agent_holds_no_more_connections_than_it_may", (Edit("agents/proxy.py", "if len(self._connections) >= _MOST_CONNECTIONS:", "if False:"),)),

@@ -24,7 +24,7 @@ description: How totals are computed here.
 ---
 Run `python3 scripts/total.py NUMBERS...` and write what it says to total.txt.
 """
-"""Tells an agent to run the script that computes a total."""
+"""A skill whose instructions are to run the script that computes a total."""
 TOTAL = "import sys\nprint('TOTAL', sum(map(int, sys.argv[1:])))  # of all arguments\n"
 LOAD = call("skill", name="sums")
 

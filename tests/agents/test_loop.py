@@ -167,7 +167,7 @@ def test_an_agent_that_looks_elsewhere_has_not_loaded_the_skill(sandbox: Sandbox
 
 
 @pytest.mark.parametrize("name", ["../../../../../escaped", "/escaped", "a b", ".."])
-def test_a_skill_with_an_odd_name_is_installed_in_the_home_all_the_same(name: str) -> None:
+def test_a_skill_with_an_odd_name_is_installed_inside_the_home(name: str) -> None:
     client = ScriptedClient(
         call("skill", name=name), call("bash", command="ls -d ~/.agents/skills/*/SKILL.md"), "Done."
     )

@@ -119,7 +119,7 @@ def test_a_run_record_is_small_readable_and_spared_by_pruning(
     assert any('"text": [\n      "TOTAL 350",\n      ""\n     ]' in text for text in texts)
 
 
-def test_the_plan_tells_the_likely_cost_by_recorded_runs(
+def test_the_plan_estimates_the_cost_by_recorded_runs(
     run_once: Run, on_agent: tuple[str, str], pytester: pytest.Pytester
 ) -> None:
     pytester.makeini("[pytest]\nupskill_prices = loop-small = 1000/1000")

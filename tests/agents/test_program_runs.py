@@ -103,7 +103,7 @@ def test_links_pipes_and_files_with_odd_names_are_not_recorded(tmp_path: Path) -
     assert {file.name: file.text for file in run.changed} == {"good.txt": "1\n", "hard.txt": "1\n"}
 
 
-def test_a_workspace_that_is_too_large_for_a_record_is_a_miss_that_says_so() -> None:
+def test_a_program_that_leaves_too_large_a_workspace_to_record_has_failed() -> None:
     run = run_of(completed(bash("mkdir d; cd d; seq 3000 | xargs touch")))
 
     assert (run.limit, run.changed) == ("it left more than 2,000 files in the workspace", ())

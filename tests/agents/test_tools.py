@@ -269,7 +269,7 @@ def test_the_most_that_a_conversation_costs_covers_all_of_it() -> None:
         (400, '"auto" tool choice requires --enable-auto-tool-choice'),
     ],
 )
-def test_a_server_that_refuses_tools_is_told_how_to_serve_them_and_not_asked_again(
+def test_an_error_about_tools_says_how_to_serve_them_and_is_not_retried(
     loopback: Loopback, status: int, said: str
 ) -> None:
     loopback.answer = lambda _: Reply(status=status, text=said)

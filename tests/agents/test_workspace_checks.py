@@ -169,7 +169,7 @@ def test_a_judge_sees_the_answer_and_the_changes_but_not_the_calls() -> None:
         ({"contains": "x"}, {"max_turns": 0}, "[0].max_turns: must be at least 1, got 0"),
     ],
 )
-def test_a_mistake_is_told_with_its_place(
+def test_a_mistake_in_the_keys_of_a_workspace_is_reported_with_its_place(
     expected: dict[str, Any], more: dict[str, Any], said: str
 ) -> None:
     assert problem(expected, **more) == said
@@ -267,7 +267,7 @@ def test_a_pattern_finds_files_in_folders() -> None:
     assert FileExists(file="*.txt").check_files(files).passed
 
 
-def test_a_judge_sees_no_more_of_the_changed_files_than_it_may_and_is_told_so() -> None:
+def test_a_judge_sees_changed_files_up_to_a_limit_and_that_there_are_more() -> None:
     changed = (
         WorkspaceFile(name="a.txt", text="a" * (64 << 10)),
         WorkspaceFile(name="b.bin", text="aGk=", binary=True),

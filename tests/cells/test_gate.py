@@ -245,7 +245,7 @@ def test_a_skill_that_hurts_is_red_by_itself(run: Run, write_skill: WriteSkill) 
 
 
 @pytest.mark.parametrize("args", [("-k", "with_skill and not without_skill"), ("-k", "lifted")])
-def test_on_part_of_the_trials_there_is_no_decision_and_the_reader_is_told(
+def test_on_part_of_the_trials_there_is_no_decision_and_a_line_says_so(
     run: Run, write_skill: WriteSkill, args: tuple[str, ...]
 ) -> None:
     write_skill(LIFTED, FLAT)

@@ -126,7 +126,7 @@ def test_a_required_compiler_that_is_missing_is_an_error(
 
 @pytest.mark.needs("gcc")
 @pytest.mark.parametrize(("option", "word"), [((), "s"), (("--upskill-require-compilers",), "E")])
-def test_a_library_that_the_case_requires_and_this_machine_lacks_is_told_before_any_request(
+def test_a_required_library_that_is_missing_is_reported_before_any_request(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, option: tuple[str, ...], word: str
 ) -> None:
     requires = {"compile": {"language": "c", "requires": ["stdio.h", "torch/extension.h"]}}

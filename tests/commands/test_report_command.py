@@ -186,7 +186,7 @@ def test_a_case_missed_in_a_merged_report_keeps_its_answer() -> None:
     assert "I do not know." in Path("page.md").read_text("utf-8")
 
 
-def test_the_command_tells_github_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_writes_summary_and_outputs_for_github(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
     monkeypatch.setenv("GITHUB_OUTPUT", "outputs")
 

@@ -65,7 +65,7 @@ def test_an_instruction_of_another_architecture_fails_at_its_line(compilers: Com
         ("#include <cuda_tiles.h>\n__global__ void k() {}", "answer line 4: fatal error: cuda_t"),
     ],
 )
-def test_an_error_is_told_at_the_line_of_the_answer(
+def test_an_error_is_reported_at_its_line_of_the_answer(
     compilers: Compilers, code: str, error: str
 ) -> None:
     result = build(compilers, "cuda", code)

@@ -136,7 +136,7 @@ def test_only_an_instruction_counts_as_one() -> None:
         (".section .debug_str\n{\nret:\n.b8 1,2\n.b8 0\n}\n.func f() { exit; }", ["exit"]),
     ],
 )
-def test_instructions_are_told_from_all_else_in_ptx(ptx: str, expected: list[str]) -> None:
+def test_instructions_are_told_apart_from_all_else_in_ptx(ptx: str, expected: list[str]) -> None:
     assert list(ptx_instructions(ptx)) == expected
 
 

@@ -52,7 +52,7 @@ def test_an_alias_means_its_language(compilers: Compilers) -> None:
         ("cpp", "#error not today", "answer line 4: error: .*not today"),
     ],
 )
-def test_an_error_is_told_at_the_line_of_the_answer(
+def test_an_error_is_reported_at_its_line_of_the_answer(
     compilers: Compilers, language: str, code: str, error: str
 ) -> None:
     result = build(compilers, language, code)

@@ -27,7 +27,7 @@ def test_valid_code_passes_and_the_interpreter_is_named(compilers: Compilers) ->
         ("x = 1\nreturn x", 5, "SyntaxError: 'return' outside function"),
     ],
 )
-def test_an_error_is_told_at_the_line_of_the_answer(
+def test_an_error_is_reported_at_its_line_of_the_answer(
     compilers: Compilers, code: str, line: int, error: str
 ) -> None:
     result = build(compilers, "python", code)

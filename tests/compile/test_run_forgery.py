@@ -196,7 +196,7 @@ def test_a_file_of_the_answer_cannot_stand_in_for_a_module(name: str) -> None:
 
 
 def test_what_is_possible_still() -> None:
-    """Hold docs/security.md to what it admits: an object that says that it equals everything."""
+    """Check what docs/security.md admits: an object that says that it equals everything."""
     answer = "class Same:\n    def __eq__(self, other): return True\ndef add(a, b): return Same()"
 
     assert attempt(answer).passed

@@ -144,7 +144,7 @@ def test_the_default_folder_hides_itself_from_git(tmp_path: Path) -> None:
     assert status.stdout == f"?? .upskill/baseline.json\n?? {recording}\n"
 
 
-def test_whoever_may_read_the_folder_may_read_its_recordings(tmp_path: Path) -> None:
+def test_recordings_can_be_read_by_those_who_can_read_the_folder(tmp_path: Path) -> None:
     before = os.umask(0o022)
     try:
         Cache(tmp_path / "cache", "auto").store(REQUEST, URL, ANSWER, "a case")

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.completions.daemon_thread import in_daemon_thread
 
 
-def test_what_the_call_returns_or_raises_reaches_whoever_waits() -> None:
+def test_the_result_or_error_of_the_call_is_that_of_its_future() -> None:
     def fail() -> int:
         raise LookupError("no such provider")
 

@@ -17,7 +17,7 @@ SHORT = "It is 37.\n"
 
 
 class Watch:
-    """Sees which requests came before the first answer to a request with the skill."""
+    """Answers, and counts the requests before the first answer to one with the skill."""
 
     def __init__(self) -> None:
         self.before = {"with": 0, "without": 0}
@@ -77,7 +77,7 @@ def test_a_first_call_that_fails_lets_the_others_go(
 
 
 @pytest.mark.parametrize(("model", "body"), [("haiku", SHORT), ("claude-haiku-4-5", LONG)])
-def test_nobody_waits_where_the_block_is_not_cached(
+def test_without_a_cached_block_no_request_waits_for_the_first(
     run_once: Run, write_skill: WriteSkill, watch: Watch, model: str, body: str
 ) -> None:
     write_skill(*CASES, body=body)
@@ -87,7 +87,7 @@ def test_nobody_waits_where_the_block_is_not_cached(
     assert watch.before == {"with": 5, "without": 5}
 
 
-def test_nobody_waits_at_a_server_of_one_s_own(
+def test_at_a_server_of_ones_own_no_request_waits_for_the_first(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, watch: Watch
 ) -> None:
     write_skill(*CASES, body=LONG)

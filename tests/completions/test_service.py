@@ -26,7 +26,7 @@ def test_a_trial_that_is_stopped_halfway_has_no_answers() -> None:
     assert together.cancelled()
 
 
-def test_what_a_run_raises_reaches_whoever_waits_for_its_trial() -> None:
+def test_an_error_of_a_run_is_raised_to_whoever_waits_for_its_trial() -> None:
     only = Future[int]()
     together = whole([only])
 

@@ -275,5 +275,5 @@ def test_a_judge_of_its_own_kin_gets_one_warning(judge: str, resolved: str, said
         ("openai:my-model", ""),
     ],
 )
-def test_the_vendor_is_told_by_the_name_not_by_the_host(model: str, vendor: str) -> None:
+def test_the_vendor_is_that_of_the_models_name_not_of_its_host(model: str, vendor: str) -> None:
     assert vendor_of(model) == vendor

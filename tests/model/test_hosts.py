@@ -78,7 +78,7 @@ def test_a_vendors_missing_key_is_named(host: KnownHost) -> None:
     assert problem == f"m: no key for {host.prefix}:x: set {host.keys[0]}"
 
 
-def test_a_tag_of_ollamas_is_told_from_a_model_of_mistrals() -> None:
+def test_a_tag_of_an_ollama_model_is_told_apart_from_a_model_of_mistral() -> None:
     problem = missing_key(parse_model("mistral:7b"), {})
 
     assert problem is not None

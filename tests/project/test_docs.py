@@ -73,7 +73,7 @@ def test_the_readmes_workflow_runs_commands_that_work(folder: Path) -> None:
         _run(Command(text=line, shown=()), folder)
 
 
-def test_no_other_page_shows_a_workflow_that_nobody_runs() -> None:
+def test_no_other_page_shows_a_workflow() -> None:
     shown = [page for page in PAGES if any(each.language == "yaml" for each in fences(page))]
 
     assert shown == [README]

@@ -145,7 +145,7 @@ def test_only_an_http_error_is_known_not_to_be_billed(
         ("https", "check its certificate, or write http:// if it has no TLS"),
     ],
 )
-def test_a_server_that_speaks_another_protocol_is_told_from_one_that_is_not_running(
+def test_a_server_with_another_protocol_is_told_apart_from_one_that_is_not_running(
     provider: str, scheme: str, doubt: str
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:

@@ -86,7 +86,7 @@ def test_a_case_that_was_skipped_is_named() -> None:
     assert "skipped: runs-<a>-script" in text
 
 
-def test_a_case_says_what_it_tells_of_the_skill(page: Page) -> None:
+def test_each_case_has_a_word_for_what_it_shows_of_the_skill(page: Page) -> None:
     for standing in ("worse", "better", "always passes", "never passes", "same"):
         assert standing in page.text
 
@@ -223,7 +223,7 @@ def test_a_run_of_nothing_is_a_page_too() -> None:
     assert "table" not in page.tags()
 
 
-def test_tokens_that_nobody_counted_make_no_plot() -> None:
+def test_without_counts_of_tokens_there_is_no_plot() -> None:
     page = Page(
         write_html(
             report(

@@ -99,7 +99,7 @@ def test_a_run_writes_its_report_where_the_command_was_given(
     result.stdout.fnmatch_lines(["upskill report: *report.json"])
 
 
-def test_a_report_tells_no_secret_and_no_folder_of_the_machine(
+def test_a_report_holds_no_secret_and_no_folder_of_the_machine(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,

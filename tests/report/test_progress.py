@@ -21,7 +21,7 @@ PATIENCE_S = 60.0
 
 @pytest.fixture
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Speak early."""
+    """Show progress at once, not after seconds."""
     monkeypatch.setattr(progress, "REFRESH_S", 0.05)
     monkeypatch.setattr(live_line, "FIRST_S", 0.0)
 

@@ -125,7 +125,7 @@ def test_programs_that_run_at_a_time_leave_each_other_enough_processes(
     assert int(outcome.output) == 50 if level == "bwrap" else int(outcome.output) > 64 * 50
 
 
-def test_where_nobody_counts_processes_there_are_as_many_as_outside(
+def test_where_processes_are_not_counted_there_are_as_many_as_outside(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     ask = "ulimit -u 2>/dev/null || ulimit -p"

@@ -40,7 +40,7 @@ def test_only_the_skill_that_changed_is_run(repository: Path, run: Run) -> None:
 
 
 @pytest.mark.usefixtures("repository")
-def test_a_branch_that_changed_no_skill_ends_well_and_says_so(run: Run) -> None:
+def test_a_branch_that_changed_no_skill_is_green_and_says_so(run: Run) -> None:
     result = run(*ARGS)
 
     assert result.ret == pytest.ExitCode.OK

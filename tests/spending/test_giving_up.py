@@ -140,7 +140,7 @@ def test_a_completion_given_up_on_does_not_stop_the_model() -> None:
     assert isinstance(third, Completion)
 
 
-def test_a_host_that_answers_nobody_until_a_deadline_is_given_up_on() -> None:
+def test_a_host_that_answers_no_request_until_a_deadline_is_given_up_on() -> None:
     host, clock = Host(rest=always(lambda: later(retry_after=60))), Clock()
     client = client_of(host, clock)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.checks import CheckResult
+from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
@@ -128,8 +128,6 @@ def test_a_reply_without_proposals_is_dropped_once() -> None:
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
-    from pytest_upskill.checks import CheckError
-
     def undecided(_: Case, __: str) -> Sequence[CheckResult]:
         raise CheckError("needs nvcc")
 
