@@ -12,10 +12,13 @@ from pathlib import Path
 from pytest_upskill.agents.box import command, init_process
 from pytest_upskill.agents.cli import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.workspace import Usage
 
 _FOLDER_BYTES = 1 << 30
 _FOLDER_FILES = 100_000
+_MOST_THREADS = 2000
+"""Of all processes together; builds in Java or Rust start hundreds."""
 _LOOK_S = 0.5
 _KILL_S = 10.0
 _MOST_OUTPUT = 4096
@@ -69,7 +72,7 @@ class BoxedProcess:
         ends = [
             asyncio.ensure_future(process.wait()),
             asyncio.ensure_future(self._proxy.ended.wait()),
-            asyncio.ensure_future(self._watch()),
+            asyncio.ensure_future(self._watch(process.pid)),
         ]
         output = asyncio.ensure_future(self._drain(process))
         try:
@@ -86,14 +89,17 @@ class BoxedProcess:
                 await asyncio.wait_for(output, 1)
             process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
 
-    async def _watch(self) -> None:
-        """Return when the program has reached a limit of time or disk."""
+    async def _watch(self, sandbox: int) -> None:
+        """Return when the program has reached a limit of time, processes or disk."""
         started = time.monotonic()
         usage = Usage(self._root, _FOLDER_BYTES, _FOLDER_FILES)
         while True:
             await asyncio.sleep(min(_LOOK_S, usage.due_in_s))
             if time.monotonic() - started - self._proxy.waited_s > self._seconds:
                 self.limit = f"it took more than {self._seconds:g} s"
+                return
+            if await asyncio.to_thread(_threads_below, sandbox) > _MOST_THREADS:
+                self.limit = f"it started more than {_MOST_THREADS:,} processes and threads"
                 return
             if await asyncio.to_thread(usage.is_beyond):
                 self.limit = (
@@ -110,6 +116,15 @@ class BoxedProcess:
         lines = kept.decode("utf-8", "replace").split("\n")
         last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
         self.said = last[:_MOST_SAID]
+
+
+def _threads_below(process: int) -> int:
+    """Count the threads of all descendants of a process: root's have no limit in the kernel."""
+    threads = 0
+    for each in descendants(process):
+        with suppress(OSError):
+            threads += len(os.listdir(f"/proc/{each}/task"))  # noqa: PTH208  counts, needs no paths
+    return threads
 
 
 def _kill(process: asyncio.subprocess.Process, init: int | None) -> None:

@@ -111,7 +111,7 @@ def _kill_descendants() -> None:
     while sys.platform == "linux" and _has_children():
         # Stop all before killing any, so that none can start another in the meantime.
         stopped: set[int] = set()
-        while new := set(_descendants()) - stopped:
+        while new := set(descendants(os.getpid())) - stopped:
             for process in new:
                 _signal(process, signal.SIGSTOP)
             stopped |= new
@@ -130,8 +130,8 @@ def _has_children() -> bool:
     return True
 
 
-def _descendants() -> Iterator[int]:
-    """Yield the process ids of all descendants of this process."""
+def descendants(ancestor: int) -> Iterator[int]:
+    """Yield the process ids of all descendants of a process."""
     children: dict[int, list[int]] = {}
     for name in filter(str.isdecimal, os.listdir("/proc")):
         try:
@@ -140,7 +140,7 @@ def _descendants() -> Iterator[int]:
         except OSError:
             continue
         children.setdefault(parent, []).append(int(name))
-    pending = children.get(os.getpid(), [])
+    pending = children.get(ancestor, [])
     while pending:
         process = pending.pop()
         yield process

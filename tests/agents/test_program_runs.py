@@ -109,6 +109,14 @@ def test_a_program_that_leaves_too_large_a_workspace_to_record_has_failed() -> N
     assert (run.limit, run.changed) == ("it left more than 2,000 files in the workspace", ())
 
 
+def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pytest_upskill.agents.boxed_process._MOST_THREADS", 50)
+
+    completion = completed(bash("for i in $(seq 60); do sleep 9 & done; wait"), "Done.")
+
+    assert run_of(completion).limit == "it started more than 50 processes and threads"
+
+
 @pytest.mark.parametrize(
     ("command", "caps", "limit"),
     [
