@@ -141,20 +141,23 @@ RUNNING = (
     Removal("test_a_bomb_fails_in_bounded_time", (Edit("sandbox/run.py", "deadline = time.monotonic() + limits.wall_s", "deadline = time.monotonic() + 16"),)),
     Removal("test_nothing_outlives_a_run_that_starts_its_own_session", (Edit("sandbox/confinement.py", '*_NAMESPACES, "--die-with-parent"', '"--unshare-net"'),), ("bwrap",)),
     Removal("test_leaving_early_is_not_passing", (Edit("compile/python_runner.py", 'reached_end=verdicts == ["passed"]', "reached_end=outcome.succeeded"),), LIMITED),
-    Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", '("| " if at_start else "")', '""'),)),
-    Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", "if known == secret and", "if"),)),
+    Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/python_runner.py", 'mark = f"= {secrets.token_hex(16)} "', 'mark = "= "'),)),
+    Removal("test_a_verdict_that_the_answer_writes_does_not_count", (Edit("compile/run_supervisor.py", "if known == secret and event:", "if event:"),)),
     Removal("test_the_supervisor_cannot_be_opened", (Edit("compile/run_supervisor.py", "prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)", "prctl(_PR_SET_DUMPABLE, 1, 0, 0, 0)"),), CONFINING),
     Removal("test_test_code_cannot_be_read_while_the_answer_is_imported", (Edit("compile/run_supervisor.py", "    os.unlink(plan_file)", "    id(plan_file)"),)),
     Removal("test_an_answer_that_replaces_what_tests_rely_on_fails", (Edit("compile/run_tests.py", "        _refuse_replaced(guarded)\n        reporter", "        reporter"),)),
     Removal("test_an_answer_that_replaces_pytest_fails", (Edit("compile/run_tests.py", "        _refuse_replaced(guarded)\n        reporter", "        reporter"),)),
     Removal("test_an_answer_that_replaces_pytest_when_called_fails", (Edit("compile/run_tests.py", "        _refuse_replaced({key", "        id({key"),)),
+    Removal("test_an_answer_cannot_replace_what_ends_a_failed_test", (Edit("compile/run_tests.py", "from os import _exit, read, write\n", "from os import read, write\n\n\ndef _exit(code: int) -> None:\n    os._exit(code)\n"),)),
+    Removal("test_an_answer_cannot_replace_what_ends_a_failed_test", (Edit("compile/run_tests.py", '    sys.modules["__main__"] = ModuleType("__main__")', "    pass"),)),
+    Removal("test_an_answer_cannot_replace_what_ends_a_failed_test", (Edit("compile/run_tests.py", '"pluggy", "asyncio"})', '"pluggy"})'),)),
     Removal("test_an_answer_cannot_skip_a_test", (Edit("compile/run_tests.py", '        _fail(f"the answer skips {name}")', "        pass"),)),
     Removal("test_an_answer_cannot_end_the_session_of_pytest_well", (Edit("compile/run_supervisor.py", "    if missed and not any", "    if False and not any"),)),
     Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", "    sys.settrace(None)\n", ""),)),
     Removal("test_an_answer_cannot_become_a_plugin_of_pytest", (Edit("compile/run_tests.py", "        del os.environ[name]\n    os.environ[", "        id(name)\n    {}["),)),
     Removal("test_an_answer_cannot_trace_the_tests", (Edit("compile/run_tests.py", '            _fail("the answer traces the tests")', "            pass"),)),
     Removal("test_a_file_of_the_answer_cannot_stand_in_for_a_module", (Edit("compile/run_tests.py", "not in sys.stdlib_module_names | _GUARDED", "not in ()"),)),
-    Removal("test_code_in_which_no_test_runs_decides_nothing", (Edit("compile/run_supervisor.py", '"= passed\\n" if ran or ran_script else "= nothing ran\\n"', '"= passed\\n"'),)),
+    Removal("test_code_in_which_no_test_runs_decides_nothing", (Edit("compile/run_supervisor.py", '"passed" if ran or ran_script else "nothing ran"', '"passed"'),)),
     Removal("test_where_nothing_confines_an_answer_it_is_not_run", (Edit("compile/compilers.py", "needs a sandbox that hides", "runs without a sandbox that hides"),)),
 )
 """Answers that are executed."""
@@ -171,7 +174,7 @@ TEXTS = (
     Removal("test_a_folder_whose_name_would_steer_them_is_refused_by_a_safe_name", (CLEAN,)),
     Removal("test_a_skill_whose_name_is_a_command_is_refused", (CLEAN,)),
     Removal("test_an_id_that_makes_a_command_of_a_node_id_is_refused", (CLEAN,)),
-    Removal("test_hostile_answers_are_inert", (Edit("sanitize/safe_text.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),)),
+    Removal("test_hostile_answers_are_inert_in_junit_xml", (Edit("sanitize/safe_text.py", '.replace("[[ATTACHMENT|", "[[ATTACHMENT\\\\|")', ""),)),
     Removal("test_no_failure_of_a_server_brings_a_key_to_light", (NO_REDACTION,)),
     Removal("test_agents_probes_of_triggers_and_the_history_bring_no_key_to_light", (NO_REDACTION,)),
     Removal("test_commands_with_a_teacher_bring_no_key_to_light", (NO_REDACTION,)),
@@ -273,7 +276,7 @@ def _try(removal: Removal, level: str, copy: Path) -> str:
 def _file_of(test: str) -> str:
     defined = re.compile(rf"^def {test}\b", re.MULTILINE)
     files = (CHECKOUT / "tests").rglob("test_*.py")
-    file = next(file for file in files if defined.search(file.read_text("utf-8")))
+    (file,) = (file for file in files if defined.search(file.read_text("utf-8")))
     return str(file.relative_to(CHECKOUT))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import re
+import secrets
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -49,7 +50,8 @@ class PythonRunner:
             except OSError as error:
                 message = f"the answer's file names clash: {error.strerror}"
                 return Built(passed=False, compiler=_PROGRAM, message=message)
-            plan = {"code": code, "names": tests.names, "is_script": tests.is_script}
+            mark = f"= {secrets.token_hex(16)} "
+            plan = {"code": code, "names": tests.names, "is_script": tests.is_script, "mark": mark}
             arguments = (
                 _SUPERVISOR.read_text("utf-8"),
                 home.write("tmp/plan.json", json.dumps(plan)),
@@ -70,7 +72,7 @@ class PythonRunner:
                 ),
                 limits=LIMITS,
             )
-        return _read(outcome)
+        return _read(outcome, mark)
 
 
 def _copy_workspace(home: Workspace, sources: Sources) -> None:
@@ -107,8 +109,10 @@ def _preloaded(code: str, tests: PythonTests) -> str:
     modules = {"math", "operator"}
     if tests.names or _MAY_HOLD_TESTS.search(code):
         modules.add("pytest")
-    if "unittest" in code:
-        modules.add("unittest")
+    for name in ("unittest", "asyncio"):
+        # A test that is a coroutine function is run by asyncio.
+        if name in code or (name == "asyncio" and "async " in code):
+            modules.add(name)
     return ",".join(sorted(modules))
 
 
@@ -123,11 +127,11 @@ def _link_pytest(home: Workspace) -> Iterator[Path]:
             yield found
 
 
-def _read(outcome: Outcome) -> Built:
-    """Make the result, separating the supervisor's verdict from the output that it passes on."""
+def _read(outcome: Outcome, mark: str) -> Built:
+    """Make the result, separating the supervisor's verdict from the output of the answer."""
     lines = outcome.output.split("\n")
-    verdicts = [line.removeprefix("= ") for line in lines if line.startswith("= ")]
-    printed = "\n".join(line.removeprefix("| ") for line in lines if not line.startswith("= "))
+    verdicts = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
+    printed = "\n".join(line for line in lines if not line.startswith(mark))
     if outcome.succeeded and verdicts == ["nothing ran"]:
         raise CannotCompile("run python: the test code is wrong: nothing ran")
     outcome = replace(outcome, output=printed)

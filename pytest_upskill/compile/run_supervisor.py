@@ -1,12 +1,12 @@
 """Start a process that runs an answer and its tests, and report the outcome.
 
 Run in the sandbox as ``python -I -S -c SOURCE PLAN CHILD PRELOADED FILE…``. PLAN is a JSON file of
-the test code and the names of its tests; CHILD is the source of `run_tests`. PLAN is deleted before
-the answer starts, and the test code is sent to the answer's process after the import of the answer,
-which therefore cannot read it. No code of the answer is imported here.
+the test code, the names of its tests, and a mark; CHILD is the source of `run_tests`. PLAN is
+deleted before the answer starts, and the test code is sent to the answer's process after the import
+of the answer, which therefore cannot read it. No code of the answer is imported here.
 
-The output of that process is passed on with ``| `` before each line. Lines that start with ``= ``
-are verdicts of this process; the answer has no descriptor to which it could write one.
+Lines that start with the mark are verdicts of this process: the answer can write where this process
+writes, but does not know the mark.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ import ctypes
 import json
 import os
 import secrets
-import selectors
+import select
 import subprocess
 import sys
-from typing import Any
 
 _PR_SET_DUMPABLE = 4
+_PAUSE_S = 0.1
 
 
 def main() -> int:
@@ -34,22 +34,23 @@ def main() -> int:
         # Otherwise the answer could read this process's descriptors and memory through /proc.
         ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
     code, reports = _run(plan["code"], child, preloaded, files)
-    if code == 0 and reports and reports[-1].get("done"):
-        ran = {report["ran"] for report in reports if "ran" in report}
-        skipped = {report["skipped"] for report in reports if "skipped" in report}
+    if code == 0 and reports and reports[-1][0] == "done":
+        ran = {name for event, name in reports if event == "ran"}
+        skipped = {name for event, name in reports if event == "skipped"}
         missed = [name for name in plan["names"] if name not in ran | skipped]
-        if missed and not any("skipped_all" in report for report in reports):
-            _print(f"| {missed[0]} did not run\n")
+        if missed and not any(event == "skipped_all" for event, _ in reports):
+            _print(f"{missed[0]} did not run\n")
             return 1
         ran_script = plan["is_script"] and not plan["names"]
-        _print("= passed\n" if ran or ran_script else "= nothing ran\n")
+        verdict = "passed" if ran or ran_script else "nothing ran"
+        _print(f"\n{plan['mark']}{verdict}\n")
     return 128 - code if code < 0 else code
 
 
 def _run(
     test_code: str, child: str, preloaded: str, files: list[str]
-) -> tuple[int, list[dict[str, Any]]]:
-    """Run the tests in a child process; return its exit status and its reports."""
+) -> tuple[int, list[tuple[str, str]]]:
+    """Run the tests in a child process; return its exit status and its reports, event and name."""
     tests_in, tests_out = os.pipe()
     report_in, report_out = os.pipe()
     secret = secrets.token_hex(16)
@@ -57,52 +58,36 @@ def _run(
     process = subprocess.Popen(  # noqa: S603 - in the sandbox
         [*command, str(tests_in), str(report_out), preloaded, *files],
         stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
         pass_fds=(tests_in, report_out),
     )
     os.close(tests_in)
     os.close(report_out)
     said = b""
-    sent = False
-    assert process.stdout is not None
-    output = process.stdout.fileno()
-    with selectors.DefaultSelector() as selector:
-        selector.register(output, selectors.EVENT_READ)
-        selector.register(report_in, selectors.EVENT_READ)
-        at_start = True
-        # Stop when the child exits: processes that it leaves behind may keep descriptors open.
-        while selector.get_map() and not (process.poll() is not None and not selector.select(0)):
-            for key, _ in selector.select(0.1):
-                chunk = os.read(key.fd, 1 << 16)
-                if not chunk:
-                    selector.unregister(key.fd)
-                elif key.fd == output:
-                    text = chunk.decode("utf-8", "replace")
-                    lines = text.removesuffix("\n").replace("\n", "\n| ")
-                    _print(("| " if at_start else "") + lines + ("\n" if text[-1] == "\n" else ""))
-                    at_start = text[-1] == "\n"
-                else:
-                    said += chunk
-            if b"\n" in said and not sent:
-                sent = True
-                with contextlib.suppress(OSError), os.fdopen(tests_out, "w") as pipe:
-                    json.dump([secret, test_code], pipe)
-        if not at_start:
-            _print("\n")
+    while True:
+        if not select.select([report_in], [], [], _PAUSE_S)[0]:
+            # Processes that the child leaves behind may keep descriptors open.
+            if process.poll() is not None:
+                break
+            continue
+        chunk = os.read(report_in, 1 << 16)
+        if not chunk:
+            break
+        is_first = b"\n" not in said
+        said += chunk
+        if is_first and b"\n" in said:
+            with contextlib.suppress(OSError), os.fdopen(tests_out, "wb") as pipe:
+                pipe.write(f"{secret}{test_code}".encode("utf-8", "surrogatepass"))
     return process.wait(), _reports(said, secret)
 
 
-def _reports(said: bytes, secret: str) -> list[dict[str, Any]]:
+def _reports(said: bytes, secret: str) -> list[tuple[str, str]]:
     """Return the reports that carry the secret."""
     reports = []
-    for line in said.splitlines():
-        try:
-            known, report = json.loads(line)
-        except (ValueError, TypeError):
-            continue
-        if known == secret and isinstance(report, dict):
-            reports.append(report)
+    for line in said.decode("utf-8", "replace").split("\n"):
+        known, _, report = line.partition(" ")
+        event, _, name = report.partition(" ")
+        if known == secret and event:
+            reports.append((event, name))
     return reports
 
 

@@ -2,31 +2,34 @@
 
 Run by `run_supervisor` as ``python -I -S -c SOURCE TESTS REPORT PRELOADED FILE…``. TESTS and REPORT
 are file descriptors; PRELOADED names the modules to import before the answer can replace them. Each
-report is a line of JSON: the secret that came with the test code, and the event.
+report is a line: the secret that came with the test code, the event, and the name of the test.
 
 The answer runs in this process, so an answer that targets this file can forge reports. It cannot
-bypass the supervisor, print a verdict, or read the test code while it is imported.
+bypass the supervisor, print a verdict, or read the test code while it is imported. What decides a
+verdict is bound here before the answer is imported, which may replace whatever it can name.
 """
 
 from __future__ import annotations
 
 import importlib.util
 import inspect
-import json
 import linecache
 import os
 import sys
 import traceback
 from collections.abc import Iterator
+from os import _exit, read, write
 from types import ModuleType
 from typing import Any
 
 TEST = "../check/test.py"
 _SOURCES = os.path.abspath("../src") + "/"  # noqa: PTH100 - pathlib is slow to import
-_GUARDED = frozenset({"builtins", "operator", "math", "unittest", "pytest", "_pytest", "pluggy"})
+_FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy", "asyncio"})
+_GUARDED = _FRAMEWORKS | {"builtins", "operator", "math"}
 _TOOLS = 6
 """Tools that `sys.monitoring` knows."""
-_FRAMEWORKS = frozenset({"unittest", "pytest", "_pytest", "pluggy"})
+_SECRET = 32
+"""Characters of the secret."""
 
 
 class Reporter:
@@ -36,9 +39,9 @@ class Reporter:
         self._descriptor = descriptor
         self.secret = ""
 
-    def report(self, **what: object) -> None:
+    def report(self, event: str, name: str = "") -> None:
         """Write one report."""
-        os.write(self._descriptor, json.dumps([self.secret, what]).encode() + b"\n")
+        write(self._descriptor, f"{self.secret} {event} {name}\n".encode("utf-8", "replace"))
 
 
 def main() -> None:
@@ -49,14 +52,18 @@ def main() -> None:
     for name in filter(None, preloaded.split(",")):
         importlib.import_module(name)
     reporter = Reporter(int(report_out))
+    sys.modules["__main__"] = ModuleType("__main__")  # not this one, which the answer could import
     guarded = dict(_definitions(_GUARDED))
     try:
         names = _import_answer(files)
         _stop_tracing()
         _refuse_replaced(guarded)
-        reporter.report()
-        with os.fdopen(int(tests_in), encoding="utf-8") as pipe:
-            reporter.secret, code = json.load(pipe)
+        reporter.report("imported")
+        received = b""
+        while chunk := read(int(tests_in), 1 << 16):
+            received += chunk
+        text = received.decode("utf-8", "surrogatepass")
+        reporter.secret, code = text[:_SECRET], text[_SECRET:]
         linecache.cache[TEST] = (len(code), None, code.splitlines(keepends=True), TEST)
         _run_tests(code, names, reporter, uses_pytest="pytest" in preloaded)
         _refuse_replaced({key: value for key, value in guarded.items() if key[0] in _FRAMEWORKS})
@@ -65,8 +72,8 @@ def main() -> None:
     except BaseException as error:  # noqa: BLE001 - whatever an answer raises
         _fail_with_traceback(error)
     sys.stdout.flush()
-    reporter.report(done=True)
-    os._exit(0)
+    reporter.report("done")
+    _exit(0)
 
 
 def _stop_tracing() -> None:
@@ -111,7 +118,7 @@ def _run_tests(code: str, names: dict[str, Any], reporter: Reporter, *, uses_pyt
         exec(compile(code, TEST, "exec"), names)  # noqa: S102 - running it is the purpose
     except BaseException as error:
         if uses_pytest and _is_skip(error) and _is_from_tests(error):
-            reporter.report(skipped_all=True)
+            reporter.report("skipped_all")
             return
         raise
     if uses_pytest:
@@ -188,9 +195,9 @@ def _report_phase(item: Any, error: BaseException | None, report: Any, reporter:
     if error and _is_skip(error) and not _is_from_tests(error) and report.when == "call":
         _fail(f"the answer skips {name}")
     if report.skipped and not hasattr(report, "wasxfail"):
-        reporter.report(skipped=name)
+        reporter.report("skipped", name)
     elif report.when == "call":
-        reporter.report(ran=name)
+        reporter.report("ran", name)
 
 
 def _definitions(packages: frozenset[str]) -> Iterator[tuple[tuple[str, ...], object]]:
@@ -261,9 +268,11 @@ def _is_own(file: str) -> bool:
 
 
 def _fail(message: str) -> None:
-    sys.stdout.flush()
-    os.write(2, message.encode("utf-8", "replace") + b"\n")
-    os._exit(1)
+    try:
+        sys.stdout.flush()
+    finally:  # the answer may have replaced it
+        write(2, message.encode("utf-8", "replace") + b"\n")
+        _exit(1)
 
 
 if __name__ == "__main__":

@@ -34,7 +34,7 @@ def attempt(answer: str, code: str = FUNCTION, level: Level = "auto") -> CheckRe
         ),
         (
             "import os\nfor fd in range(3, 256):\n"
-            '    try: os.write(fd, b\'["", {"ran": "test_add"}]\\n["", {"done": true}]\\n\')\n'
+            "    try: os.write(fd, b'ran test_add\\n ran test_add\\ndone \\n done \\n')\n"
             "    except OSError: pass\nos._exit(0)"
         ),
         "import atexit, os; atexit.register(os._exit, 0)\nraise SystemExit",
@@ -117,6 +117,24 @@ def test_an_answer_that_replaces_pytest_fails() -> None:
         assert "the answer replaces " in result.message
 
 
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "import os; os._exit = lambda *args: None",
+        "import __main__; __main__._fail = lambda *args: None",
+        "import os; os.write = lambda *args: 0; os._exit = lambda *args: None",
+        "import asyncio; asyncio.run = lambda coroutine: coroutine.close()",
+    ],
+    ids=["exit", "main", "write", "coroutines"],
+)
+def test_an_answer_cannot_replace_what_ends_a_failed_test(attack: str) -> None:
+    code = "async def test_add():\n    assert add(1, 2) == 3"
+    for answer in (f"{attack}\n{WRONG}", f"def add(a, b):\n    {attack}\n    return 0"):
+        assert not attempt(answer, code).passed
+        if "asyncio" not in attack:
+            assert not attempt(answer, "assert add(1, 2) == 3").passed
+
+
 def test_an_answer_that_replaces_pytest_when_called_fails() -> None:
     answer = (
         "def add(a, b):\n    import _pytest.python as p\n"
@@ -196,7 +214,9 @@ def test_a_file_of_the_answer_cannot_stand_in_for_a_module(name: str) -> None:
 
 
 def test_what_is_possible_still() -> None:
-    """Check what docs/security.md admits: an object that says that it equals everything."""
-    answer = "class Same:\n    def __eq__(self, other): return True\ndef add(a, b): return Same()"
+    """Check what docs/security.md admits."""
+    equal = "class Same:\n    def __eq__(self, other): return True\ndef add(a, b): return Same()"
+    named = f"def all(_): return True\n{WRONG}"
 
-    assert attempt(answer).passed
+    assert attempt(equal).passed
+    assert attempt(named, "assert all([add(1, 2) == 3])").passed

@@ -145,7 +145,7 @@ def test_missing_answers_are_errors_and_counted(
     assert properties(suite(xml))["upskill.missing[billing-m]"] == "2"
 
 
-def test_hostile_answers_are_inert(
+def test_hostile_answers_are_inert_in_junit_xml(
     run: Run, write_skill: WriteSkill, xml: Path, loopback: Loopback
 ) -> None:
     write_skill(RED)
