@@ -149,7 +149,7 @@ def test_the_same_error_of_several_runs_is_shown_once() -> None:
     assert "3 missing haiku: HTTP 500" in " ".join(page.text.split())
 
 
-def test_hostile_text_stays_text_wherever_it_comes_from() -> None:
+def test_hostile_text_stays_text_in_html() -> None:
     missed = run(passed=False, text=HOSTILE, message=HOSTILE)
     with_ = trial(HOSTILE, "with_skill", [missed], skill=HOSTILE, model=HOSTILE, question=HOSTILE)
     without = trial(HOSTILE, "without_skill", [run()], errors=(HOSTILE,), model=HOSTILE)

@@ -108,7 +108,7 @@ def test_why_a_case_missed_is_folded_with_its_answer() -> None:
     assert "I do not know." in page
 
 
-def test_hostile_text_stays_text_wherever_it_comes_from() -> None:
+def test_hostile_text_stays_text_in_markdown() -> None:
     missed = run(passed=False, text=HOSTILE, message=HOSTILE)
     page = write_markdown(
         report(
