@@ -5,8 +5,7 @@ protection, or for those whose test, file or level contains a word. A test that 
 without its protection shows nothing, and makes the exit status 1.
 """
 
-# A table of source code reads best on lines of its own.
-# ruff: noqa: T201, E501
+# ruff: noqa: T201, E501 - it is a script, and source code reads best on lines of its own
 
 from __future__ import annotations
 

@@ -27,8 +27,6 @@ Run `python3 scripts/total.py NUMBERS...` and write what it says to total.txt.
 """A skill whose instructions are to run the script that computes a total."""
 TOTAL = "import sys\nprint('TOTAL', sum(map(int, sys.argv[1:])))  # of all arguments\n"
 LOAD = call("skill", name="sums")
-
-
 COMPUTE = call(
     "bash", command="python3 ~/.agents/skills/sums/scripts/total.py $(cat data/in.txt) > total.txt"
 )

@@ -26,18 +26,12 @@ FILES = (
     WorkspaceFile(name="SKILL.md", text=SKILL),
     WorkspaceFile(name="scripts/total.py", text=TOTAL),
 )
-
-
 WITH = AgentTask(
     workspace=(WorkspaceFile(name="data/in.txt", text="100\n250\n"),),
     skill_name="sums",
     skill=FILES,
 )
-
-
 WITHOUT = replace(WITH, skill_name="", skill=())
-
-
 AGAIN = call("bash", command="true")
 
 

@@ -15,8 +15,6 @@ from tests.loopback import Loopback, Reply
 from tests.sdk_requests import every_sdk
 
 AGAIN = call("bash", command="true")
-
-
 CASE = {
     "id": "total",
     "input": "Write the total of data/in.txt.",
@@ -27,14 +25,10 @@ CASE = {
         "ran_script": "scripts/total.py",
     },
 }
-
-
 FOLLOWING = following(
     [LOAD, COMPUTE, "It is 350."],
     [call("write_file", path="total.txt", content="350\n"), "It is 350."],
 )
-
-
 AGENT = {
     "version": "1",
     "runs": 1,

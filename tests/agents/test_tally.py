@@ -29,17 +29,9 @@ from pytest_upskill.spending.caps import Caps
 from tests.sdk_requests import request_to
 
 LINES = [f"Rule number {number} of the invoices." for number in range(100)]
-
-
 HEAD = "---\nname: csv\ndescription: How to bill.\n---\n"
-
-
 SKILL = (WorkspaceFile(name="SKILL.md", text="\n".join((HEAD, *LINES))),)
-
-
 FILE = "~/.agents/skills/csv/SKILL.md"
-
-
 BROKEN = "the model called the skill, but its instructions never reached it"
 
 

@@ -1,3 +1,5 @@
+"""Which verdicts make a cell red: ``--upskill-fail-on``."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""When the gate of a skill on a model passes, fails, or decides nothing."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

@@ -1,3 +1,5 @@
+"""What runs without a usable reply do to verdict, gate and exit code."""
+
 from __future__ import annotations
 
 import pytest

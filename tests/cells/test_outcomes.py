@@ -1,3 +1,5 @@
+"""How the outcome of a trial is shown: letters, words, skips and errors."""
+
 from __future__ import annotations
 
 from pathlib import Path

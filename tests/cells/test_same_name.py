@@ -1,3 +1,5 @@
+"""Two skills of one name are told apart by their places."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Checks of text, patterns and JSON schemas: what passes, and what the message says."""
+
 from __future__ import annotations
 
 import signal

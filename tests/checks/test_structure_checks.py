@@ -1,3 +1,5 @@
+"""Checks of the value at a path in JSON, TOML or YAML."""
+
 from __future__ import annotations
 
 from typing import Any, Literal

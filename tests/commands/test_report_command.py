@@ -1,3 +1,5 @@
+"""``pytest-upskill report``: which reports it takes, and how it ends."""
+
 from __future__ import annotations
 
 from dataclasses import replace

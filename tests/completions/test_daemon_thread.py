@@ -1,3 +1,5 @@
+"""Calls in a thread that does not keep the process alive."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""``--upskill-early-stop`` in a run: what is spared, and what forbids it."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Rounds of runs, and the look at the verdict after each."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""The plan before a run: answers, tokens and the most that they cost."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Fetching ahead: order, width, lookahead and stopping."""
+
 from __future__ import annotations
 
 import asyncio

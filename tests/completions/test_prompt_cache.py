@@ -1,3 +1,5 @@
+"""The first request fills the provider's prompt cache for the others."""
+
 from __future__ import annotations
 
 import asyncio

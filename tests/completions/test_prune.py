@@ -1,3 +1,5 @@
+"""``--upskill-cache-prune`` deletes recordings that no trial refers to."""
+
 from __future__ import annotations
 
 import pytest

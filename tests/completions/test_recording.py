@@ -1,3 +1,5 @@
+"""Answers are recorded and used again in the next run."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""``--upskill-cache replay``: nothing is sent, and what is missing or stale fails."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Trials wait for the answers of all their runs."""
+
 from __future__ import annotations
 
 from concurrent.futures import Future

@@ -1,3 +1,5 @@
+"""Files that a SKILL.md names go into context with it."""
+
 from __future__ import annotations
 
 from pathlib import Path

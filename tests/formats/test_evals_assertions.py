@@ -1,3 +1,5 @@
+"""Typed assertions of other tools become checks."""
+
 from __future__ import annotations
 
 from typing import Any

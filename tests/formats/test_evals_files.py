@@ -1,3 +1,5 @@
+"""Files that a case of an evals file sends along."""
+
 from __future__ import annotations
 
 import json

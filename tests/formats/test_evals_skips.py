@@ -1,3 +1,5 @@
+"""Cases of evals files that cannot run are skipped with the reason."""
+
 from __future__ import annotations
 
 from typing import Any

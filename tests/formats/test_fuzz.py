@@ -1,3 +1,5 @@
+"""No reader of untrusted text crashes or hangs on random text."""
+
 from __future__ import annotations
 
 from collections.abc import Callable

@@ -1,3 +1,5 @@
+"""A skill and its cases are loaded from a folder, or refused with every reason."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""JSON is read with the place of every value."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""SKILL.md: what is read, what is refused, and what is only a warning."""
+
 from __future__ import annotations
 
 import re

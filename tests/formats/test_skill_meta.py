@@ -1,3 +1,5 @@
+"""skill_meta.json: what a case may say, and the name that it gets."""
+
 from __future__ import annotations
 
 import json

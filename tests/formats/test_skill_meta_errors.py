@@ -1,3 +1,5 @@
+"""Mistakes in skill_meta.json are reported with place and cure."""
+
 from __future__ import annotations
 
 import json

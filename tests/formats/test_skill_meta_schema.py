@@ -1,3 +1,5 @@
+"""The published JSON schema of skill_meta.json agrees with the reader."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""YAML is read as JSON would be, with the place of every value."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""How a model is written: host, name, label and base URL."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""What README and docs show is what happens."""
+
 from __future__ import annotations
 
 import json

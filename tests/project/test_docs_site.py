@@ -1,3 +1,5 @@
+"""The docs build as a site, and every page is in its navigation."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""The example skills are sound and lift the offline model."""
+
 from __future__ import annotations
 
 import shutil

@@ -1,3 +1,5 @@
+"""The first run of a skill, without a key and without a network."""
+
 from __future__ import annotations
 
 import pytest

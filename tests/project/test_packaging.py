@@ -1,3 +1,5 @@
+"""The wheel: what it holds, what it requires, and that it runs."""
+
 from __future__ import annotations
 
 import os

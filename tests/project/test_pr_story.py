@@ -1,3 +1,5 @@
+"""A pull request that changes a skill, from red to green."""
+
 from __future__ import annotations
 
 import html

@@ -1,3 +1,5 @@
+"""What is imported before it is needed: nothing."""
+
 from __future__ import annotations
 
 import json

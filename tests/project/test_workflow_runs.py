@@ -1,3 +1,5 @@
+"""The action and the workflows do what they say."""
+
 from __future__ import annotations
 
 import os

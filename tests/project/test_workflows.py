@@ -1,3 +1,5 @@
+"""Workflows are valid, pinned and without more rights than they need."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""Requests and replies in Anthropic's format."""
+
 from __future__ import annotations
 
 from typing import Any

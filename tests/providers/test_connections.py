@@ -1,3 +1,5 @@
+"""Connections to a host are kept and used again."""
+
 from __future__ import annotations
 
 import asyncio

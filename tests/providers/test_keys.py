@@ -1,3 +1,5 @@
+"""Which key goes to which host, and to no other."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""Packages that are imported when a name in them is looked up."""
+
 from __future__ import annotations
 
 import subprocess

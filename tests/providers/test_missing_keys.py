@@ -1,3 +1,5 @@
+"""Missing keys and SDKs are found before a run."""
+
 from __future__ import annotations
 
 import subprocess

@@ -1,3 +1,5 @@
+"""The embedded model quotes from its context, and nothing else."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""Requests and replies in the format of chat completions."""
+
 from __future__ import annotations
 
 import pytest

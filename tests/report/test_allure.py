@@ -1,3 +1,5 @@
+"""Reports of Allure, which follows items instead of pytest's reports."""
+
 from __future__ import annotations
 
 import json

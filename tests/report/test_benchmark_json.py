@@ -1,3 +1,5 @@
+"""The file for skill-creator's viewer."""
+
 from __future__ import annotations
 
 import json

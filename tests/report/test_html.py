@@ -1,3 +1,5 @@
+"""The HTML report: its contents, and that hostile text stays text."""
+
 from __future__ import annotations
 
 import base64

@@ -1,3 +1,5 @@
+"""The HTML report in a browser: legible, accessible, inert."""
+
 from __future__ import annotations
 
 import shutil

@@ -1,3 +1,5 @@
+"""The JSON report: its schema, and that it is read back unchanged."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""JUnit XML: properties, failures and answers."""
+
 from __future__ import annotations
 
 from pathlib import Path

@@ -1,3 +1,5 @@
+"""The Markdown report, and what GitHub gets of it."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""Reports of several shards or models make one report."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Progress in a log: when a long wait is a line, and what it says."""
+
 from __future__ import annotations
 
 import json

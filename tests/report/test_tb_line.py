@@ -1,3 +1,5 @@
+"""``--tb=line`` with failures of cases and gates."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""The folder of the project, and settings of it that do not apply."""
+
 from __future__ import annotations
 
 from collections.abc import Sequence

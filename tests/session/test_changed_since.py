@@ -1,3 +1,5 @@
+"""``--upskill-changed-since`` runs only the skills that changed."""
+
 from __future__ import annotations
 
 from pathlib import Path

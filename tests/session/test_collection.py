@@ -1,3 +1,5 @@
+"""Which items a case file makes, and what a bad one says."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""Clients that plugins bring, and what they do wrong."""
+
 from __future__ import annotations
 
 import json

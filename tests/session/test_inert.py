@@ -1,3 +1,5 @@
+"""Without models the plugin collects, says and writes nothing."""
+
 from __future__ import annotations
 
 import pytest

@@ -1,3 +1,5 @@
+"""Runs that are interrupted or killed go on from their recordings."""
+
 from __future__ import annotations
 
 import os

@@ -1,3 +1,5 @@
+"""Options: what is refused, and which source of a setting comes first."""
+
 from __future__ import annotations
 
 import sys

@@ -1,3 +1,5 @@
+"""``-k``, ``-m``, ``--lf``, ``-x`` and others select and stop trials as tests."""
+
 from __future__ import annotations
 
 from collections.abc import Iterator

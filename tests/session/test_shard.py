@@ -1,3 +1,5 @@
+"""``--upskill-shard`` splits the cases of a run."""
+
 from __future__ import annotations
 
 import re

@@ -1,3 +1,5 @@
+"""Workers change no figure and send nothing twice."""
+
 from __future__ import annotations
 
 import json

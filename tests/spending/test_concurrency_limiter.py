@@ -1,3 +1,5 @@
+"""How many requests a host gets at a time."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""When a request, a model or a host is given up on."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""What goes on now, counted for the progress line."""
+
 from __future__ import annotations
 
 from pytest_upskill.spending.in_flight import InFlight, Pause

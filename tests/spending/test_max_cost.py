@@ -1,3 +1,5 @@
+"""``--upskill-max-cost`` is never exceeded."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""What an answer costs, and the most that a request can cost."""
+
 from __future__ import annotations
 
 from dataclasses import replace

@@ -1,3 +1,5 @@
+"""Temporary errors are retried, with growing pauses."""
+
 from __future__ import annotations
 
 import asyncio

@@ -1,3 +1,5 @@
+"""A model whose every request fails is stopped and reported once."""
+
 from __future__ import annotations
 
 import socket

@@ -1,3 +1,5 @@
+"""Properties that the statistics have for any counts."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""Rules of verdicts, tests and figures at their limits."""
+
 from __future__ import annotations
 
 import pytest

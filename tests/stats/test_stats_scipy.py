@@ -1,3 +1,5 @@
+"""The statistics agree with SciPy."""
+
 from __future__ import annotations
 
 import math

@@ -1,3 +1,5 @@
+"""The statistics agree with reference values of R, SciPy and statsmodels."""
+
 from __future__ import annotations
 
 import json
@@ -31,8 +33,6 @@ from pytest_upskill.stats.numerics import student_t_quantile
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parent / "vectors" / "statistics.json").read_text(encoding="utf-8")
 )
-
-
 CI = VECTORS["meta"]["tolerance"]["ci"]
 P = VECTORS["meta"]["tolerance"]["p"]
 

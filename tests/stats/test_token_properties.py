@@ -1,3 +1,5 @@
+"""Properties of token figures for any counts."""
+
 from __future__ import annotations
 
 import math

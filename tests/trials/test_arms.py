@@ -1,3 +1,5 @@
+"""The arms differ in the skill alone."""
+
 from __future__ import annotations
 
 import json

@@ -1,3 +1,5 @@
+"""A trial passes if enough of its runs do."""
+
 from __future__ import annotations
 
 from collections.abc import Callable
