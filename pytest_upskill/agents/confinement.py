@@ -19,8 +19,8 @@ def agent_sandbox(level: Level) -> Sandbox:
     """
     if level not in {"auto", *_HIDING}:
         raise SandboxError(
-            f"agents run commands of a model, and level {level!r} hides no files from them: "
-            "use --upskill-sandbox auto"
+            "agents run commands that a model wrote, and sandbox level "
+            f"{level!r} does not hide files from them: use --upskill-sandbox auto"
         )
     for each in _HIDING if level == "auto" else (level,):
         try:

@@ -76,7 +76,7 @@ class Script:
         body = json.loads(content)
         if not body.get("stream"):
             raise ProviderError(
-                f"{asked.model.label}: it asks for a whole reply where a streamed one is expected"
+                f"{asked.model.label}: it requests a complete reply instead of a streamed one"
             )
         if not body.get("tools"):
             call, text = None, "Self-test"

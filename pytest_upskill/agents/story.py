@@ -79,7 +79,7 @@ def why_broken(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
 
 
 def _instructions(task: AgentTask) -> str:
-    """Return the text of the skill without the front matter, which the catalogue quotes."""
+    """Return the text of the skill without the frontmatter, which the catalogue quotes."""
     body = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
     front, mark, rest = body.partition("\n---")
     return rest if mark and front.startswith("---") else body

@@ -48,7 +48,10 @@ class Judged:
         if self.missing_trials:
             # Ten labels of a stratum are not ten of the part of it that ran.
             lines = self.labels.problems
-            return [*lines, "labels correct a cell as a whole, and some of its trials did not run"]
+            return [
+                *lines,
+                "labels can only correct a complete cell, and some of its trials did not run",
+            ]
         parts = [f"{count} of {_NAMES[stratum]}" for stratum, count in lacking]
         return [*self.labels.lines, f"more labels are needed: {', '.join(parts)}"]
 

@@ -99,8 +99,8 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
     for why, ids in (
         ("changed since the baseline", changed),
         ("new since the baseline", here - recorded),
-        ("gone since the baseline", recorded - known),
-        ("without a run with the skill now", (recorded & known) - here),
+        ("removed since the baseline", recorded - known),
+        ("without a valid run with the skill now", (recorded & known) - here),
     ):
         if ids:
             yield f"not compared, {why}: {', '.join(sorted(ids))}"

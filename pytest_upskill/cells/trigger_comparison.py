@@ -36,8 +36,8 @@ class TriggerComparison(Comparison):
         if self.unchanged:
             return (
                 "next: the description is unchanged: look for a skill that is chosen instead, and "
-                "say in both descriptions what the other does not do; or record the baseline "
-                "again: --upskill-baseline-update"
+                "say in both descriptions how the skills differ; or record the baseline again: "
+                "--upskill-baseline-update"
             )
         return (
             "next: say in the description when to use the skill, in the words of these queries, "

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
     from pytest_upskill.cells.trigger_comparison import TriggerComparison
 
-BY_WORDS = "offline chooses by words in common, and no model decided"
+BY_WORDS = "offline chooses by words in common: no model decided"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +87,7 @@ def rate_text(rate: Rate) -> str:
 def mistakes(cell: TriggerCell) -> str:
     """Return what was taken wrongly: ``took tsv instead of csv (3 runs)``."""
     return "; ".join(
-        f"took {each.taken} instead of {each.wanted} ({runs(each.runs)})" for each in cell.mistakes
+        f"chose {each.taken} instead of {each.wanted} ({runs(each.runs)})" for each in cell.mistakes
     )
 
 
@@ -101,7 +101,7 @@ def queries_that_would_do(cell: TriggerCell, thresholds: Thresholds) -> list[str
     ):
         if rate is not None and needed is not None and needed > rate.queries:
             tell = "tells" if rate.queries == 1 else "tell"
-            notes.append(f"{_queries(rate)} {kind} {tell} little: about {needed} would do")
+            notes.append(f"{_queries(rate)} {kind} {tell} little: about {needed} would be enough")
     return notes
 
 

@@ -47,5 +47,5 @@ def unusable(judge: str, errors: Iterable[str], judged: int) -> Iterator[str]:
     ((meaning, _),) = meanings.most_common(1)
     yield (
         f"judge: {judge} gave no usable judgement on {len(reasons)} of {len(reasons) + judged} "
-        f"answers, though asked twice; mostly {meaning}"
+        f"answers after two attempts; mostly because {meaning}"
     )

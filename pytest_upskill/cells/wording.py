@@ -89,13 +89,13 @@ def tipping(cell: Cell) -> str:
     if least is None:
         return ""
     favours = "favours" if cell.verdict == "helps" else "disfavours"
-    return f"stands unless it {favours} the skill by more than {points(least)[1:]} points"
+    return f"holds unless the judge {favours} the skill by more than {points(least)[1:]} points"
 
 
 def judged_past() -> str:
     """Return what to know about a regression that a judge found."""
     return (
-        "a judge decided both versions, and no label tells how it errs about the old one: read "
+        "a judge decided both versions, and no labels show its errors about the old one: read "
         "the answers before you change the skill"
     )
 

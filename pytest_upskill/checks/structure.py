@@ -61,7 +61,7 @@ class JsonSchema:
             found = limited(self.name, departures, self.schema, value)
         except RecursionError:
             raise CheckError(
-                f"{self.name}: a $ref of the schema leads back to itself: fix the schema"
+                f"{self.name}: a $ref of the schema refers to itself: fix the schema"
             ) from None
         if not found:
             return passed(self.name, ": valid")

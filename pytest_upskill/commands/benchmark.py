@@ -5,5 +5,5 @@ from __future__ import annotations
 from pytest_upskill.commands.pytest_command import run_command
 
 COMMAND = run_command(
-    "Print and run the pytest command that compares models on skills, 3 runs each.", runs=3
+    "Compare models on skills: print and run the pytest command, with 3 runs of each case.", runs=3
 )

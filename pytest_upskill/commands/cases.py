@@ -30,7 +30,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", help="folder of the skill")
     add_teacher_arguments(parser, sources=True)
     parser.add_argument(
-        "--count", type=count, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
+        "--count",
+        type=count,
+        default=_COUNT,
+        metavar="N",
+        help="number of cases to keep (default: %(default)s)",
     )
     parser.add_argument(
         "--harden",
@@ -78,7 +82,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description="Propose cases for a skill, and keep those that tell right answers from wrong.",
+    description="Propose cases for a skill; keep those that tell right answers from wrong ones.",
     epilog="Example: pytest-upskill cases ./skills/csv --from ./docs/csv.md --model opus",
     add_arguments=_add_arguments,
     run=_run,

@@ -5,5 +5,5 @@ from __future__ import annotations
 from pytest_upskill.commands.pytest_command import run_command
 
 COMMAND = run_command(
-    "Print and run the pytest command that runs the cases of skills on models.", runs=1
+    "Run the cases of skills on models: print the pytest command and run it.", runs=1
 )

@@ -38,23 +38,37 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="an example of input and output; repeatable",
     )
     parser.add_argument(
-        "-o", "--output", type=Path, metavar="FOLDER", help="the new folder (skills/NAME)"
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FOLDER",
+        help="folder of the new skill (default: skills/NAME)",
     )
     parser.add_argument(
-        "--no-eval", action="store_true", help="write the skill only: no cases, nothing measured"
+        "--no-eval",
+        action="store_true",
+        help="write only the skill, without cases or a measurement",
     )
     parser.add_argument(
-        "--count", type=count, default=_COUNT, metavar="N", help="cases to keep (%(default)s)"
+        "--count",
+        type=count,
+        default=_COUNT,
+        metavar="N",
+        help="number of cases to keep (default: %(default)s)",
     )
     parser.add_argument(
-        "--steps", type=count, default=_STEPS, metavar="N", help="versions to try (%(default)s)"
+        "--steps",
+        type=count,
+        default=_STEPS,
+        metavar="N",
+        help="number of versions to try (default: %(default)s)",
     )
     parser.add_argument(
         "--runs",
         type=count,
         default=RUNS,
         metavar="N",
-        help="runs of each held-out case with and without the skill (%(default)s)",
+        help="runs of each held-out case with and without the skill (default: %(default)s)",
     )
 
 
@@ -88,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description="Write a skill and its cases, and measure it on cases that did not shape it.",
+    description="Write a skill and its cases, and measure it on held-out cases.",
     epilog='Example: pytest-upskill generate "write nvidia kernels" --from ./trace.md',
     add_arguments=_add_arguments,
     run=_run,

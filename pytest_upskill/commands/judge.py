@@ -28,17 +28,17 @@ _ANSWERS = 40
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", required=True, metavar="{draw,check}")
     drawing = actions.add_parser(
-        "draw", help="write answers of a run into judge_labels.json, for you to label"
+        "draw", help="write answers of a run to judge_labels.json, for you to label"
     )
     drawing.add_argument(
-        "report", type=Path, metavar="REPORT.json", help="a report of --upskill-json"
+        "report", type=Path, metavar="REPORT.json", help="report that --upskill-json wrote"
     )
     drawing.add_argument(
         "--answers",
         type=_answers,
         default=_ANSWERS,
         metavar="N",
-        help="answers of each model (%(default)s)",
+        help="number of answers of each model (default: %(default)s)",
     )
     checking = actions.add_parser(
         "check", help="compare the judge with the labels; requests nothing unless --judge is given"
@@ -52,10 +52,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a {LABELS_FILE}, or a folder to search for them (default: this folder)",
     )
     checking.add_argument(
-        "--judge", metavar="MODEL", help="another judge, as in --upskill-judge: asks it"
+        "--judge", metavar="MODEL", help="ask this judge instead; written as in --upskill-judge"
     )
     checking.add_argument(
-        "--cache", metavar="MODE", help="as --upskill-cache; replay only reads recordings"
+        "--cache", metavar="MODE", help="as --upskill-cache; replay sends no requests"
     )
 
 
@@ -124,8 +124,8 @@ def _labels_of(case_file: Path) -> LabelsFile | None:
     file = read(case_file.parent / LABELS_FILE)
     if file is not None and file.case_file != case_file.name:
         raise CommandError(
-            f"{case_file.parent / LABELS_FILE}: it has the labels of {file.case_file}: a folder "
-            "can have labels of one case file"
+            f"{case_file.parent / LABELS_FILE}: has the labels of {file.case_file}: a folder can "
+            "hold the labels of one case file only"
         )
     return file
 

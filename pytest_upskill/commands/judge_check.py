@@ -81,7 +81,7 @@ def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
     valid = applicable(file, now, judge=judge, models=file.models)
     changes += unlabelled([answer.passed for answer in valid])
     gone = dict.fromkeys(answer.case for answer in file.answers if answer.case not in now)
-    changes += [f"labels of {case} do not apply: there is no such case now" for case in gone]
+    changes += [f"labels of {case} do not apply: the case no longer exists" for case in gone]
     if asked is None:
         decided = decisions(file, valid)
     else:

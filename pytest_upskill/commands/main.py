@@ -23,12 +23,12 @@ from pytest_upskill.sanitize.suggestion import closest
 
 COMMANDS: Mapping[str, str] = {
     "init": "write a first case file for a skill, without a model",
-    "eval": "run the cases of skills: prints and runs the pytest command",
+    "eval": "run the cases of skills: print the pytest command and run it",
     "benchmark": "compare models on skills: eval with 3 runs of each case",
     "generate": "write a skill and its cases, and measure it",
-    "cases": "propose cases for a skill, and keep those that pass every test",
-    "refine": "search for a better version of a skill, and prove it",
-    "runs": "show what each skill was worth on each model, run after run",
+    "cases": "propose cases for a skill, and keep those that prove sound",
+    "refine": "search for a better version of a skill, and prove that it is better",
+    "runs": "show the lift of each skill on each model, run after run",
     "list": "list skills, with their cases and latest verdicts",
     "judge": "draw answers to label, and check a judge against the labels",
     "report": "merge JSON reports of several runs and decide their gates",
@@ -116,8 +116,8 @@ def _help() -> str:
     commands = "".join(f"  {name:{width}}  {text}\n" for name, text in COMMANDS.items())
     return (
         f"usage: {PROGRAM} COMMAND ...\n\n"
-        "pytest for agent skills: everything that is not a test run. A test run is\n"
-        "pytest --upskill-models MODEL SKILLS.\n\n"
+        "pytest for agent skills. This command does everything but run tests, which is\n"
+        "pytest --upskill-models MODEL SKILLS\n\n"
         f"commands:\n{commands}\n"
         f"{PROGRAM} COMMAND --help shows the options of a command.\n"
     )

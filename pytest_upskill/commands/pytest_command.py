@@ -26,7 +26,7 @@ def run_command(description: str, *, runs: int) -> Command:
     """
     return Command(
         description=description,
-        epilog="What follows -- is passed on to pytest, such as: -- --upskill-max-cost 2 -k json",
+        epilog="Arguments after -- are passed on to pytest, as in: -- --upskill-max-cost 2 -k json",
         add_arguments=partial(_add_arguments, runs=runs),
         run=_run,
         passes_on=True,
@@ -53,7 +53,7 @@ def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
         "-t", "--tests", metavar="FILE", help="case file of the skill, instead of all its cases"
     )
     parser.add_argument(
-        "--no-baseline", action="store_true", help="run only with the skill: no lift, no gate"
+        "--no-baseline", action="store_true", help="run only with the skill; no lift and no gate"
     )
     parser.add_argument(
         *("--runs-dir", "-o", "--output"),
@@ -64,7 +64,7 @@ def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
         "--log-runs",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="write the run into the history",
+        help="add the run to the history",
     )
     parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
 
@@ -77,10 +77,10 @@ def add_models(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODEL",
-        help="model to run on, repeatable (default: ini upskill_models)",
+        help="model to run on; repeatable (default: ini upskill_models)",
     )
     parser.add_argument(
-        "--base-url", metavar="URL", help="OpenAI-compatible server of models of no known provider"
+        "--base-url", metavar="URL", help="OpenAI-compatible server for models that name no host"
     )
 
 
@@ -134,7 +134,7 @@ def _paths(skills: Sequence[str], tests: str | None) -> list[str]:
     if tests is None:
         return list(skills)
     if len(skills) != 1:
-        raise CommandError("--tests: it is for one skill at a time: name one")
+        raise CommandError("--tests takes one skill at a time: name one")
     file, skill = Path(tests).absolute(), Path(skills[0]).absolute()
     for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
         if not path.is_file():

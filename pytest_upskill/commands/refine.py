@@ -29,14 +29,18 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", help="folder of the skill")
     add_teacher_arguments(parser, sources=False)
     parser.add_argument(
-        "--steps", type=count, default=_STEPS, metavar="N", help="candidates to try (%(default)s)"
+        "--steps",
+        type=count,
+        default=_STEPS,
+        metavar="N",
+        help="number of candidates to try (default: %(default)s)",
     )
     parser.add_argument(
         "--runs",
         type=count,
         default=RUNS,
         metavar="N",
-        help="runs of each held-out case with each version (%(default)s)",
+        help="runs of each held-out case with each version (default: %(default)s)",
     )
     parser.add_argument(
         "--apply", action="store_true", help="write an accepted version without asking"
@@ -65,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description="Search for a better version of a skill, and prove it on cases that are held out.",
+    description="Search for a better version of a skill; prove on held-out cases that it is better.",
     epilog="Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku",
     add_arguments=_add_arguments,
     run=_run,

@@ -31,7 +31,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="SKILL",
-        help="only this skill, repeatable",
+        help="only this skill; repeatable",
     )
     parser.add_argument(
         *("-m", "--model", "--m"),
@@ -39,13 +39,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         action="append",
         default=[],
         metavar="MODEL",
-        help="only this model, by its label, repeatable",
+        help="only this model, by its label; repeatable",
     )
     parser.add_argument(
         "--metric",
         choices=("success", "tokens"),
         default="success",
-        help="what the bars of a lift show (default: %(default)s)",
+        help="figure that the bars of a lift show (default: %(default)s)",
     )
     parser.add_argument(
         "--last",
@@ -130,7 +130,7 @@ def _chosen(history: History, skills: Sequence[str], models: Sequence[str]) -> H
         if (not skills or subject.skill in skills) and (not models or subject.model in models)
     ]
     if not kept and history.subjects:
-        raise CommandError("no run is of these skills on these models: leave out -s or -m")
+        raise CommandError("no run has these skills on these models: leave out -s or -m")
     return replace(history, subjects=tuple(kept))
 
 
@@ -153,8 +153,8 @@ def _tell_left_out(history: History) -> None:
 
 
 COMMAND = Command(
-    description="Show what each skill was worth on each model, run after run.",
-    epilog="eval, benchmark and generate write runs, and so does pytest with --upskill-log-runs.",
+    description="Show the lift of each skill on each model, run after run.",
+    epilog="eval, benchmark, generate and pytest --upskill-log-runs add runs to the history.",
     add_arguments=_add_arguments,
     run=_run,
 )

@@ -38,16 +38,18 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
         "--m",
         default=_TEACHER,
         metavar="TEACHER",
-        help="the teacher (%(default)s)",
+        help="the teacher (default: %(default)s)",
     )
     parser.add_argument(
         "--eval-model",
         action="append",
         metavar="STUDENT",
-        help=f"a student, repeatable ({_STUDENT})",
+        help=f"a student; repeatable (default: {_STUDENT})",
     )
     parser.add_argument(
-        "--eval-base-url", metavar="URL", help="server of students whose provider is not known"
+        "--eval-base-url",
+        metavar="URL",
+        help="OpenAI-compatible server for students that name no host",
     )
     parser.add_argument(
         "--param",
@@ -75,7 +77,7 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
         type=_positive(float),
         default=5.0,
         metavar="USD",
-        help="most dollars to spend (%(default)g)",
+        help="maximum cost in dollars (default: %(default)g)",
     )
     parser.add_argument(
         "--max-answers",
@@ -83,7 +85,7 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
         metavar="N",
         help="maximum number of answers; needed for models without a price",
     )
-    parser.add_argument("--dry-run", action="store_true", help="print the plan, request nothing")
+    parser.add_argument("--dry-run", action="store_true", help="print the plan; request nothing")
 
 
 def run_with(work: Work, options: argparse.Namespace, place: Path, *, students: bool = True) -> int:

@@ -156,7 +156,7 @@ def _unexpected(error: Exception) -> str:
     said = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.relpath(where.filename)}:{where.lineno}"
-    return f"pytest-upskill failed, please report it: {' '.join(said.split())} ({place})"
+    return f"internal error of pytest-upskill, please report it: {' '.join(said.split())} ({place})"
 
 
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:

@@ -142,7 +142,7 @@ def _read_folder(folder: Path, root: Path | None) -> Folder:
     left_out: list[str] = []
     for file in sorted(folder.glob("*/SKILL.md")):
         if leads_out(file, root):
-            left_out.append(f"{file.parent.name}: a link leads out of the project")
+            left_out.append(f"{file.parent.name}: a link leads outside the project")
             continue
         try:
             text = read_skill_text(file.read_text("utf-8-sig"), folder=file.parent.name)

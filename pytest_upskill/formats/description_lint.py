@@ -48,8 +48,8 @@ def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[s
     for other in catalogue.skills:
         if other.name != skill.name and _alike(skill.description, other.description):
             yield (
-                f"the description nearly repeats that of {other.name}: say in both what the other "
-                "does not do"
+                f"the description nearly repeats that of {other.name}: say in both how the skills "
+                "differ"
             )
 
 

@@ -24,14 +24,14 @@ _COMPILED: Mapping[str, str] = {
 """Languages of fenced blocks, by the names that Markdown has for them."""
 _SHOWN_LITERALS = 8
 _KINDS = (
-    ("Every string must be in the answer; upper and lower case are the same.", "contains", 1),
+    ("Every string must be in the answer; letter case is ignored.", "contains", 1),
     ("One of these strings must be in the answer.", "contains_any", 2),
 )
 """Kinds of first cases: comment, key of the check, and number of literals."""
 _NOT_FOR_IT: Mapping[str, Any] = {
-    "$comment": "A request that sounds alike but is not for the skill: no agent should take it.",
+    "$comment": "A similar request that is not for the skill: no agent should choose it.",
     "id": "not-for-this-skill",
-    "input": "Replace this by a request near the topic of the skill that it is not for",
+    "input": "Replace this with a similar request that the skill is not for",
     "should_trigger": False,
 }
 
@@ -70,7 +70,7 @@ def _fact_cases(text: str) -> list[Mapping[str, Any]]:
             {
                 "$comment": note,
                 "id": re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-") or key,
-                "input": f"Replace this by a question about: {plain}",
+                "input": f"Replace this with a question about: {plain}",
                 "expected": {key: literals[:count]},
             }
         )
@@ -88,7 +88,7 @@ def _code(text: str) -> list[Mapping[str, Any]]:
         {
             "$comment": note,
             "id": f"{language}-code",
-            "input": f"Replace this by a task whose answer is {language} code",
+            "input": f"Replace this with a task whose answer is {language} code",
             "expected": {"compile": language},
         }
     ]

@@ -181,7 +181,7 @@ def candidates(case: Case) -> list[Candidate]:
     found = []
     for number, statement in zip(case.statement_numbers, judged, strict=True):
         if words := _work(statement):
-            reason, mark = f"{words!r} is an agent's work, which no answer shows", MARKS[0]
+            reason, mark = f"{words!r} is an agent's work, which an answer cannot show", MARKS[0]
         elif _VACUOUS.fullmatch(statement.strip()):
             reason, mark = "it names no criterion: every answer could satisfy it", MARKS[1]
         else:

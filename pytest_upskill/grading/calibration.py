@@ -111,14 +111,14 @@ def drift(
         models: Full names of the models, by label.
     """
     if file.judge != judge:
-        yield f"labels are of the judge {file.judge}, not {judge}: {AGAIN}"
+        yield f"labels are for the judge {file.judge}, not {judge}: {AGAIN}"
         return
     if file.prompt != PROMPT_DIGEST:
-        yield f"labels are of other instructions to the judge, by another version: {AGAIN}"
+        yield f"labels are from another version, with other instructions for the judge: {AGAIN}"
         return
     for model, resolved in models.items():
         if (then := file.models.get(model)) not in {None, resolved}:
-            yield f"labels are of {model} as {then}, not {resolved}: {AGAIN}"
+            yield f"labels are for {model} as {then}, not {resolved}: {AGAIN}"
     of_models = [answer for answer in file.answers if answer.model in models]
     if not of_models:
         names = " and ".join(models)
@@ -131,7 +131,7 @@ def drift(
         yield f"labels of {case} do not apply: {what} since: {AGAIN}"
     valid = [answer for answer in answers if answer.case not in changed]
     if any(_older(file, answer, now[answer.case]) for answer in valid):
-        yield f"labels are of an older skill, as SKILL.md has changed since: {AGAIN}"
+        yield f"labels are for an older skill: SKILL.md has changed since: {AGAIN}"
 
 
 def answer_digest(text: str) -> str:

@@ -87,7 +87,7 @@ def check_text(checks: Sequence[Check], text: str) -> tuple[CheckResult, ...]:
 def undecided(check: Custom, text: str) -> CheckResult:
     """Raise CheckError: a custom check cannot be decided without plugins."""
     del text
-    raise CheckError(f"{check.name}: only a plugin can tell")
+    raise CheckError(f"{check.name}: only a plugin can decide it")
 
 
 def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -> TrialResult:
@@ -195,9 +195,9 @@ def _check_choice(trial: Trial, choice: Choice) -> CheckResult:
     own = trial.listed.name
     right = [own] * trigger.should + [*trigger.others]
     if right:
-        wanted = f"should take {' or '.join(right)}"
+        wanted = f"should choose {' or '.join(right)}"
     else:
-        wanted = "should take no skill" if trigger.nothing else f"should not take {own}"
+        wanted = "should choose no skill" if trigger.nothing else f"should not choose {own}"
     return CheckResult(
         name="trigger",
         passed=trigger.is_right(choice.taken, own),

@@ -93,7 +93,7 @@ def _result(check: ProcessCheck, run: AgentRun) -> CheckResult:
     match check.name:
         case "triggered":
             done = run.called or bool(run.loaded)
-            said = "the agent took the skill" if done else "the agent did not take the skill"
+            said = "the agent chose the skill" if done else "the agent did not choose the skill"
             return (passed if done else failed)(check.name, f": {said}")
         case "read_file":
             done = check.file in run.read

@@ -40,7 +40,8 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
     alike = dict.fromkeys(gate.cell.model for gate in gates if _copies(gate))
     if alike:
         answer = "answers" if len(alike) == 1 else "answer"
-        yield f"too few runs: {', '.join(alike)} {answer} every run alike: add cases, not runs"
+        same = f"{', '.join(alike)} {answer} the same in every run"
+        yield f"too few runs: {same}: add cases, not runs"
 
 
 def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
@@ -57,7 +58,7 @@ def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
         look = "1 statement looks" if total == 1 else f"{total} statements look"
         yield (
             f"judge: {look} as if they were about an agent's work, which a single answer cannot "
-            f"show ({listed}): --upskill-lint lists them and how to exclude them"
+            f"show ({listed}): --upskill-lint lists them and shows how to exclude them"
         )
 
 

@@ -206,7 +206,7 @@ def _write(file: Path, content: bytes | None, kept: Kept) -> None:
         replace_files([Change(file=file, old=content, new=new)])
         return
     if file.exists():
-        raise TeacherError(f"{file}: has changed meanwhile: start again")
+        raise TeacherError(f"{file}: has changed in the meantime: start again")
     try:
         write_whole(file, new, mode=0o666)
     except OSError as error:

@@ -123,7 +123,7 @@ def replace_files(changes: Iterable[Change]) -> None:
     for change in changes:
         check_clean(change.file)
         if _read(change.file) != change.old:
-            raise TeacherError(f"{change.file}: has changed meanwhile: start again")
+            raise TeacherError(f"{change.file}: has changed in the meantime: start again")
     for change in changes:
         # Not in the place of a link, which would cut the file that it leads to off.
         target = change.file.resolve()

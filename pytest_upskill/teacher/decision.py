@@ -93,7 +93,7 @@ class Drafts:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise TeacherError(
-                    "another session is at work on this skill: wait for its end"
+                    "another session is working on this skill: wait until it ends"
                 ) from None
             except OSError:
                 pass  # a file system without locks

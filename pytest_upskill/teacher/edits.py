@@ -135,7 +135,7 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
     before = read_skill_text(old, folder="")
     if new[: read.body_at] != before.text[: before.body_at]:
         # The description decides when a skill is used, other keys what it may do.
-        yield "the front matter is changed: only the text below it may be"
+        yield "the frontmatter is changed: only the text below it may change"
     if (size := len(new.encode())) > limit:
         most = limit // BYTES_PER_TOKEN
         yield f"{tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"

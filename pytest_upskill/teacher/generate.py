@@ -1,4 +1,4 @@
-"""``generate``: a new skill with its cases, its lift on cases that did not shape it, and proof."""
+"""``generate``: a new skill with its cases, its lift on held-out cases, and proof."""
 
 from __future__ import annotations
 
@@ -191,7 +191,7 @@ class _Generation:
             return replace(decision, decision="not shown", reason=reason)
         if self._save(folder, found.best.text, kept):
             log_generation(self._engine, confirmed, folder, skill.name, order.state)
-        reason = f"helps on cases that did not shape it: {figures}"
+        reason = f"helps on held-out cases: {figures}"
         return replace(decision, decision="accepted", reason=reason, applied=True)
 
     def _save(self, folder: Path, text: str, kept: Kept | None) -> bool:

@@ -130,7 +130,7 @@ class _Refinement:
                 decision, "the skill passes every train case: nothing to learn from"
             )
         if found.best is found.current:
-            reason = "no candidate passed more of the train cases: the hold-out was not looked at"
+            reason = "no candidate passed more train cases, so the hold-out was not used"
             self._engine.say(reason)
             return replace(decision, decision="not shown", reason=reason)
         return self._confirmed(decision, found)
@@ -187,13 +187,13 @@ class _Refinement:
         order, students = self._order, len(self._order.students)
         runs = min(runs_of(student, order.runs) for student in order.students)
         found = ", ".join(
-            f"{100 * gain:+.0f} in "
+            f"{100 * gain:+.0f}: "
             f"{power(gain, cases=held, runs=runs, look=look, students=students):.0%}"
             for gain in (0.1, 0.2, 0.3)
         )
         yield (
             f"look {look} at this hold-out, level {alpha_of_look(look):.2g}: "
-            f"a true gain in points is shown as often as: {found}"
+            f"the chance to detect a true gain in points: {found}"
         )
 
     def _confirmed(self, decision: Decision, found: Found) -> Decision:
@@ -257,11 +257,11 @@ def explain(confirmed: Confirmation) -> str:
     acceptance = confirmed.acceptance
     figures = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {confirmed.look}"
     if acceptance.accepted:
-        return f"better on cases that did not choose it: {figures}"
+        return f"better on held-out cases: {figures}"
     if acceptance.worse:
         return f"worse for {', '.join(acceptance.worse)}: {figures}"
     if any(_full(confirmed, student) for student in confirmed.counts):
-        return f"not shown to be better, as the old version passes everything held out: {figures}"
+        return f"not shown to be better, as the old version passes every held-out case: {figures}"
     needed = confirmed.runs_needed
     more = f"; about {needed} runs per case would show a gain of this size" if needed else ""
     return f"not shown to be better: {figures}{more}"

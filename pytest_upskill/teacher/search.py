@@ -151,7 +151,7 @@ def _edited(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candi
     """
     new = apply_edits(best.text, read_edits(_text(reply)))
     if any(each.text == new for each in pool):
-        raise Refused("the edits make an earlier version again")
+        raise Refused("the edits reproduce an earlier version")
     cases = (*task.train, *task.holdout)
     check_candidate(new, task.text, cases, limit=byte_limit(task.text))
     return new

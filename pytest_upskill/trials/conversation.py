@@ -75,11 +75,11 @@ class Choice:
     def text(self) -> str:
         """What happened, in a few words."""
         if self.taken is not None:
-            unknown = f"took {self.taken!r}, which is not a skill"
-            return f"took {self.taken}" if self.known else unknown
+            unknown = f"chose {self.taken!r}, which is not a skill"
+            return f"chose {self.taken}" if self.known else unknown
         if self.malformed:
             return "called the skill tool without the name of a skill"
-        return "only looked around" if self.looked else "took no skill"
+        return "only looked around" if self.looked else "chose no skill"
 
 
 def first_request(

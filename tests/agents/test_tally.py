@@ -121,7 +121,7 @@ def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -
     async def receive(_: Reply) -> Completion:
         raise AssertionError
 
-    with pytest.raises(ProviderError, match="a whole reply where a streamed one is expected"):
+    with pytest.raises(ProviderError, match="a complete reply instead of a streamed one"):
         asyncio.run(Script("responses", []).exchange(asked, b'{"model": "m"}', {}, receive))
 
 

@@ -112,7 +112,7 @@ def test_what_an_agent_did_is_reported_and_never_counts() -> None:
 
     assert run.passed
     assert [check.message for check in run.process] == [
-        "triggered: the agent took the skill",
+        "triggered: the agent chose the skill",
         "read_file a.md: in no request",
         "ran_script run.py: named in a call of bash",
     ]

@@ -118,7 +118,7 @@ def test_a_case_that_changed_is_new_or_is_gone_is_listed_and_not_compared(
             "csv on haiku: no case in common with the baseline: record one with *",
             "csv on haiku: not compared, changed since the baseline: one",
             "csv on haiku: not compared, new since the baseline: four",
-            "csv on haiku: not compared, gone since the baseline: two",
+            "csv on haiku: not compared, removed since the baseline: two",
             "nothing was compared with the baseline (exit code 75): csv on haiku: no case *",
         ]
     )
@@ -135,7 +135,9 @@ def test_a_case_without_a_run_is_not_reported_as_gone() -> None:
 
     comparison = against_baseline(now, baseline)
 
-    assert comparison.notes == ("not compared, without a run with the skill now: case-2, case-3",)
+    assert comparison.notes == (
+        "not compared, without a valid run with the skill now: case-2, case-3",
+    )
 
 
 @pytest.mark.usefixtures("recorded")

@@ -82,7 +82,7 @@ def test_a_case_for_upskills_own_validator_is_skipped_and_says_why() -> None:
     (found,) = read([case(validator="hf_eval_yaml", output_file="a.yaml", validator_config={})])
 
     assert found.skip == (
-        "validator: upskill's code looks at files, and a single answer leaves none"
+        "validator: upskill's validators check files, and a single answer leaves none"
     )
 
 

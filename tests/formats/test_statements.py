@@ -123,7 +123,7 @@ def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
     line = (
         "judge: 3 statements look as if they were about an agent's work, which a single answer "
         "cannot show "
-        "(billing 2, shipping 1): --upskill-lint lists them and how to exclude them"
+        "(billing 2, shipping 1): --upskill-lint lists them and shows how to exclude them"
     )
     assert line in result.outlines
 
@@ -138,7 +138,7 @@ def test_lint_lists_statements_with_the_key_that_excludes_them(run_once: Run, wr
     assert told == [
         (
             f'line 1, a: "statements": {{"3": "agent"}} for \'{STAGED}\': '
-            "'files are staged' is an agent's work, which no answer shows"
+            "'files are staged' is an agent's work, which an answer cannot show"
         )
     ]
     result.stdout.fnmatch_lines([f"*skills/billing/{file.name}:1: *where that is so, this key *"])

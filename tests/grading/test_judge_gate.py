@@ -132,7 +132,7 @@ def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> Non
     assert helps.judged.tipping_point == helps.interval.low
     assert "helps by an uncalibrated judge: passed 20% without" in cell_sentence(helps)
     assert cell_sentence(helps).endswith(
-        "stands unless it favours the skill by more than 42 points"
+        "holds unless the judge favours the skill by more than 42 points"
     )
     assert "unless it disfavours the skill by more than 42 points" in cell_sentence(hurts)
 
@@ -179,7 +179,7 @@ def test_a_regression_that_a_judge_found_is_red_and_says_what_it_rests_on(
     )
 
     assert (gate.outcome, gate.verdict) == ("failed", "regression")
-    assert any("no label tells how it errs about the old one" in line for line in gate.details)
+    assert any("no labels show its errors about the old one" in line for line in gate.details)
 
 
 def test_the_history_shows_the_lift_that_the_verdict_is_decided_by() -> None:
@@ -216,7 +216,7 @@ def test_a_cell_of_which_only_a_part_ran_asks_for_no_labels() -> None:
 
     assert few.judged is not None
     assert few.judged.reasons == [
-        "labels correct a cell as a whole, and some of its trials did not run"
+        "labels can only correct a complete cell, and some of its trials did not run"
     ]
 
 

@@ -90,7 +90,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     alone = walk("--junitxml=junit.xml", lenient=0.6, kind=0.4)
     alone.stdout.fnmatch_lines(["*helps, uncalibrated*"])
     alone.stdout.fnmatch_lines(
-        ["billing on m: helps by an uncalibrated judge: stands unless it favours the *"]
+        ["billing on m: helps by an uncalibrated judge: holds unless the judge favours the *"]
     )
     assert 'name="upskill.judge.tipping_point"' in Path("junit.xml").read_text("utf-8")
     judged = figures()["lift"]["estimate"]
@@ -123,10 +123,10 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     skill.write_text(skill.read_text("utf-8") + "\nBe kinder.\n", "utf-8")
     edited = walk(lenient=0.6, kind=0.4)
     edited.stdout.fnmatch_lines(
-        ["billing on m: judge: labels are of an older skill, as SKILL.md has changed since: draw *"]
+        ["billing on m: judge: labels are for an older skill: SKILL.md has changed since: draw *"]
     )
     assert main(["judge", "check"]) == 1
-    assert "labels are of an older skill" in capsys.readouterr().out
+    assert "labels are for an older skill" in capsys.readouterr().out
     assert main(["judge", "draw", "report.json"]) == 0
     said = "20 labelled answers are dropped, as they are of an older skill, case, model or judge"
     assert said in capsys.readouterr().out
@@ -197,9 +197,12 @@ def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
 @pytest.mark.parametrize(
     ("change", "line"),
     [
-        ({"judge": "openai:other"}, "labels are of the judge openai:other, not openai:judge"),
-        ({"prompt": "0" * 16}, "labels are of other instructions to the judge"),
-        ({"models": {"m": "openai:other"}}, "labels are of m as openai:other, not "),
+        ({"judge": "openai:other"}, "labels are for the judge openai:other, not openai:judge"),
+        (
+            {"prompt": "0" * 16},
+            "labels are from another version, with other instructions for the judge",
+        ),
+        ({"models": {"m": "openai:other"}}, "labels are for m as openai:other, not "),
     ],
 )
 def test_what_changed_since_the_labels_were_drawn_is_one_line(

@@ -68,7 +68,7 @@ def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
     changes = [Change(file=file, old=b"old", new=b"new") for file in (first, second)]
     second.write_text("the author's", "utf-8")
 
-    with pytest.raises(TeacherError, match=r"SKILL\.md: has changed meanwhile: start again"):
+    with pytest.raises(TeacherError, match=r"SKILL\.md: has changed in the meantime: start again"):
         replace_files(changes)
 
     assert first.read_text("utf-8") == "old"

@@ -54,18 +54,18 @@ def play(*replies: Completion) -> tuple[Choice, int]:
 @pytest.mark.parametrize(
     ("replies", "text", "requests"),
     [
-        ([said(skill())], "took csv", 1),
-        ([said(skill(" tsv "))], "took tsv", 1),
-        ([said(skill("xml"))], "took 'xml', which is not a skill", 1),
-        ([said()], "took no skill", 1),
-        ([said(LOOK), said(skill())], "took csv", 2),
+        ([said(skill())], "chose csv", 1),
+        ([said(skill(" tsv "))], "chose tsv", 1),
+        ([said(skill("xml"))], "chose 'xml', which is not a skill", 1),
+        ([said()], "chose no skill", 1),
+        ([said(LOOK), said(skill())], "chose csv", 2),
         ([said(LOOK), said()], "only looked around", 2),
         ([said(LOOK), said(LOOK), said(LOOK), said(skill())], "only looked around", 3),
-        ([said(LOOK, skill("tsv"))], "took tsv", 1),
-        ([said(skill("tsv"), skill("csv"))], "took tsv", 1),
-        ([said(ToolCall(name="skill", malformed="{")), said(skill())], "took csv", 2),
+        ([said(LOOK, skill("tsv"))], "chose tsv", 1),
+        ([said(skill("tsv"), skill("csv"))], "chose tsv", 1),
+        ([said(ToolCall(name="skill", malformed="{")), said(skill())], "chose csv", 2),
         ([said(skill(None)), said()], "called the skill tool without the name of a skill", 2),
-        ([said(ToolCall(name="Skill", arguments={"skill": "csv"})), said(skill())], "took csv", 2),
+        ([said(ToolCall(name="Skill", arguments={"skill": "csv"})), said(skill())], "chose csv", 2),
     ],
 )
 def test_each_reply_of_a_model_counts_as_a_choice_or_as_none(

@@ -71,7 +71,7 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
     judged = ("value",) if not _JUDGED.isdisjoint(kind.split("_")) else ()
     if text := _said(assertion, (*_PROSE_KEYS, *judged)):
         return statements([text])
-    raise Unsupported(f"{kind}: no such type of assertion is known")
+    raise Unsupported(f"{kind}: unknown type of assertion")
 
 
 def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
@@ -124,7 +124,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
     if assertion.get("negate"):
         kind = _plain(f"not_{kind}")
         if kind not in MAKERS:
-            raise Unsupported(f"{kind}: no such type of assertion is known")
+            raise Unsupported(f"{kind}: unknown type of assertion")
     given = [key for key in keys if key in assertion]
     if not given and "text" in assertion:
         # Tried last: beside another key, it may just describe the assertion.

@@ -176,7 +176,7 @@ class _Reader:
         if isinstance(asked, list) and asked:
             self.reasons.append(f"{key}: {NO_TURNS}")
         elif key and not (asked == "" and (self.reasons or self.trigger)):
-            self._note((key,), f"must be a text that is not empty, got {shown(asked)}")
+            self._note((key,), f"must be non-empty text, got {shown(asked)}")
         elif must_ask and not (self.reasons or self.trigger):
             self._note((), _NOTHING_ASKED)
         else:

@@ -81,7 +81,7 @@ def read_workspace(root: Path, name: str) -> tuple[WorkspaceFile, ...]:
     """
     folder = root / name
     if not _is_inside(folder, root):
-        raise ValueError(f"{name!r} leads out of the folder of the case file: move it inside")
+        raise ValueError(f"{name!r} leads outside the folder of the case file: move it inside")
     if not folder.is_dir():
         raise ValueError(f"{name!r} is not a folder beside the case file")
     found = read_folder(folder)

@@ -24,7 +24,7 @@ from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
 
-_VALIDATOR = "validator: upskill's code looks at files, and a single answer leaves none"
+_VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 
 
 def read_cases(

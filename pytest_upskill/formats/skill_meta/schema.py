@@ -149,7 +149,7 @@ class Expected(TextChecks):
     ] = Field(default_factory=dict)
     """File of an agent's workspace to the checks of its text."""
     triggered: Literal[True] | None = None
-    """Whether the agent took the skill; reported, never part of a pass rate."""
+    """Whether the agent chose the skill; reported, never part of a pass rate."""
     read_file: FileNames = Field(default_factory=list)
     """Files of the skill that the agent should read; reported, never part of a pass rate."""
     ran_script: FileNames = Field(default_factory=list)

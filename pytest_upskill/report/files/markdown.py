@@ -97,7 +97,7 @@ def _triggers(report: Report) -> Iterator[Section]:
         )
     for each in confusion_matrices(report.trigger_gates):
         yield Section(
-            head=folded(f"right skill (rows), taken (columns), in runs of {each.model}")
+            head=folded(f"right skill (rows) and chosen skill (columns), in runs of {each.model}")
             + table_head("", *(code(name, table=True) for name in each.taken)),
             rows=tuple(
                 f"| {code(wanted, table=True)} | {' | '.join(map(str, counts))} |\n"

@@ -68,7 +68,7 @@ def fit(sections: Sequence[Section], footer: Section, limit: int) -> str:
         left_out += more
         page += text
     if left_out:
-        page += f"_{left_out} parts left out for size: --upskill-html has them._\n\n"
+        page += f"_{left_out} sections left out to limit the size: --upskill-html has them._\n\n"
     return page + last
 
 

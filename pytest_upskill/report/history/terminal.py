@@ -20,7 +20,7 @@ _BRANCH = 14
 """Most characters of a branch."""
 BLOCKS = ("\N{FULL BLOCK}", "\N{LIGHT SHADE}")
 """Characters of a bar, full and empty."""
-LEGEND = "lift: in points of 100, with its 95 % interval"
+LEGEND = "lift: in percentage points, with its 95 % interval"
 TRIGGER_LEGEND = (
     "recall: percent of the queries that should trigger the skill,",
     "false: of those that should not; with 95 % intervals",

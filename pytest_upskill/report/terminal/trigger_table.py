@@ -19,8 +19,8 @@ from pytest_upskill.trials.result import TrialResult
 
 _HEAD = ("skill on model", "recall [95 %]", "false triggers", "precision", "queries")
 TRIGGER_LEGEND = (
-    "recall: of the queries that should trigger the skill; false triggers: of those that should "
-    "not; both in percent, with a 95 % interval that counts queries, not runs"
+    "recall: share of the queries that should trigger the skill for which it is chosen; false "
+    "triggers: the same share of all other queries; 95 % intervals count queries, not runs"
 )
 """Explanation of the columns."""
 
@@ -71,7 +71,7 @@ def trigger_notes(
         if thresholds is not None and not cell.by_words:
             yield from (f"{cell.name}: {note}" for note in queries_that_would_do(cell, thresholds))
     if any(gate.cell.by_words for gate in gates):
-        yield f"triggers: {BY_WORDS}: its choices fail nothing"
+        yield f"triggers: {BY_WORDS}, so its choices fail no run"
 
 
 def _columns(cell: TriggerCell) -> tuple[str, ...]:

@@ -139,7 +139,7 @@ class TrialItem(pytest.Item):
             for number, run in enumerate(runs, 1)
             for check in run.process
         ]
-        return [("what the agent did (never counts)", "\n".join(lines))] if lines else []
+        return [("what the agent did (reported, never counted)", "\n".join(lines))] if lines else []
 
 
 class TrialReports:

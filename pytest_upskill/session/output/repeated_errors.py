@@ -89,7 +89,7 @@ def _brief(answer: str, shown: dict[str, str], case: str) -> str:
         case: Case of the answer.
     """
     if (first := shown.setdefault(answer, case)) != case:
-        return f"(the same as of {first})\n"
+        return f"(the same as for {first})\n"
     lines = answer.splitlines(keepends=True)
     more = len(lines) - _LINES
     if more <= 1:
