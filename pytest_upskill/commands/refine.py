@@ -69,7 +69,7 @@ def _run(options: argparse.Namespace) -> int:
 
 
 COMMAND = Command(
-    description="Search for a better version of a skill; prove on held-out cases that it is better.",
+    description="Search for a better version of a skill, and prove it on held-out cases.",
     epilog="Example: pytest-upskill refine ./skills/csv --model opus --eval-model haiku",
     add_arguments=_add_arguments,
     run=_run,
