@@ -1,4 +1,4 @@
-"""Claude Code: everything that is peculiar to this program, as seen in version 2.1.330."""
+"""Claude Code: its files, flags and tools, as of version 2.1.330."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ class ClaudeCode:
         return name.strip().removeprefix("/") or None
 
     def denies(self, call: ToolCall, result: str) -> bool:
-        """See `Cli.denies`: the tool has instructions in its wake, or it failed."""
+        """See `Cli.denies`: the tool failed, or instructions followed its result."""
         return call.name == _SKILL or is_unreadable(result)
 
     def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:

@@ -1,4 +1,4 @@
-"""What an adapter tells of an agent's command-line program."""
+"""The interface of the adapters of agents' command-line programs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Launch:
 
 
 class Cli(Protocol):
-    """The adapter of one program: everything that is peculiar to it."""
+    """The adapter of one program: how it is found, started and read."""
 
     name: str
     """The prefix of models that use it."""

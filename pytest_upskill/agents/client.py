@@ -180,7 +180,7 @@ class CliClient:
 
 
 class _NotStartedError(ProviderError):
-    """A program that the machine cannot start now; it may the next time."""
+    """A program that cannot be started now, but perhaps later."""
 
 
 async def _free(size: int) -> Settle:

@@ -1,4 +1,4 @@
-"""Codex: everything that is peculiar to this program, as seen in version 0.169.0."""
+"""Codex: its files, flags and tools, as of version 0.169.0."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The files that a program left in a folder, read without following any link."""
+"""Read the files that a program left in a folder, without following links."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST_ENTRIES = 20_000
 
 
 class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error of this program
-    """The folder holds more than a record can; the message says what."""
+    """The folder contains more than a record may hold; the message says what."""
 
 
 def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
@@ -44,7 +44,7 @@ def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
 
 
 def with_files_left(run: AgentRun, request: Request, folder: Path) -> AgentRun:
-    """Return a run with the files that it left in its workspace; too much of it is a limit.
+    """Return a run with the files that it left in its workspace; too many are a limit reached.
 
     Args:
         run: What else is known of the run.

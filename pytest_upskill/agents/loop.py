@@ -203,7 +203,7 @@ def _finished(course: _Course, request: Request, workspace: Path, limit: str) ->
 
 
 def _together(completions: Sequence[Completion]) -> Completion:
-    """Return the last completion of a run with what all of them took."""
+    """Return the last completion of a run, with the tokens, cost and seconds of all of them."""
     retries = sum(completion.attempts - 1 for completion in completions)
     return replace(with_totals(completions), attempts=1 + retries, tool_calls=())
 

@@ -1,4 +1,4 @@
-"""The client of a model whose agent is a program, with all that it takes."""
+"""Construction of the client of a model whose agent is a program."""
 
 from __future__ import annotations
 

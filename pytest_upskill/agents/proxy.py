@@ -102,7 +102,7 @@ class Proxy:
         self._server = await asyncio.start_unix_server(self._accept, path)
 
     async def finish(self) -> None:
-        """Wait a little for a reply of which the agent did not wait for the end."""
+        """Wait briefly for a reply whose end the agent did not wait for."""
         with suppress(TimeoutError):
             async with asyncio.timeout(_FINISH_S), self._turn:
                 pass

@@ -1,4 +1,4 @@
-"""What the exchanges of an agent with its model tell of a skill: offered, loaded, files read."""
+"""Whether an agent was offered a skill, loaded it and read its files, by its exchanges."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:
 
 
 def is_partly_loaded(task: AgentTask, result: str) -> bool:
-    """Return whether a line of the skill's instructions is in what a call of the skill returned.
+    """Return whether the result of a call of the skill contains a line of its instructions.
 
     An agent that reads the file by itself may read its beginning only.
     """
@@ -86,7 +86,7 @@ def _instructions(task: AgentTask) -> str:
 
 
 def _stands_in(part: str, texts: Iterable[str]) -> bool:
-    """Return whether most of the telling lines of a file stand in the texts, together.
+    """Return whether most of the distinctive lines of a file occur together in the texts.
 
     An agent may read a long file in several parts.
     """

@@ -1,4 +1,4 @@
-"""Totals of the exchanges of one run: tokens, calls, turns, and what was seen of the skill."""
+"""Totals of the exchanges of one run: tokens, calls, turns, and whether the skill was seen."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Tally:
     """Tokens of the conversation, with which its next prompt begins."""
 
     def asked(self, body: Mapping[str, Any], size: int) -> None:
-        """Count a request, and note what of the skill is in it.
+        """Count a request, and note which parts of the skill it contains.
 
         Args:
             body: The request.
@@ -125,7 +125,7 @@ class Tally:
         return self.last is not None and not self.last.tool_calls
 
     def limit(self) -> str:
-        """Return which limit the next request would pass, "" for none."""
+        """Return which limit the next request would exceed, "" for none."""
         return self.caps.reached(
             turns=self.turns,
             max_turns=self.task.max_turns,
@@ -135,7 +135,7 @@ class Tally:
         )
 
     def told(self, version: str, limit: str) -> AgentRun:
-        """Return what the exchanges tell of a run.
+        """Return the run as its exchanges show it.
 
         Args:
             version: Version of the program.
@@ -157,7 +157,7 @@ class Tally:
         )
 
     def _see_results(self, calls: Sequence[ToolCall], body: Mapping[str, Any]) -> None:
-        """Note what came of the calls of the skill."""
+        """Note the results of the calls of the skill."""
         own = {call.id: call for call in calls if self._is_own(call)}
         self.called = self.called or bool(own)
         for call_id, result in _results(body, own) if own else ():

@@ -69,7 +69,7 @@ _REQUIRED: Mapping[str, list[str]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What came of a tool call."""
+    """The result of a tool call."""
 
     text: str
     failed: bool = False

@@ -1,4 +1,4 @@
-"""The host of an agent's model: the only place where a request of an agent meets the key."""
+"""The host of an agent's model: the only place that adds the key to an agent's request."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Upstream(Protocol):
     async def exchange(
         self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
-        """Send a request, and have the reply received.
+        """Send a request, and pass its reply to a receiver.
 
         Args:
             asked: The request of the run.

@@ -1,4 +1,4 @@
-"""Figures of an agent in one arm: whether the skill reached it, and what it took."""
+"""Figures of an agent in one arm: whether the skill reached it, and what it used."""
 
 from __future__ import annotations
 

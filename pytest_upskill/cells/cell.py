@@ -227,13 +227,13 @@ class Cell(TrialGroup):
 
     @property
     def _shift(self) -> float:
-        """What labels add to the judged lift."""
+        """Correction of the judged lift by labels."""
         correction = self.judged and self.judged.correction
         return correction.lift - (self.lift or 0.0) if correction else 0.0
 
     @property
     def _rate_shift(self) -> float:
-        """What labels add to the judged pass rate with the skill."""
+        """Correction of the judged pass rate with the skill by labels."""
         correction = self.judged and self.judged.correction
         if not correction or self.with_skill is None:
             return 0.0
@@ -250,12 +250,12 @@ class Cell(TrialGroup):
 
     @cached_property
     def _lifted(self) -> list[Pair]:
-        """The pairs that tell something about the skill: not those that its text was chosen by."""
+        """The pairs that count towards the lift: all but train cases."""
         return [pair for pair in self._pairs if not pair[0].train]
 
     @property
     def train(self) -> list[str]:
-        """Cases that are left out of the lift, as the skill's text was chosen by them."""
+        """Train cases, by which the text was chosen: they do not count towards the lift."""
         return [one.case for one, _ in self._pairs if one.train]
 
     @property

@@ -1,4 +1,4 @@
-"""What a judge decided in a cell: how far that can be trusted, and what labels make of it."""
+"""A judge's decisions in a cell: how far to trust them, and how labels correct them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The results that a cell is compared with: its baseline, or its old skill in the same session."""
+"""The results that a cell is compared with: a baseline, or the old skill in the same session."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def _drift(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
 
 
 def other_model(now: Iterable[str], then: Iterable[str]) -> str:
-    """Return that other models answered than in the baseline; empty if one answered in both.
+    """Return that other models answered than in the baseline; empty if the same ones did.
 
     Args:
         now: Names of the models that answered now; empty if they are not known.

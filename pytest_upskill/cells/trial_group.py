@@ -1,4 +1,4 @@
-"""Trials of one skill on one model, and what tells them from others."""
+"""Trials of one skill on one model."""
 
 from __future__ import annotations
 

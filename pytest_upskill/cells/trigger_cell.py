@@ -27,7 +27,7 @@ class Rate:
 
 @dataclass(frozen=True, slots=True, order=True)
 class Confusion:
-    """How often one skill was wanted and another, or none, was taken."""
+    """How often one skill was wanted and another one, or none, was chosen."""
 
     wanted: str
     taken: str
@@ -50,12 +50,12 @@ class TriggerCell(TrialGroup):
 
     @cached_property
     def recall(self) -> Rate | None:
-        """Share of the queries that should trigger the skill for which the right one is taken."""
+        """Share of the queries that should trigger the skill for which a right one is chosen."""
         return _rate(right_counts(_wanted(self.now)))
 
     @cached_property
     def false_triggers(self) -> Rate | None:
-        """Share of the other queries for which the skill is taken nevertheless."""
+        """Share of the other queries for which the skill is chosen nevertheless."""
         return _rate(taken_counts(_unwanted(self.now)))
 
     @cached_property
@@ -72,7 +72,7 @@ class TriggerCell(TrialGroup):
 
     @cached_property
     def confusions(self) -> list[Confusion]:
-        """Every pair of what was wanted and what was taken, right ones included, in order."""
+        """Every pair of wanted and chosen skill, right ones included, in order."""
         counts: Counter[tuple[str, str]] = Counter()
         for trial in self.now:
             for run in trial.runs:
@@ -82,7 +82,7 @@ class TriggerCell(TrialGroup):
 
     @cached_property
     def mistakes(self) -> list[Confusion]:
-        """What was taken wrongly, most often first."""
+        """Wrong choices, most frequent first."""
         counts: Counter[tuple[str, str]] = Counter()
         for trial in self.now:
             for run in trial.runs:
@@ -113,7 +113,7 @@ class TriggerCell(TrialGroup):
 
     @property
     def by_words(self) -> bool:
-        """Whether no model chose, but ``offline`` by words in common."""
+        """Whether ``offline`` chose, by words in common, and not a model."""
         return self.resolved.startswith("offline:")
 
 

@@ -27,12 +27,12 @@ class TriggerGate(Decision[TriggerCell, "TriggerComparison"]):
 
     @property
     def regressed(self) -> bool:
-        """Whether the skill is chosen rightly less often than before."""
+        """Whether the right skill is chosen less often than before."""
         return self.comparison is not None and self.comparison.regressed
 
     @property
     def details(self) -> list[str]:
-        """Lines below the text: what was taken wrongly, and advice about a regression."""
+        """Lines below the text: wrong choices, and advice about a regression."""
         lines = [mistakes(self.cell)] if self.cell.mistakes else []
         if self.comparison is None or not self.regressed or self.outcome == "skipped":
             return lines
@@ -85,7 +85,7 @@ def rate_text(rate: Rate) -> str:
 
 
 def mistakes(cell: TriggerCell) -> str:
-    """Return what was taken wrongly: ``took tsv instead of csv (3 runs)``."""
+    """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
     return "; ".join(
         f"chose {each.taken} instead of {each.wanted} ({runs(each.runs)})" for each in cell.mistakes
     )

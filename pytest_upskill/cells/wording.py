@@ -93,7 +93,7 @@ def tipping(cell: Cell) -> str:
 
 
 def judged_past() -> str:
-    """Return what to know about a regression that a judge found."""
+    """Return a caveat about a regression that a judge found."""
     return (
         "a judge decided both versions, and no labels show its errors about the old one: read "
         "the answers before you change the skill"

@@ -108,7 +108,7 @@ def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list
 
 
 def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
-    """Yield what the latest runs of a skill's case files came to."""
+    """Yield the verdicts of the latest runs of a skill's case files."""
     from pytest_upskill.report.history.terminal import rate
     from pytest_upskill.report.verdict import lift
 

@@ -131,7 +131,7 @@ def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
 
 
 def consent_of(options: argparse.Namespace) -> Consent:
-    """Return who says yes."""
+    """Return how consent is given."""
     return Consent(
         yes=getattr(options, "yes", False),
         apply=getattr(options, "apply", False),

@@ -155,7 +155,7 @@ class Cache:
 
     @property
     def replaced(self) -> list[str]:
-        """Return a line for each model, or version of an agent, that is another one now."""
+        """Return a line for each model, or version of an agent, that has been replaced since."""
         return [
             f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are from "
             f"{then}: add --upskill-cache refresh to request them again"
@@ -179,7 +179,7 @@ class Cache:
             self._outdated[agent, run.version, now] += 1
 
     def holds(self, request: Request, url: str) -> bool:
-        """Check, without reading it, whether there is a recording that ``load`` could read."""
+        """Check whether there is a recording that ``load`` could read, without reading it."""
         return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
 
     def changes(self, subject: str, request: Request, url: str) -> list[str]:

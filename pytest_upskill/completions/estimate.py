@@ -37,7 +37,7 @@ class ModelEstimate:
     most_usd: float | None
     """Bound in dollars; None where the price of the model is not known."""
     likely_usd: float | None = None
-    """Dollars by what recorded runs of the same agent took on average; None if there are none."""
+    """Likely cost in dollars, by the mean of recorded runs of the agent; None without any."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,7 +181,7 @@ def _of_model(
 
 
 def _likely(model: Model, asks: Sequence[_Ask], prices: Prices, past: Past) -> float | None:
-    """Return what runs of an agent cost if they take what recorded ones took, None if unknown."""
+    """Return the cost of an agent's runs by the mean of the recorded ones, None if unknown."""
     costs = {
         chooses: [prices.cost(model, each) for each in found]
         for chooses, found in past(model).items()

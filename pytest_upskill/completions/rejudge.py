@@ -1,4 +1,4 @@
-"""Put answers to a judge outside of a run: from recordings, else by request."""
+"""Judge answers outside a run, from recordings where possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a recording says of an agent's run: readable, small, and validated like foreign data."""
+"""The recorded form of an agent's run: readable, small, and validated like untrusted data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Runs of trigger trials: up to three requests each, after one that shows that tools are called."""
+"""Runs of trigger trials: up to three requests each, after a probe that tools are called."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class TriggerRunner:
         return chosen(trial, completions)
 
     async def _probed(self, model: Model, host: Host, max_tokens: int) -> Answer:
-        """Return the answer to the model's only probe, with the reason if it calls no tools."""
+        """Return the answer to a model's only probe, an error if it calls no tools."""
         key = host, model.name
         if key not in self._probes:
             self._probes[key] = asyncio.create_task(self._probe(model, host, max_tokens))

@@ -1,4 +1,4 @@
-"""What a session lends to work that runs trials itself, such as a teacher's."""
+"""What a session provides to commands that run trials themselves, such as a teacher's."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from pytest_upskill.model import Model
 
 
 class WorkError(Exception):
-    """Work that cannot be done as it was asked for; the message is one line with the cure."""
+    """Work that cannot be done as requested; the message is one line with the cure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """What a session lends: hosts, recordings, settings and plugins, but no test run."""
+    """What a session provides: hosts, recordings, settings and plugins, but no test run."""
 
     resources: Resources
     hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]

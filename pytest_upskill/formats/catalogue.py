@@ -98,7 +98,7 @@ def replaced(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalog
 
 
 def place(run: int, name: str) -> str:
-    """Return what skills are ordered by in a run: an order of its own, in which none moves others.
+    """Return the sort key of a skill in a run; adding a skill does not reorder the others.
 
     Args:
         run: Index of the run, from 0.

@@ -27,7 +27,7 @@ _WORD = re.compile(r"[^\W_]{3,}")
 
 
 def description_findings(skill: ListedSkill, catalogue: Catalogue) -> Iterator[str]:
-    """Yield what may keep an agent from taking a skill, one line each.
+    """Yield what may keep an agent from choosing a skill, one line each.
 
     Args:
         skill: The skill.

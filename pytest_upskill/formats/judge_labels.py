@@ -74,7 +74,7 @@ class LabelledAnswer(_Entry):
 
 
 class KeyEntry(_Entry):
-    """What the author must not know about an answer."""
+    """What the person who labels an answer must not know about it."""
 
     arm: Literal["with", "without"]
     judged: bool

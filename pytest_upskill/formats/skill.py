@@ -19,17 +19,17 @@ from pytest_upskill.checks import (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trigger:
-    """Which skill an agent should take for a query."""
+    """Which skill an agent should choose for a query."""
 
     should: bool
     """Whether it is the skill that the case belongs to."""
     others: tuple[str, ...] = ()
     """Names of other skills that are right too, or instead."""
     nothing: bool = False
-    """Whether no skill at all should be taken."""
+    """Whether no skill at all should be chosen."""
 
     def is_right(self, taken: str | None, own: str) -> bool:
-        """Return whether taking a skill, or none, is right.
+        """Return whether choosing a skill, or none, is right.
 
         Args:
             taken: Name of the skill that was taken; None for none.

@@ -1,4 +1,4 @@
-"""Statements for a judge that are not about the answer but about what an agent did.
+"""Find statements for a judge that are about what an agent did, not about the answer.
 
 The rules here are heuristics with misses and false alarms, so they only point out statements; the
 author excludes a statement with a mark in the case file. Only statements that can mean nothing but

@@ -1,4 +1,4 @@
-"""Evidence that a judge quotes: whether it occurs in the answer, whatever was lost in copying."""
+"""Check that a judge's quote occurs in the answer, despite what copying loses."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def proves(quote: str, answer: str) -> bool:
 
 
 def fold(text: str, *, numbers: bool = True) -> str:
-    """Return a text in one line without what a copy may lose.
+    """Return a text on one line, without the markup and spaces that a copy may lose.
 
     Args:
         text: Any text.

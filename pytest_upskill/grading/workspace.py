@@ -81,7 +81,7 @@ def _changes(run: AgentRun) -> Iterator[str]:
 
 
 def _shown(run: AgentRun) -> Iterator[WorkspaceFile]:
-    """Yield the changed files as a judge sees them: as many characters as it may."""
+    """Yield the changed files as a judge sees them, cut to its limit of characters."""
     left = _MAX_SHOWN
     for file in run.changed:
         text = "" if file.binary else file.text[:left]

@@ -73,7 +73,7 @@ def parameters_in_name(model: str, label: str, given: Sequence[tuple[str, str]])
 
 
 def hint(name: str, known: Sequence[str], *, bedrock: bool) -> str:
-    """Return what else to say about a bare name of no known provider."""
+    """Return a hint about a model name without a known host."""
     head, slash, tail = name.partition("/")
     if bedrock:
         return f"; the name is Amazon Bedrock's, so write the URL of your gateway to it: {name}@URL"

@@ -60,12 +60,12 @@ class Model:
 
     @property
     def resolved(self) -> str:
-        """The address and the parameters, for reports: all that tells two models apart."""
+        """The address and the parameters, for reports: everything that distinguishes two models."""
         return f"{self.address} {self.parameters}" if self.parameters else self.address
 
     @property
     def always_reasons(self) -> bool:
-        """Whether it is one of OpenAI's reasoning models, on whichever host, by its name.
+        """Whether its name is that of an OpenAI reasoning model, on any host.
 
         They refuse ``max_tokens``, and a temperature unless the effort is ``none``.
         """

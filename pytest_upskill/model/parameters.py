@@ -34,7 +34,7 @@ class ParameterError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameters:
-    """What a model's requests say beside the question; None, or nothing, leaves it to the host."""
+    """The parameters of a model's requests; the host decides what is None or empty."""
 
     temperature: float | None = None
     """Randomness, from 0 to 2."""
@@ -66,7 +66,7 @@ class Parameters:
 
     @property
     def one_run_is_enough(self) -> bool:
-        """Whether further runs would repeat the first: each token is always the likeliest one."""
+        """Whether every run gives the same answer: the temperature is 0."""
         return self.temperature == 0
 
     @property

@@ -1,4 +1,4 @@
-"""A user of its own for each program, where root runs pytest.
+"""A separate user for each program, where root runs pytest.
 
 The kernel does not limit the number of root's processes, and it knows root in a user namespace too.
 So `setpriv` (util-linux) makes the program a user that nobody else is, before it starts. It keeps

@@ -9,7 +9,7 @@ from pytest_upskill.completion import MAX_RUN_REQUESTS, MAX_RUN_TOKENS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """Limits of one run; a run that would exceed one is a miss that names it."""
+    """Limits of one run; a run that would exceed one fails and names it."""
 
     requests: int = MAX_RUN_REQUESTS
     tokens: int = MAX_RUN_TOKENS

@@ -1,4 +1,4 @@
-"""What the replies of a host tell of it, until it has answered for the first time."""
+"""Whether a host works, by its replies until its first answer."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from pytest_upskill.spending.retry_policy import RetryPolicy
 
 
 class HostHealth:
-    """Whether a host replies, and whose turn it is while that is in doubt.
+    """The state of a host; while it is in doubt, requests take turns.
 
     A host that has failed and never answered gets one request at a time, each after a pause: it may
     be starting, and if it is not running, many requests would fail like the first.

@@ -42,7 +42,7 @@ class Sent:
 
 
 class ConcurrencyLimiter:
-    """A limit of the requests in flight at one host, which follows what the host can do.
+    """A limit on the requests in flight at one host, which adapts to its capacity.
 
     When the host has too many requests, the limit is cut by a fifth, at most once per 15 s, because
     requests that are in flight together are refused together. So it is after a timeout, once for
@@ -109,7 +109,7 @@ class ConcurrencyLimiter:
 
     @asynccontextmanager
     async def patience(self, sent: Sent) -> AsyncIterator[None]:
-        """Cancel the block, which sends a request, if there is no reply.
+        """Cancel the block, which sends a request, if no reply arrives in time.
 
         Raises:
             TimeoutError: There is no reply.
@@ -179,7 +179,7 @@ class ConcurrencyLimiter:
             self._try_more(most)
 
     def _try_more(self, most: int) -> None:
-        """Raise the limit by a trial, or end one that made answers take longer."""
+        """Raise the limit tentatively, or undo a raise that made answers take longer."""
         mean = sum(self._took) / len(self._took)
         more = min(most, self.limit + math.ceil(self.limit * _TRIAL))
         if self._tried is None:

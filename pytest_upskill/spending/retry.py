@@ -44,7 +44,7 @@ class _Course:
 
 
 class Retries:
-    """Sends requests to one endpoint, and failed ones again.
+    """Sends requests to one endpoint, and retries failed ones.
 
     A request occupies a slot while it is in flight, but not while it waits for a retry. A host that
     has failed and never answered gets one request at a time, after a pause. A model is
@@ -272,7 +272,7 @@ class RetryingClient:
 def retries_to(
     host: str, *, most: int, custom: bool, timeout: float, activity: InFlight
 ) -> Retries:
-    """Return what sends the requests to a host, and failed ones again.
+    """Return the object that sends the requests to a host and retries failed ones.
 
     Args:
         host: Name of the host in messages.

@@ -1,4 +1,4 @@
-"""What the runs of agents may cost: each reserves the price of its limits before it starts."""
+"""The budget of agents' runs: each reserves the price of its limits before it starts."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class RunBudget:
 
 
 class Reservation:
-    """What one run may still spend.
+    """The part of the budget that one run may still spend.
 
     Args:
         of: The budget.
@@ -56,7 +56,7 @@ class Reservation:
         self._left = left
 
     async def request(self, size: int) -> Settle:
-        """Check that a request of so many bytes fits, and return what settles it.
+        """Check that a request of so many bytes fits, and return the function that settles it.
 
         Raises:
             BudgetError: It could cost more than is left.

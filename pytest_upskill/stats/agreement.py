@@ -1,4 +1,4 @@
-"""What a judge finds of what holds, and of what does not."""
+"""How many true and how many false statements a judge recognises."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """What the judge finds in one arm; None without such a label."""
+    """Shares that the judge recognises in one arm; None without such a label."""
 
     holds: Share | None
     """Share that the judge passes of the answers that pass by their labels."""

@@ -45,7 +45,7 @@ _LONGEST_CASE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What ``cases`` was asked for."""
+    """The order of a ``cases`` command."""
 
     skill: Skill
     sources: tuple[Source, ...]
@@ -114,7 +114,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
 
 
 def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
-    """Yield what asking for cases takes at most."""
+    """Yield the most requests that proposing cases can take."""
     tokens = engine.workplace.max_tokens
     known = ["x" * _LONGEST_CASE] * (len(demand.existing) + demand.count)
     ask = teacher_trial(
@@ -151,7 +151,7 @@ def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
 
 
 def told(kept: Kept) -> Iterator[str]:
-    """Yield what became of the proposals, each drop with its reason."""
+    """Yield a line about each proposal: kept, or dropped with the reason."""
     for name, reason in kept.dropped.items():
         yield f"dropped {name}: {reason}"
     held_out = sum(is_held_out(case.id) for case in kept.cases)

@@ -1,4 +1,4 @@
-"""The end of a command: whatever happens, ``decision.json`` says what came of it."""
+"""The end of a command: whatever happens, ``decision.json`` records the outcome."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Consent: nothing is sent or changed before somebody has seen it and said yes."""
+"""Consent: nothing is sent or changed until the user has seen it and agreed."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SHOWN_LINES = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Consent:
-    """Who says yes: an option, or somebody at a terminal."""
+    """How consent is given: by an option, or at a terminal."""
 
     yes: bool
     """Whether --yes was given: sources are sent unasked."""
@@ -33,7 +33,7 @@ class Consent:
     """Where answers are typed; None without a terminal."""
 
     def asks(self, question: str) -> bool:
-        """Return whether somebody types yes, after having seen the question."""
+        """Ask a question at the terminal, and return whether the answer is yes."""
         if self.terminal is None:
             return False
         _forget_typed(self.terminal)
@@ -53,7 +53,7 @@ class Consent:
 
 
 def _forget_typed(terminal: TextIO) -> None:
-    """Drop what was typed while the command was at work: it answered nothing."""
+    """Discard what was typed before the question was asked."""
     try:
         import termios  # not on Windows
     except ImportError:
@@ -65,7 +65,7 @@ def _forget_typed(terminal: TextIO) -> None:
 def check_sources(
     engine: Engine, sources: Iterable[Source], teacher: str, consent: Consent, drafts: Drafts
 ) -> None:
-    """Show what is sent of the sources, and have it confirmed; all of it is in the drafts.
+    """Show what will be sent of the sources, and ask for consent; the whole text is in the drafts.
 
     Raises:
         TeacherError: Nobody has confirmed it.
@@ -113,7 +113,7 @@ def encoded_like(old: bytes, text: str) -> bytes:
 
 
 def replace_files(changes: Iterable[Change]) -> None:
-    """Replace files whole and in order, all of them or, if somebody has changed one, none.
+    """Replace files in order; replace none if one of them was changed in the meantime.
 
     Raises:
         TeacherError: The content of one is another one now, or it has uncommitted changes, or it

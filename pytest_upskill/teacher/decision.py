@@ -1,4 +1,4 @@
-"""The folder of a teacher's work: drafts, candidates, and the decision."""
+"""The folder of a teacher's command: drafts, candidates, and the decision."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _GITIGNORE = b"# Made by pytest-upskill: drafts hold answers of models and parts
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """What came of a command; the fields of ``decision.json``."""
+    """The outcome of a command; the fields of ``decision.json``."""
 
     command: str
     decision: Outcome
@@ -75,7 +75,7 @@ class Drafts:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """Keep other sessions from the same skill.
+        """Lock the skill against other sessions.
 
         Raises:
             TeacherError: Another one is at work on it.

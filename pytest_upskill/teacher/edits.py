@@ -116,7 +116,7 @@ def tokens(text: str) -> int:
 
 
 def foreign_parts(new: str, known: str) -> Iterator[str]:
-    """Yield what a text leads to, runs or hides that a known text does not."""
+    """Yield new URLs, commands and invisible characters that a known text does not contain."""
     if found := _new(_URL, new, known):
         yield f"a new URL: {found}"
     if found := _new(_COMMAND, new, known):

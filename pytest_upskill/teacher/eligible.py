@@ -1,4 +1,4 @@
-"""Which cases of a skill can choose or decide between versions of it."""
+"""Which cases of a skill can be used to compare versions of it."""
 
 from __future__ import annotations
 

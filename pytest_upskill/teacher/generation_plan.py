@@ -1,4 +1,4 @@
-"""What ``generate`` was asked for, and what that takes at most."""
+"""The order of a ``generate`` command, and the most requests that it can take."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ _PROMPT_BYTES = 24_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What ``generate`` was asked for."""
+    """The order of a ``generate`` command."""
 
     task: str
     sources: tuple[Source, ...]

@@ -63,7 +63,7 @@ _CHECK = TypeAdapter(_Hardened)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What ``cases --harden`` was asked for."""
+    """The order of a ``cases --harden`` command."""
 
     skill: Skill
     teacher: Model

@@ -1,4 +1,4 @@
-"""The hold-out: the cases that no version of a skill is chosen by."""
+"""The hold-out: cases that are never used to choose a version of a skill."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which proposals are kept: those that code, the teacher itself and the students do not refute."""
+"""Decide which proposals to keep: those that neither code, the teacher nor the students refute."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """What became of the proposals."""
+    """The kept and the dropped proposals."""
 
     cases: tuple[Case, ...]
     entries: tuple[Mapping[str, Any], ...]
@@ -145,7 +145,7 @@ def _sound(
     proposals: Sequence[Proposal | Malformed],
     so_far: _Progress,
 ) -> Iterable[tuple[Proposal, Case]]:
-    """Yield the proposals that nothing speaks against so far, and drop the others."""
+    """Yield the proposals that pass the checks by code, and drop the others."""
     around = Surroundings(
         skill_text=demand.skill.text,
         source_text="\n".join(source.text for source in demand.sources),

@@ -1,4 +1,4 @@
-"""The ledger of looks: how often a hold-out has been asked whether a version is better."""
+"""The ledger of looks: how often versions were compared on a hold-out."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ STRIDE = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """What is compared in a look: the same comparison again is no new look."""
+    """What a look compares; repeating the same comparison is not a new look."""
 
     old: str
     """Digest of the old version as models see it, empty for no skill."""

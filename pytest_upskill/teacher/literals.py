@@ -1,4 +1,4 @@
-"""What a new version says that a check looks for: shown in the diff, as it may be a copy."""
+"""Lines of a new version that contain what a check looks for; they are marked in the diff."""
 
 from __future__ import annotations
 

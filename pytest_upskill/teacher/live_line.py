@@ -1,4 +1,4 @@
-"""The line that shows how far a command is: one row of a terminal, or lines in a log."""
+"""The progress of a command: one row of a terminal, or lines in a log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a command will ask for at most, and what that costs: printed before the first request."""
+"""The plan of a command, printed first: the most answers that it can request, and their cost."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def padded(trial: Trial, length: int) -> Trial:
 
 
 def check_models(engine: Engine, teacher: Model, students: Sequence[Model], limits: Limits) -> None:
-    """Check that the models answer single requests, and that what limits the cost can do so.
+    """Check that the models answer single requests and that their cost can be limited.
 
     Raises:
         TeacherError: A model is an agent; or has no price, and the number of answers is not

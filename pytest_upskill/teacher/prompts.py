@@ -1,4 +1,4 @@
-"""What a teacher is asked. Material stands between marks that it cannot contain."""
+"""Prompts for a teacher. Material is enclosed in marks that it cannot contain."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Failure:
 
 
 def marked(name: str, text: str) -> str:
-    """Return material between two marks, which hold a digest of it: it cannot foresee them."""
+    """Return material between two marks with a digest of it, which it cannot predict."""
     mark = f"{name}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     return f"<{mark}>\n{text}\n</{mark}>"
 

@@ -41,7 +41,7 @@ _PROMPT_BYTES = 24_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What ``refine`` was asked for."""
+    """The order of a ``refine`` command."""
 
     skill: Skill
     teacher: Model

@@ -30,7 +30,7 @@ _SHOWN = 8
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What is to be improved, by whom and for whom."""
+    """What to improve, with which teacher and students."""
 
     skill: Skill
     text: str
@@ -61,7 +61,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a search came to."""
+    """The result of a search."""
 
     current: Candidate
     best: Candidate

@@ -1,4 +1,4 @@
-"""Validation of proposals: every reason to drop one that no model has to be asked about."""
+"""Validation of proposals by code: every reason to drop one that needs no request."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class Dropped(Exception):  # noqa: N818  a decision, not an error of this progra
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What a proposal is held against."""
+    """What a proposal is compared with."""
 
     skill_text: str
     source_text: str
@@ -90,7 +90,7 @@ def validate(proposal: Proposal, around: Surroundings) -> Case:
 
 
 def check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
-    """Yield why a case does not tell right answers from wrong ones.
+    """Yield why a case does not distinguish right answers from wrong ones.
 
     Args:
         proposal: The answers by which it is tried.

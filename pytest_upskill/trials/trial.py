@@ -185,7 +185,7 @@ def request(trial: Trial, run: int) -> Request:
 
 
 def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
-    """Return a case without what is about an answer: there is none where a model chooses.
+    """Return a case without its checks: where a model only chooses, there is no answer.
 
     Nor has it skills that cannot be chosen: where another is expected that is not in the
     catalogue, all that can be seen is that this one is not chosen.

@@ -44,7 +44,7 @@ LimitName = Literal["max_tokens", "max_completion_tokens"]
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """What the models of one format differ in."""
+    """Differences between the models of one format."""
 
     limit: LimitName
     """Name of the field with the maximum of output tokens."""
@@ -53,7 +53,7 @@ class Dialect:
 
     @classmethod
     def of(cls, model: Model) -> Dialect:
-        """Return what is known of a model before the first request."""
+        """Return the dialect to use before the first request to a model."""
         openai = model.vendor is not None and model.vendor.prefix == "openai"
         new = openai or model.always_reasons
         return cls("max_completion_tokens" if new else "max_tokens")
@@ -105,7 +105,7 @@ def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any
 
 
 def read_chat(body: Mapping[str, Any]) -> Completion:
-    """Return the completion in a reply, without what HTTP tells of it.
+    """Return the completion in a reply, without what only HTTP headers contain.
 
     Raises:
         InsteadOfAnswer: The reply is an error.

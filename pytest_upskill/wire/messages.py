@@ -56,7 +56,7 @@ def messages_body(request: Request) -> dict[str, Any]:
 
 
 def read_message(body: Mapping[str, Any]) -> Completion:
-    """Return the completion in a reply, without what HTTP tells of it.
+    """Return the completion in a reply, without what only HTTP headers contain.
 
     Raises:
         AttributeError, LookupError, TypeError: The reply is malformed.

@@ -14,7 +14,7 @@ from pytest_upskill.wire.fields import count, part
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:
-    """Return the completion in a reply, without what HTTP tells of it.
+    """Return the completion in a reply, without what only HTTP headers contain.
 
     Raises:
         AttributeError, LookupError, TypeError: The reply is malformed.

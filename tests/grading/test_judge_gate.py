@@ -134,7 +134,7 @@ def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> Non
     assert cell_sentence(helps).endswith(
         "holds unless the judge favours the skill by more than 42 points"
     )
-    assert "unless it disfavours the skill by more than 42 points" in cell_sentence(hurts)
+    assert "unless the judge disfavours the skill by more than 42 points" in cell_sentence(hurts)
 
 
 def test_min_lift_is_compared_with_the_corrected_lift_and_warns_without_one() -> None:

@@ -1,4 +1,4 @@
-"""The parts of a case in an evals file that an agent can fulfil: files, scripts, a workspace."""
+"""The parts of an evals file's case that only an agent can fulfil: files, scripts, workspace."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _paths(value: object) -> Iterator[str]:
 def _workspace(
     value: Mapping[str, Any], owner: Owner | None
 ) -> tuple[tuple[WorkspaceFile, ...], str, set[str]]:
-    """Return the files of a workspace, their folder, and the keys that say so."""
+    """Return the files of a workspace, their folder, and the keys that they come from."""
     for key in (*_WORKSPACES, "setup"):
         given = value.get(key)
         if key == "setup" and isinstance(given, dict) and not given.get("commands"):

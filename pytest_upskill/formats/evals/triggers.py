@@ -1,4 +1,4 @@
-"""Which skill a case in an evals file expects an agent to take."""
+"""Which skill a case in an evals file expects an agent to choose."""
 
 from __future__ import annotations
 
@@ -108,7 +108,7 @@ class Choice:
 
 
 def trigger_of(value: Mapping[str, Any], owner: Owner | None, *, alone: bool) -> Trigger | None:
-    """Return which skill a case expects an agent to take, None if it does not say.
+    """Return which skill a case expects an agent to choose, None if it does not say.
 
     What names a skill decides over what only says whether this one should be taken.
 

@@ -159,7 +159,7 @@ def _repeated_ids(
 def _contradictions(
     document: Document, named: Iterable[tuple[JsonPath, Mapping[str, Any], str]]
 ) -> Iterator[Problem]:
-    """Yield a problem for each query that should trigger the skill here, and not there."""
+    """Yield a problem for each query that two cases expect different skills for."""
     first: dict[object, tuple[JsonPath, object]] = {}
     for path, entry, _ in named:
         should = entry.get("should_trigger")
@@ -209,7 +209,7 @@ def _case(
 
 
 def _trigger(entry: entries.CaseEntry, names: Collection[str]) -> Trigger | None:
-    """Return which skill an agent should take, None if the case does not say.
+    """Return which skill an agent should choose, None if the case does not say.
 
     Args:
         entry: The case.

@@ -212,9 +212,9 @@ class CaseEntry(Entry):
     ] = None
     """The checks of the answer; may be missing where a trigger is stated."""
     should_trigger: Annotated[bool, Field(default=None)]
-    """Whether an agent that sees all skills should take this one for the input."""
+    """Whether an agent that sees all skills should choose this one for the input."""
     expected_skill: Texts | None = None
-    """Name of the skill that an agent should take, or several that are right; null for none."""
+    """Name of the skill that an agent should choose, or several that are right; null for none."""
     context: Context | None = None
     """What is sent along with the input."""
     workspace: WorkspaceFiles | None = None

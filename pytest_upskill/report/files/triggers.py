@@ -17,9 +17,9 @@ class TriggerFigures:
     """Figures of a trigger cell; computed again when a report is read."""
 
     recall: Rate | None
-    """Share of the queries that should trigger the skill for which the right one is taken."""
+    """Share of the queries that should trigger the skill for which a right one is chosen."""
     false_triggers: Rate | None
-    """Share of the other queries for which the skill is taken."""
+    """Share of the other queries for which the skill is chosen."""
     precision: float | None
     """Share of the skill's triggers that are wanted."""
     queries: int
@@ -53,7 +53,7 @@ class TriggerEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfusionMatrix:
-    """What one model took instead of what was wanted, over all skills."""
+    """Which skill one model chose for each wanted skill."""
 
     model: str
     taken: tuple[str, ...]

@@ -1,1 +1,1 @@
-"""The history of a project's runs: plain files, one a run, and what they show over time."""
+"""The history of a project's runs: plain files, one for each run, and their development."""

@@ -88,7 +88,7 @@ class Series(Generic[Group]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """One skill on one model: what it was worth, and how often it was chosen."""
+    """One skill on one model: its lift, and how often it was chosen."""
 
     title: str
     skill: str
@@ -111,7 +111,7 @@ class History:
 
     @property
     def series(self) -> Sequence[Series[Cell]]:
-        """What the skills were worth."""
+        """The lifts over time."""
         return [subject.lift for subject in self.subjects if subject.lift]
 
     @property

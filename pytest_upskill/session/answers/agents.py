@@ -1,4 +1,4 @@
-"""Agents in a session: where their models are served, and what stands in their way."""
+"""Agents in a session: the hosts of their models, and why they cannot run."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What the trials came to: cells, gates, baselines, the exit code."""
+"""The results of a session: cells, gates, baselines, the exit code."""

@@ -1,1 +1,1 @@
-"""What a teacher learns from: documents, traces of agents and skills, redacted and cut."""
+"""A teacher's sources: documents, traces of agents, and skills, redacted and cut."""

@@ -1,4 +1,4 @@
-"""Cutting of a source to a budget, by rules that keep what tells most.
+"""Cut a source to a budget, and keep what is most informative.
 
 1. What the user said, errors and the sections of documents come before the agent's words and calls,
    and these before results.
@@ -34,7 +34,7 @@ _RANKS: Mapping[Kind, tuple[int, int]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cut:
-    """What is left of a source."""
+    """A source after cutting."""
 
     text: str
     left_out: Mapping[str, int]
