@@ -134,7 +134,7 @@ def _paths(skills: Sequence[str], tests: str | None) -> list[str]:
     if tests is None:
         return list(skills)
     if len(skills) != 1:
-        raise CommandError("--tests takes one skill at a time: name one")
+        raise CommandError("--tests: takes one skill at a time: name one")
     file, skill = Path(tests).absolute(), Path(skills[0]).absolute()
     for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
         if not path.is_file():

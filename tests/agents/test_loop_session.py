@@ -93,7 +93,7 @@ def test_the_page_shows_what_the_agent_did_and_left(
     run_once(*on_agent, "--upskill-html=o.html")
 
     page = Path("o.html").read_text("utf-8")
-    assert "done, which does not count: <bdi>triggered: the agent took the skill" in page
+    assert "done, which does not count: <bdi>triggered: the agent chose the skill" in page
     assert "<pre>skill {&#34;name&#34;: &#34;sums&#34;}\nbash {" in page
     assert "<p><bdi>total.txt</bdi></p>\n<pre>TOTAL 350" in page
 
@@ -176,7 +176,7 @@ def test_a_run_stops_before_its_requests_exceed_the_budget(
     [
         (
             ("--upskill-models=loop:m@http://127.0.0.1:9/v1", "--upskill-sandbox=off"),
-            "*sandbox: agents run commands of a model, and level 'off' hides no files from them: *",
+            "*sandbox: agents run commands that a model wrote, and sandbox level 'off' does not *",
         ),
         (
             ("--upskill-models=loop:offline",),

@@ -171,7 +171,10 @@ def test_the_case_file_of_a_published_command_is_run_for_its_skill(
     [
         (["skills/my-skill", "-t", "no.json"], "no file no.json in */*: name a file with cases"),
         (["skills", "-t", "tests.json"], "no file SKILL.md in */skills: name a folder with one"),
-        (["skills/my-skill", "skills/other", "-t", "tests.json"], "it is for one skill at a *"),
+        (
+            ["skills/my-skill", "skills/other", "-t", "tests.json"],
+            "takes one skill at a time: *",
+        ),
     ],
 )
 def test_a_case_file_without_its_skill_is_refused(

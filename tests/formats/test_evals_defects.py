@@ -42,9 +42,9 @@ def test_an_unknown_key_that_looks_like_an_expectation_is_reported_once() -> Non
          ("f:1:1: contains no cases: write a list of cases, or an object with such a list as "
          "'evals'")),
         ([1], "f:2:2: [0]: must be an object, got 1"),
-        ([{"prompt": " "}], 'f:3:13: [0].prompt: must be a text that is not empty, got " "'),
+        ([{"prompt": " "}], 'f:3:13: [0].prompt: must be non-empty text, got " "'),
         ({"evals": [{"question": 3}]},
-         "f:4:16: evals[0].question: must be a text that is not empty, got 3"),
+         "f:4:16: evals[0].question: must be non-empty text, got 3"),
         ([{"prompt": "a", "assertions": 1}],
          "f:4:17: [0].assertions: must be text or an object, got 1"),
         ([{"prompt": "a", "assertions": ["b", 1]}],
@@ -72,7 +72,7 @@ def test_all_defects_of_a_file_are_reported_at_once() -> None:
     ("odd", "problem"),
     [
         ('{"id": "odd", "prompt": "", "assertions": ["b"]}',
-         '[0].prompt: must be a text that is not empty, got ""'),
+         '[0].prompt: must be non-empty text, got ""'),
         ('{"id": "odd", "assertions": ["b"]}', "[0]: no prompt: add 'prompt'"),
         ('{"id": "odd", "prompt": "a", "assertions": [3]}',
          "[0].assertions[0]: must be text or an object, got 3"),

@@ -51,7 +51,7 @@ def test_the_terminal_shows_bars_and_runs_with_breaks(capsys: pytest.CaptureFixt
         "  -- served model changed: haiku-1 to haiku-2",
         "  2026-01-02  bbbbbbb*  60->80%  +20 [-22,+55]  too few runs",
         "",
-        "lift: in points of 100, with its 95 % interval",
+        "lift: in percentage points, with its 95 % interval",
         "*: with uncommitted changes",
     ]
 

@@ -61,4 +61,4 @@ def test_more_runs_are_suggested_only_for_models_whose_runs_differ(resolved: str
     said, of_copies = (list(notes([each], verbose=False)) for each in (gate, copies))
 
     assert said == ["too few runs: --upskill-runs 8 would probably be enough"]
-    assert of_copies == ["too few runs: haiku answers every run alike: add cases, not runs"]
+    assert of_copies == ["too few runs: haiku answers the same in every run: add cases, not runs"]

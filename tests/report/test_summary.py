@@ -48,8 +48,8 @@ def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) 
         "  a-model-with-a-long-label",
         "           0->100%    +100 [-59,+100]  too few runs  0.0->1.0/1.0  59->128 x2.17",
         (
-            "too few runs: offline, a-model-with-a-long-label answer every run alike: add cases, "
-            "not runs"
+            "too few runs: offline, a-model-with-a-long-label answer the same in every run: add "
+            "cases, not runs"
         ),
     ]
 

@@ -99,7 +99,7 @@ def test_two_sessions_do_not_work_on_one_skill_at_once(
 
     with first.alone():
         assert depot.refine() == 4
-        assert "another session is at work on this skill: wait" in capsys.readouterr().err
+        assert "another session is working on this skill: wait" in capsys.readouterr().err
         assert depot.loopback.requests == []
     with first.alone():
         pass

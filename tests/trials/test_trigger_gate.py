@@ -90,7 +90,7 @@ def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_cha
     )
     assert "became worse than the baseline" in Path("r.md").read_text("utf-8")
     taken.stdout.fnmatch_lines(
-        ["*took thief instead of billing*", "*the description is unchanged*"]
+        ["*chose thief instead of billing*", "*the description is unchanged*"]
     )
 
 

@@ -65,7 +65,7 @@ def test_figures_are_those_of_a_hand_computation_live_and_replayed(
     assert {"wanted": "billing", "taken": "nonsense", "runs": 1} in first["confusions"]
     live.stdout.fnmatch_lines(
         ["billing on m * 75% ?30, 95? * 20% ?4, 62? * 75% * 9*",
-         "*took nonsense instead of billing (1 run)*"]
+         "*chose nonsense instead of billing (1 run)*"]
     )  # fmt: skip
     loopback.requests.clear()
 
@@ -261,4 +261,4 @@ def test_merged_shards_have_the_figures_of_one_run(
     assert merged == 1
     entry = figures()["triggers"][0]
     assert (entry["figures"], entry["gate"]) == (whole["figures"], whole["gate"])
-    assert "Asked for (rows) and taken (columns)" in Path("r.html").read_text("utf-8")
+    assert "Right skill (rows) and chosen skill (columns)" in Path("r.html").read_text("utf-8")
