@@ -184,7 +184,7 @@ def _verdicts_of(judgement: Completion) -> list[_Verdict]:
             end = start + 1
         start = text.find("{", end)
     if found is None:
-        raise _unusable(judgement, problem or "it contains no JSON object")
+        raise _unusable(judgement, problem or "it has no JSON object")
     return found.verdicts
 
 

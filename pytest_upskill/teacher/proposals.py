@@ -99,7 +99,7 @@ def read_proposals(reply: str) -> list[Proposal | Malformed]:
         return [Malformed(name="reply", reason=str(error))]
     entries = value.get("proposals") if isinstance(value, dict) else value
     if not isinstance(entries, list):
-        return [Malformed(name="reply", reason="the reply contains no list of proposals")]
+        return [Malformed(name="reply", reason="the reply has no list of proposals")]
     return [_read(entry, number) for number, entry in enumerate(entries, 1)]
 
 

@@ -48,4 +48,4 @@ def json_of(text: str) -> Any:
             continue
         if isinstance(value, dict | list):
             return value
-    raise BadReply("the reply contains no JSON")
+    raise BadReply("the reply has no JSON")

@@ -169,8 +169,8 @@ def test_unusable_judgements_are_one_line_with_the_judge_their_share_and_the_cur
 
     count = len(replies)
     assert line.startswith(
-        f"judge: openai:small gave no usable judgement on {count} of {7 + count} answers, "
-        f"though asked twice; mostly {mostly}"
+        f"judge: openai:small gave no usable judgement on {count} of {7 + count} answers "
+        f"after two attempts; mostly because {mostly}"
     )
     assert not list(unusable("openai:small", ["the host is down"], 7))
 

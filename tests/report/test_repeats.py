@@ -52,7 +52,7 @@ def test_a_long_answer_is_cut_and_is_written_once(
     out = result.outlines
     assert [out.count(f"| Line {number}.") for number in (0, 19, 20)] == [1, 1, 0]
     assert out.count("[... 10 more lines; -v shows them]") == 1
-    assert out.count("(the same as of c0)") == 1
+    assert out.count("(the same as for c0)") == 1
     assert out.count("| No.") == 1
 
 

@@ -51,11 +51,11 @@ def test_edits_are_made_in_order_and_the_text_around_them_stays() -> None:
 @pytest.mark.parametrize(
     ("reply", "reason"),
     [
-        ("I would rather not.", "the reply contains no JSON"),
+        ("I would rather not.", "the reply has no JSON"),
         ('{"edits": []}', "the reply proposes no edit"),
         ('{"edits": [{"find": "a"}]}', "malformed edits: edits.0.replace: Field required"),
         ('{"skill": "all new"}', "malformed edits: edits: Field required"),
-        ('{"edits": [{"find": "a", "replace": "\\ud800"}]}', "the reply contains no JSON"),
+        ('{"edits": [{"find": "a", "replace": "\\ud800"}]}', "the reply has no JSON"),
         ('["rm -rf"]', "malformed edits: the reply: Input should be"),
     ],
 )

@@ -122,9 +122,7 @@ def test_an_entry_that_is_no_proposal_drops_only_itself(
 
 
 def test_a_reply_without_proposals_is_dropped_once() -> None:
-    assert read_proposals("Sorry.") == [
-        Malformed(name="reply", reason="the reply contains no JSON")
-    ]
+    assert read_proposals("Sorry.") == [Malformed(name="reply", reason="the reply has no JSON")]
     (only,) = read_proposals('{"cases": 1}')
     assert isinstance(only, Malformed)
 

@@ -149,7 +149,7 @@ def test_a_version_that_was_tried_is_not_tried_again_and_one_that_is_no_better_n
     first, second = depot.decision()["candidates"]
     assert first["passes"] < first["runs"]
     assert second["refused"] == "the edits reproduce an earlier version"
-    assert depot.decision()["reason"].startswith("no candidate passed more of the train cases")
+    assert depot.decision()["reason"].startswith("no candidate passed more train cases")
     assert depot.decision()["look"] is None
 
 
@@ -177,7 +177,7 @@ def test_the_teacher_sees_no_check_and_nothing_that_is_held_out(depot: Depot) ->
         assert not [bay for bay in held_out if question(bay) in said]
         assert not [bay for bay in LACKING if code(bay) in said]
         assert re.search(r"<(question-\w{16})>\n.*\n</\1>", said)
-    assert "the reply contains no JSON" in depot.asked[1].user
+    assert "the reply has no JSON" in depot.asked[1].user
 
 
 def test_a_second_candidate_is_a_second_look_even_without_the_ledger(depot: Depot) -> None:
