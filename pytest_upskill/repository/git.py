@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import subprocess
-import tarfile
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 _SECONDS = 60
-_MAX_BYTES = 1 << 20
 _KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
 
 
@@ -72,12 +69,12 @@ def merge_base(folder: Path, ref: str) -> str:
     if commit is None:
         if git_output(folder, "rev-parse", "--git-dir") is None:
             raise GitError(f"{folder} is not in a git repository: git init, or run in a clone")
-        remote, slash, branch = ref.partition("/")
-        fetch = f"git fetch {remote} {branch}" if slash else "git fetch"
-        raise GitError(f"no commit is called {ref!r} in {folder}: {fetch}, or write another ref")
+        raise GitError(
+            f"no commit is called {ref!r} in {folder}: {_fetch(folder, ref)}, or write another ref"
+        )
     base = git_output(folder, "merge-base", commit.decode().strip(), "HEAD")
     if base is None:
-        if git_output(folder, "rev-parse", "--is-shallow-repository") == b"true\n":
+        if _is_shallow(folder):
             raise GitError(
                 f"this shallow clone does not reach back to where the branch left {ref!r}: "
                 "git fetch --unshallow (actions/checkout: fetch-depth: 0)"
@@ -107,9 +104,7 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
         if renamed is None:
             return False
         path = renamed
-    archive = _must(top, "archive", "--format=tar", f"{commit}:{path}")
-    with tarfile.open(fileobj=io.BytesIO(archive)) as tar:
-        tar.extractall(into, filter=_text_only)  # noqa: S202 - the filter keeps it inside
+    _check_out(top, f"{commit}:{path}", into)
     return True
 
 
@@ -171,6 +166,17 @@ def is_dirty(path: Path) -> bool:
         return bool(git_output(folder, "status", "--porcelain", "--", name))
     except GitError:
         return False
+
+
+def _is_shallow(folder: Path) -> bool:
+    return git_output(folder, "rev-parse", "--is-shallow-repository") == b"true\n"
+
+
+def _fetch(folder: Path, ref: str) -> str:
+    """Return the command that gets a missing ref; a shallow clone also lacks other branches."""
+    command = "git fetch --unshallow" if _is_shallow(folder) else "git fetch"
+    remote, slash, branch = ref.partition("/")
+    return f"{command} {remote} {branch}:refs/remotes/{ref}" if slash else command
 
 
 def _gitlink(outer: Path, commit: str, path: str) -> str | None:
@@ -240,10 +246,19 @@ def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
     return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
 
 
-def _text_only(member: tarfile.TarInfo, into: str) -> tarfile.TarInfo | None:
-    """Filter out large files, links and special files, and members outside the folder."""
-    small = member.isdir() or (member.isfile() and member.size <= _MAX_BYTES)
-    return tarfile.data_filter(member, into) if small else None
+def _check_out(top: Path, tree: str, into: Path) -> None:
+    """Write a tree to a folder, with the links that stay inside, through an index of its own.
+
+    Unlike ``git archive`` it writes files that .gitattributes keeps out of archives too.
+    """
+    with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
+        index = str(Path(temporary, "index"))
+        for args in (("read-tree", tree), ("checkout-index", "--all", f"--prefix={into}/")):
+            _checked(_run(top, *args, GIT_INDEX_FILE=index), top, args)
+    inside = into.resolve()
+    for path in into.rglob("*"):
+        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+            path.unlink()
 
 
 def _said(folder: Path, *args: str) -> str:
