@@ -60,6 +60,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         "upskill(skill, case, model, arm): on every trial; -m \"upskill(arm='with_skill')\"",
     )
+    if _only_prints(config):
+        return
     if _models_chosen(config):
         from pytest_upskill.session.start import start
 
@@ -124,9 +126,21 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
     if safe_line(path.name) == path.name and "::" not in path.name:
         return None
+    if not _holds_skills(path, parent.config):
+        return None
     from pytest_upskill.session.collection.collectors import UnsafeFolder
 
     return UnsafeFolder.of(parent, path)
+
+
+def _holds_skills(folder: Path, config: pytest.Config) -> bool:
+    from pytest_upskill.session.collection.places import places_of
+
+    places = places_of(config)
+    return any(
+        file.name == "SKILL.md" or (places.may_hold_cases(file) and places.is_case_file(file))
+        for file in folder.rglob("*.*")
+    )
 
 
 class NamedFiles:
@@ -163,6 +177,11 @@ def _refuse_without_models(config: pytest.Config) -> None:
             from pytest_upskill.session.options.settings import NO_MODELS
 
             raise pytest.UsageError(f"{option}: {NO_MODELS}")
+
+
+def _only_prints(config: pytest.Config) -> bool:
+    """Return whether pytest only prints help or markers, which a wrong option must not prevent."""
+    return any(config.getoption(option, default=False) for option in ("help", "markers"))
 
 
 def _models_chosen(config: pytest.Config) -> bool:

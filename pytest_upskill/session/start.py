@@ -66,7 +66,7 @@ def _report_results(config: pytest.Config, settings: Settings) -> None:
     plugins.register(exit_code, "upskill-exit-code")
     plugins.register(Terminal(settings, results, exit_code), "upskill-terminal")
     plugins.register(RepeatedErrors(config), "upskill-repeats")
-    if config.getoption("tbstyle") == "line":
+    if config.getoption("tbstyle", "auto") == "line":
         from pytest_upskill.session.output.tb_line import OneLineFailures
 
         plugins.register(OneLineFailures(), "upskill-tb-line")

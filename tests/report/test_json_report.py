@@ -208,3 +208,17 @@ def test_a_report_knows_whether_its_run_was_stopped(
 
     (session,) = read_json((pytester.path / "r.json").read_bytes()).sessions
     assert not session.complete
+
+
+def test_a_report_knows_whether_somebody_called_exit(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    write_skill({"id": "one", "input": "Why?", "expected": {"contains": "because"}})
+    pytester.makeconftest(
+        "import pytest\ndef pytest_runtest_teardown(): pytest.exit('enough', returncode=7)"
+    )
+
+    run_once("--upskill-models=offline", "--upskill-json=r.json", "skills")
+
+    (session,) = read_json((pytester.path / "r.json").read_bytes()).sessions
+    assert not session.complete

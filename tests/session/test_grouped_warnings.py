@@ -72,3 +72,12 @@ def test_cases_that_will_be_skipped_for_one_reason_are_one_warning_of_lint(
 
     result.assert_outcomes(warnings=1, failed=1)
     result.stdout.fnmatch_lines(["*PytestWarning: validator: upskill's code *(2 times: skills/*"])
+
+
+def test_a_path_may_contain_colons(run_once: Run, write_skill: WriteSkill) -> None:
+    file = write_skill(name="a:b") / "SKILL.md"
+    file.write_text(file.read_text("utf-8").replace("---\n", "---\nowner: me\n", 1), "utf-8")
+
+    result = run_once(*OFFLINE, "-W", "default")
+
+    result.stdout.fnmatch_lines(["*skills/a:b/SKILL.md:2: *owner: unknown key*"])

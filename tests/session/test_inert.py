@@ -146,3 +146,31 @@ def test_the_garbage_collector_is_the_same_for_other_tests(
     result = run("--upskill-models", "offline")
 
     result.assert_outcomes(passed=3)
+
+
+@pytest.mark.parametrize("args", [["--help"], ["--markers"]], ids=" ".join)
+def test_a_mistake_in_the_ini_file_does_not_keep_the_help_from_the_user(
+    run_once: Run, pytester: pytest.Pytester, args: list[str]
+) -> None:
+    pytester.makeini("[pytest]\nupskill_models = no-such-model")
+
+    assert run_once(*args).ret == pytest.ExitCode.OK
+
+
+@pytest.mark.parametrize("key", ["upskill_compare", "upskill_changed_since"])
+def test_a_ref_in_the_ini_file_stops_no_run_without_skills(
+    run_once: Run, pytester: pytest.Pytester, key: str
+) -> None:
+    pytester.makeini(f"[pytest]\nupskill_models = offline\n{key} = origin/main")
+    pytester.makepyfile("def test_ordinary(): pass")
+
+    run_once().assert_outcomes(passed=1)
+
+
+def test_a_folder_name_that_is_unsafe_to_print_stops_no_run_without_skills(
+    run_once: Run, pytester: pytest.Pytester
+) -> None:
+    pytester.makepyfile("def test_ordinary(): pass")
+    (pytester.path / "data" / "a\u200db").mkdir(parents=True)
+
+    run_once("--upskill-models", "offline").assert_outcomes(passed=1)

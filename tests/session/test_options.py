@@ -253,3 +253,20 @@ def test_a_password_in_a_base_url_without_a_scheme_is_not_shown(run_once: Run) -
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(["*@h.example' is not the URL of a server: write *"])
     result.stderr.no_fnmatch_line("*secret*")
+
+
+def test_arguments_of_pytest_main_may_be_paths(
+    pytester: pytest.Pytester, write_skill: WriteSkill
+) -> None:
+    write_skill()
+    script = pytester.makepyfile(
+        main="""
+        from pathlib import Path
+
+        import pytest
+
+        raise SystemExit(pytest.main(["--upskill-models=offline", Path("skills")]))
+        """
+    )
+
+    assert pytester.runpython(script).ret == pytest.ExitCode.OK

@@ -254,3 +254,29 @@ def test_a_stepwise_run_sends_few_requests_beyond_its_first_failure(
     run(*model, "--stepwise", "skills")
 
     assert len(loopback.requests) <= 3 * 2 + 1
+
+
+@pytest.mark.parametrize("mark", ["skip", "skipif(True, reason='')", "xfail(run=False)"])
+def test_nothing_is_requested_for_trials_that_a_mark_keeps_from_running(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    model: str,
+    loopback: Loopback,
+    mark: str,
+) -> None:
+    write_skill(GREEN, RED)
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                if item.name.startswith("red"):
+                    item.add_marker(pytest.mark.{mark})
+        """
+    )
+
+    run_once("--upskill-models", model, "skills")
+
+    assert len(loopback.requests) == 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -159,8 +160,8 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
     return []
 
 
-def _recording(args: Sequence[str]) -> str:
+def _recording(args: Sequence[str | os.PathLike[str]]) -> str:
     """Return the command line of this session, changed so that it records."""
-    command = shlex.join(["pytest", *map(without_userinfo, args)])
+    command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY.subn(r"\1auto", command)
     return command if replaced else f"{command} --upskill-cache auto"

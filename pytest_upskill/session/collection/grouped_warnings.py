@@ -14,6 +14,9 @@ from pytest_upskill.sanitize.safe_text import safe_line
 _QUOTED = re.compile(r"'[^']*'|\[\d+\]")
 """Parts in which warnings with the same cause may differ: quoted names and list indices."""
 
+_PLACE = re.compile(r"(?P<path>.*?)(?::(?P<line>\d+))?(?::\d+)?", re.DOTALL)
+"""``path``, ``path:line`` or ``path:line:column``; a colon may also be part of the path."""
+
 _SHOWN_PLACES = 3
 
 
@@ -25,12 +28,12 @@ class _Warning:
 
     @property
     def path(self) -> str:
-        return self.place.partition(":")[0]
+        return self._place["path"]
 
     @property
     def line(self) -> int:
         """Line number from 1; also 1 if the warning is about the whole file."""
-        return int([*self.place.split(":"), "1"][1])
+        return int(self._place["line"] or 1)
 
     @property
     def message(self) -> str:
@@ -39,6 +42,12 @@ class _Warning:
             return f"{self.case}: {self.text}"
         known = self.place == f"{self.path}:{self.line}"
         return self.text if known else f"{self.place}: {self.text}"
+
+    @property
+    def _place(self) -> re.Match[str]:
+        match = _PLACE.fullmatch(self.place)
+        assert match is not None  # the path may be any text
+        return match
 
 
 class GroupedWarnings:

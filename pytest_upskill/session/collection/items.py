@@ -70,6 +70,8 @@ class TrialItem(pytest.Item):
             pytest.fail(self.blocked, pytrace=False)
         if not runs_tests(self.config):
             return
+        if skip := self.get_closest_marker("skip"):  # where pytest's plugin for it is disabled
+            raise pytest.skip.Exception(skip.kwargs.get("reason", ""), _use_item_location=True)
         answers = self.config.stash[ANSWERS].of(self)
         for answer in answers:
             if answer.not_sent:
@@ -241,7 +243,16 @@ def shown(path: Path, config: pytest.Config) -> str:
 
 
 def _skipped(item: TrialItem) -> bool:
-    return item.blocked is not None or item.get_closest_marker("skip") is not None
+    if item.blocked is not None or item.get_closest_marker("skip") is not None:
+        return True
+    # Only pytest can evaluate a condition that is text.
+    if any(
+        True in (*mark.args, mark.kwargs.get("condition")) for mark in item.iter_markers("skipif")
+    ):
+        return True
+    return any(
+        mark.kwargs.get("run") is False and all(mark.args) for mark in item.iter_markers("xfail")
+    )
 
 
 def without_packages(nodes: Iterable[Any]) -> list[Any]:

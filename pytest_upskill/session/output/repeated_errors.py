@@ -49,7 +49,7 @@ class RepeatedErrors:
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print how many failures were shortened, and how to see them."""
-        in_full = self._config.getoption("tbstyle") not in {"line", "no"}
+        in_full = self._config.getoption("tbstyle", "auto") not in {"line", "no"}
         if self._brief and in_full and self._config.get_verbosity() == 0:
             what = "1 more failure" if self._brief == 1 else f"{self._brief} more failures"
             terminalreporter.line(

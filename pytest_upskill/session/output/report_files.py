@@ -20,6 +20,7 @@ from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.cells import unmeasured
 from pytest_upskill.session.results.results import Results
 
+_WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _SHOWN_RECORDINGS = 11
 """Lines about changed recordings without -v: the total, and ten recordings."""
@@ -53,7 +54,8 @@ class Files:
         if idle or not wanted or exitstatus in _NOTHING_RAN:
             return
         no_money = self._config.stash[RESOURCES].budget.stopped
-        stopped = exitstatus == pytest.ExitCode.INTERRUPTED or session.shouldfail or no_money
+        # Any other status is Ctrl-C's, or that of whoever called pytest.exit().
+        stopped = exitstatus not in _WHOLE or session.shouldfail or no_money
         report = self._report(complete=not (stopped or self._unread))
         for name, file in self._settings.reports.items():
             self._write(session, file, partial(write, report, name, file))
