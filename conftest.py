@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from importlib.util import find_spec
 
 import pytest
@@ -12,6 +13,11 @@ from pytest_upskill.checks import Compile
 from pytest_upskill.compile import Compilers
 
 pytest_plugins = ["pytester"]
+
+# Container images often forbid Python to keep what it compiled. Here hundreds of processes, workers
+# first, would each compile all that they import, which takes longer than their work.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 _ALSO = {"gcc": ["clang"], "g++": ["clang++"], "chromium": ["chromium-browser"]}
 

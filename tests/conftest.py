@@ -23,6 +23,7 @@ from pytest_upskill.model.hosts import HOSTS
 from tests.canned_client import canned_client
 from tests.compiling import programs
 from tests.forked import forked_workers
+from tests.installed import installed_once
 from tests.loopback import loopback, model
 from tests.sandbox_programs import marker
 from tests.scripted_model import script
@@ -63,6 +64,8 @@ def _clean_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CI", raising=False)
     monkeypatch.delenv("PYTEST_ADDOPTS", raising=False)
     monkeypatch.setenv("COLUMNS", "80")
+    # No test uses TLS, and to read all certificates of the machine takes as long as a short run.
+    monkeypatch.setenv("SSL_CERT_FILE", str(Path(__file__).with_name("certificate.pem")))
 
 
 @pytest.fixture(autouse=True)

@@ -6,6 +6,7 @@ The process from which `tests.forked` forks such runs imports this module first.
 from __future__ import annotations
 
 import contextlib
+import gc
 import io
 import os
 import tempfile
@@ -14,14 +15,17 @@ from pathlib import Path
 import pytest
 
 import tests.forked  # noqa: F401  what the forked processes are told to do is there
+from tests.installed import read_installed_once
 
 _CONFTEST = """\
 import genai_prices, httpcore2, xdist.remote
 import pytest_upskill.providers.anthropic, pytest_upskill.providers.openai
-import pytest_upskill.session.start
+import pytest_upskill.session.answers.xdist, pytest_upskill.session.start
 """
 _SKILL = "---\nname: any\ndescription: Any. Use when any.\n---\nAny text.\n"
 _CASES = '{"cases": [{"id": "any", "input": "Any?", "expected": {"contains": "any"}}]}'
+
+read_installed_once(pytest.MonkeyPatch())
 
 before = Path.cwd()
 with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.StringIO()):
@@ -34,3 +38,5 @@ with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.Stri
         ["-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models=offline", "skills"]
     )
     os.chdir(before)
+# What was imported stays: no forked process need search it for garbage, and copy it by doing so.
+gc.freeze()
