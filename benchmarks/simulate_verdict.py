@@ -2,7 +2,7 @@
 
 Suites are drawn from known pass rates and judged by ``pytest_upskill.stats``:
 
-    python benchmarks/simulate_verdict.py --suites 4000
+    python benchmarks/simulate_verdict.py --full
 
 The same seed and number of suites print the same tables. ``docs/statistics.md`` quotes them.
 """
@@ -32,6 +32,9 @@ from pytest_upskill.stats import (
 )
 from pytest_upskill.stats.intervals import score_variance, two_sided_z
 
+FEW, MANY = 400, 4000
+"""Suites of a cell by default, and with ``--full``."""
+
 Z95 = two_sided_z(0.95)
 
 
@@ -48,15 +51,17 @@ class Shares:
 def main() -> None:
     """Run every cell and print the tables."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
-    parser.add_argument("--suites", type=int, default=4000, help="suites per cell (4000)")
+    parser.add_argument("--full", action="store_true", help=f"{MANY} suites per cell")
+    parser.add_argument("--suites", type=int, default=FEW, help=f"suites per cell ({FEW})")
     parser.add_argument("--seed", type=int, default=1, help="seed of every figure (1)")
     parser.add_argument("--processes", type=int, default=2, help="processes (2)")
     args = parser.parse_args()
-    jobs = [(cell, args.suites, args.seed) for cell in cells()]
+    suites = MANY if args.full else args.suites
+    jobs = [(cell, suites, args.seed) for cell in cells()]
     with Pool(args.processes) as pool:
         shares = pool.starmap(simulate, jobs, chunksize=1)
-    print(f"{args.suites} suites per cell, seed {args.seed}")
-    print_verdicts([each for each in shares if each.cell.kind == "verdict"], args.suites)
+    print(f"{suites} suites per cell, seed {args.seed}")
+    print_verdicts([each for each in shares if each.cell.kind == "verdict"], suites)
     print_early_stops([each for each in shares if each.cell.kind == "early verdict"])
     print_gates([each for each in shares if each.cell.kind == "gate"])
     print_suites([each for each in shares if each.cell.kind == "suite"])
