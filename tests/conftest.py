@@ -44,9 +44,9 @@ def budget_cases(count: int) -> list[dict[str, Any]]:
     ]
 
 
-def recordings(folder: Path) -> list[Path]:
-    """List what inner runs recorded where no other folder was chosen."""
-    return sorted(folder.glob(".upskill/cache/*/*.json"))
+def recordings(folder: Path | None = None) -> list[Path]:
+    """List what inner runs recorded in a folder, else in the working directory."""
+    return sorted((folder or Path.cwd()).glob(".upskill/cache/*/*.json"))
 
 
 @pytest.fixture(autouse=True)

@@ -134,10 +134,7 @@ def run(target: Callable[[str], None], examples: int) -> float:
     longest = 0.0
 
     @settings(
-        max_examples=examples,
-        deadline=None,
-        database=None,
-        suppress_health_check=[*HealthCheck],
+        max_examples=examples, deadline=None, database=None, suppress_health_check=[*HealthCheck]
     )
     @given(texts(TARGETS[target]))
     def once(text: str) -> None:

@@ -27,8 +27,7 @@ def _working_levels() -> Iterator[Level]:
 LEVELS = list(_working_levels())
 _each = [
     pytest.param(
-        level,
-        marks=pytest.mark.skipif(level not in LEVELS, reason=f"no {level} on this machine"),
+        level, marks=pytest.mark.skipif(level not in LEVELS, reason=f"no {level} on this machine")
     )
     for level in ("bwrap", "landlock", "limits")
 ]

@@ -119,10 +119,7 @@ class Depot:
 
     def run(self, command: str, *more: str) -> int:
         url, given = self.loopback.openai_url, " ".join(more)
-        usual = {
-            "--eval-model": f"s=openai:student@{url}",
-            "--max-answers": "2000",
-        }
+        usual = {"--eval-model": f"s=openai:student@{url}", "--max-answers": "2000"}
         options = [f"{name}={value}" for name, value in usual.items() if name not in given]
         return main([command, *more, f"--model=t=openai:{self.teacher}@{url}", *options])
 

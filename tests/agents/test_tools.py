@@ -30,11 +30,7 @@ from pytest_upskill.spending.prices import most_input_tokens
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
-SCHEMA = {
-    "type": "object",
-    "properties": {"path": {"type": "string"}},
-    "required": ["path"],
-}
+SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
 READ = Tool(name="read_file", description="Read a text file.", schema=SCHEMA)
 THOUGHT = {"type": "thinking", "thinking": "Look first.", "signature": "c2ln"}
 BLOCKS: list[dict[str, Any]] = [

@@ -186,8 +186,7 @@ def test_code_runs_on_a_copy_of_the_workspace_and_a_forged_module_deceives_nothi
 
     def passes(total: str) -> bool:
         files = files_after(
-            case,
-            replace(COMPLETION, agent_run=left(good, other, forged, ("sum.csv", total))),
+            case, replace(COMPLETION, agent_run=left(good, other, forged, ("sum.csv", total)))
         )
         return compilers.decide(check, "no code here", files)[0].passed
 

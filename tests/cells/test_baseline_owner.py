@@ -45,10 +45,10 @@ def copy_baseline(recorded: Path, name: str, old: str, new: str) -> None:
 
 @pytest.mark.usefixtures("recorded")
 def test_a_skill_with_another_name_in_the_same_place_has_its_baseline_still(
-    script: Script, run_once: Run, pytester: pytest.Pytester
+    script: Script, run_once: Run
 ) -> None:
     args = script(**GOOD)
-    text = pytester.path / "skills" / "csv" / "SKILL.md"
+    text = Path("skills", "csv", "SKILL.md")
     text.write_text(text.read_text("utf-8").replace("name: csv", "name: sheets"), "utf-8")
 
     result = run_once(*args, COMPARE, LENIENT, "-W", "ignore")

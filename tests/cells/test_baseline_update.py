@@ -24,12 +24,7 @@ def test_an_update_writes_one_line_of_counts_for_each_case(
 
     result.stdout.fnmatch_lines([f"baseline of csv on haiku: {file} written, commit it"])
     lines = file.read_text("utf-8").split("\n")
-    assert lines[1:5] == [
-        ' "format": 2,',
-        ' "skill": "csv",',
-        ' "model": "haiku",',
-        lines[4],
-    ]
+    assert lines[1:5] == [' "format": 2,', ' "skill": "csv",', ' "model": "haiku",', lines[4]]
     one, two = (json.loads(line.strip().rstrip(",")) for line in lines[-5:-3])
     assert (one["id"], one["with"], one["without"]) == ("one", [10, 10], [0, 10])
     assert (two["id"], two["with"], two["without"]) == ("two", [9, 10], [0, 10])
@@ -81,12 +76,10 @@ def test_a_folder_that_takes_no_baseline_makes_the_session_red_as_a_report_would
     result.stdout.fnmatch_lines([f"no baseline written of csv on haiku: {file}: *Not a directory*"])
 
 
-def test_nothing_is_written_without_being_asked(
-    script: Script, run_once: Run, pytester: pytest.Pytester
-) -> None:
+def test_nothing_is_written_without_being_asked(script: Script, run_once: Run) -> None:
     run_once(*script(**GOOD), COMPARE, LENIENT)
 
-    assert not (pytester.path / ".upskill").exists()
+    assert not Path(".upskill").exists()
 
 
 def test_checks_that_expect_different_values_are_different_graders(write_skill: WriteSkill) -> None:

@@ -40,9 +40,7 @@ def branch(script: Script, pytester: pytest.Pytester) -> Branch:
     return branch
 
 
-def test_a_skill_that_became_worse_is_red_with_three_figures(
-    branch: Branch, run: Run, pytester: pytest.Pytester
-) -> None:
+def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run: Run) -> None:
     args = branch(one="----- ----- +++++", two="+++++ ----- +++++")
 
     result = run(*args, COMPARE, LENIENT, "--junitxml=junit.xml", "-v")
@@ -59,7 +57,7 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(
         ]
     )
     result.stdout.fnmatch_lines(["*::two?haiku-old_skill? *"])
-    gate = junit.properties(junit.cases_of(pytester.path / "junit.xml")["gate[haiku]"])
+    gate = junit.properties(junit.cases_of(Path("junit.xml"))["gate[haiku]"])
     assert gate["upskill.pass.old"] == "10/10"
     assert (gate["upskill.compared_with"], gate["upskill.regressed"]) == ("main", "true")
 

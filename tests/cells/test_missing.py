@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
@@ -11,7 +13,7 @@ from tests.scripted_model import Script
 
 
 def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_its_own(
-    script: Script, run: Run, pytester: pytest.Pytester
+    script: Script, run: Run
 ) -> None:
     args = script(one="+++!! -----", two="++++! -----")
 
@@ -22,7 +24,7 @@ def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_i
     result.stdout.fnmatch_lines(["  haiku * missing data *", f"csv on haiku: no decision: {why}"])
     result.stdout.fnmatch_lines([f"SKIPPED * skills/csv/skill_meta.json:1: no decision: {why}"])
     result.stdout.fnmatch_lines(["exit code 75: nothing failed, but not everything was measured"])
-    gate = junit.cases_of(pytester.path / "junit.xml")["gate[haiku]"]
+    gate = junit.cases_of(Path("junit.xml"))["gate[haiku]"]
     assert junit.properties(gate)["upskill.verdict"] == "missing data"
 
 

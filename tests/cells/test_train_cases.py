@@ -23,7 +23,7 @@ from tests.reporting import cell, run, trial
 
 
 def test_a_train_case_runs_and_can_fail_but_is_left_out_of_the_lift(
-    write_skill: WriteSkill, run_once: Run, model: str, pytester: pytest.Pytester
+    write_skill: WriteSkill, run_once: Run, model: str
 ) -> None:
     held_out, train = budget_cases(2)
     unknown = {"id": "known", "input": "37?", "expected": {"contains": "No idea"}, "train": True}
@@ -35,7 +35,7 @@ def test_a_train_case_runs_and_can_fail_but_is_left_out_of_the_lift(
 
     result.assert_outcomes(passed=6, failed=1)
     result.stdout.fnmatch_lines(["*billing on m: 2 train cases are left out of the lift"])
-    (entry,) = json.loads((pytester.path / "out.json").read_text("utf-8"))["entries"]
+    (entry,) = json.loads(Path("out.json").read_text("utf-8"))["entries"]
     assert entry["figures"]["lift"]["estimate"] == 1
     assert entry["figures"]["with_skill"]["pass_rate"] == 1
 

@@ -159,9 +159,7 @@ def test_the_case_file_of_a_published_command_is_run_for_its_skill(
     arguments = pytest_arguments(parse("eval", load("eval"), line))
 
     owner = f"upskill_case_files={skills}/tests.json={skills}/skills/my-skill"
-    assert arguments == [
-        *("--upskill-models", "offline", LOG, "-o", owner, "./tests.json"),
-    ]
+    assert arguments == [*("--upskill-models", "offline", LOG, "-o", owner, "./tests.json")]
     run_once(*arguments).stdout.fnmatch_lines(["my-skill", "*offline *"])
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests import junit
@@ -13,7 +15,7 @@ CASES = budget_cases(5)
 
 
 def test_a_clear_verdict_leaves_the_other_rounds_out(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*CASES)
 
@@ -29,7 +31,7 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
     # The first look is at p = .03, the second at .0001: two rounds, five cases, two arms.
     assert len(loopback.requests) == 2 * 2 * len(CASES)
     result.stdout.fnmatch_lines(["*helps*", "early stop: the verdicts were clear, so 80 answers *"])
-    cases = junit.cases_of(pytester.path / "junit.xml").values()
+    cases = junit.cases_of(Path("junit.xml")).values()
     spared = {junit.properties(case)["upskill.runs.spared"] for case in cases}
     assert spared == {"8", "80"}
 
@@ -41,10 +43,7 @@ def test_an_open_verdict_takes_every_round(
     loopback.answer = lambda _: "It is 37, as everybody knows."
 
     result = run_once(
-        f"--upskill-models={model}",
-        "--upskill-runs=3",
-        "--upskill-early-stop",
-        "skills",
+        f"--upskill-models={model}", "--upskill-runs=3", "--upskill-early-stop", "skills"
     )
 
     assert result.ret == pytest.ExitCode.OK

@@ -18,9 +18,7 @@ def test_the_plan_says_how_much_there_is_to_ask(
     result = run("--upskill-models", model, "--upskill-runs", "3", "skills")
 
     result.stdout.re_match_lines(
-        [
-            r"upskill: 4 trials, 12 answers: 4 recorded, 8 to request, at most [\d,]+ tokens in, ",
-        ]
+        [r"upskill: 4 trials, 12 answers: 4 recorded, 8 to request, at most [\d,]+ tokens in, "]
     )
     assert "requested 8 answers: $0.0001; replayed 4 answers" in result.stdout.str()
     assert (pytester.path / ".upskill").exists()

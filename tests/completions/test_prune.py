@@ -9,15 +9,11 @@ from tests.loopback import Loopback
 
 
 def test_prune_deletes_what_no_trial_refers_to_and_asks_nothing(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
     run_once("--upskill-models", model, "--upskill-runs", "2", "skills")
-    before = recordings(pytester.path)
+    before = recordings()
     foreign = before[0].parent / "notes.json"
     foreign.write_text("{}", "utf-8")
     write_skill(body="It is 37.\n")
@@ -25,13 +21,13 @@ def test_prune_deletes_what_no_trial_refers_to_and_asks_nothing(
 
     prune = ("--upskill-models", model, "--upskill-cache-prune", "skills")
     listed = run_once(*prune, "--upskill-dry-run")
-    untouched = recordings(pytester.path)
+    untouched = recordings()
     pruned = run_once(*prune)
 
     assert loopback.requests == []
     assert foreign.exists()
     assert len(untouched) == 5
-    assert len(recordings(pytester.path)) == 3
+    assert len(recordings()) == 3
     for result, word in ((listed, "would be deleted"), (pruned, "deleted")):
         assert result.ret == pytest.ExitCode.OK
         result.stdout.fnmatch_lines(
@@ -67,7 +63,7 @@ def test_prune_refuses_where_it_cannot_see_all_trials(
 
     result = run_once("--upskill-models", model, "--upskill-cache-prune", *selection, *more)
 
-    assert len(recordings(pytester.path)) == 4
+    assert len(recordings()) == 4
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
         ["ERROR: --upskill-cache-prune: *recordings in use would be deleted too*"]

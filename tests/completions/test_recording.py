@@ -63,11 +63,7 @@ def test_refresh_requests_everything_again_and_records_it(
 
 
 def test_off_neither_reads_nor_writes(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
 
@@ -75,7 +71,7 @@ def test_off_neither_reads_nor_writes(
     run_once("--upskill-models", model, "--upskill-cache", "off", "skills")
 
     assert len(loopback.requests) == 4
-    assert not (pytester.path / ".upskill").exists()
+    assert not Path(".upskill").exists()
 
 
 def test_two_labels_of_one_model_are_asked_once(
@@ -90,15 +86,11 @@ def test_two_labels_of_one_model_are_asked_once(
 
 
 def test_a_damaged_recording_is_reported_and_requested_again(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
     run_once("--upskill-models", model, "skills")
-    damaged = recordings(pytester.path)[0]
+    damaged = recordings()[0]
     damaged.write_text("<<<<<<< HEAD", "utf-8")
 
     result = run_once("--upskill-models", model, "skills")
@@ -109,11 +101,7 @@ def test_a_damaged_recording_is_reported_and_requested_again(
 
 
 def test_trouble_is_never_recorded(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
     good = loopback.answer
@@ -122,33 +110,31 @@ def test_trouble_is_never_recorded(
     bad = run_once("--upskill-models", model, "skills")
 
     assert bad.ret == NOT_MEASURED
-    assert recordings(pytester.path) == []
+    assert recordings() == []
 
     loopback.answer = good
     assert run_once("--upskill-models", model, "skills").ret == pytest.ExitCode.OK
 
 
-def test_offline_answers_are_never_recorded(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+def test_offline_answers_are_never_recorded(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
     run_once("--upskill-models", "offline,other=offline", "skills")
 
-    assert not (pytester.path / ".upskill").exists()
+    assert not Path(".upskill").exists()
 
 
 @pytest.mark.usefixtures("canned_client")
 def test_a_plugin_s_answers_are_not_recorded_as_those_of_a_vendor_s_model(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
 
     run_once("--upskill-models", "haiku", "skills")
-    assert recordings(pytester.path) == []
+    assert recordings() == []
 
     run_once("--upskill-models", "acme:small", "skills")
-    assert len(recordings(pytester.path)) == 2
+    assert len(recordings()) == 2
 
 
 def figures(pytester: pytest.Pytester) -> list[dict[str, str]]:
@@ -181,11 +167,9 @@ def test_recorded_figures_are_reported_and_marked(
     assert sorted(trial["upskill.attempts"] for trial in first) == ["1", "2"]
 
 
-def test_a_cache_folder_that_is_a_file_is_refused(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+def test_a_cache_folder_that_is_a_file_is_refused(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
-    (pytester.path / "notes").write_text("", "utf-8")
+    Path("notes").write_text("", "utf-8")
 
     result = run_once("--upskill-models", "offline", "--upskill-cache-dir", "notes", "skills")
 
@@ -194,7 +178,7 @@ def test_a_cache_folder_that_is_a_file_is_refused(
 
 
 def test_answers_that_no_trial_looked_at_count_in_what_was_paid(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*budget_cases(5))
     loopback.answer = lambda received: Reply(
@@ -203,7 +187,7 @@ def test_answers_that_no_trial_looked_at_count_in_what_was_paid(
 
     result = run("--upskill-models", model, "-x", "skills")
 
-    paid = len(recordings(pytester.path))
+    paid = len(recordings())
     assert paid > 1
     result.stdout.fnmatch_lines([f"requested {paid} answers: cost n/a"])
 

@@ -9,11 +9,7 @@ import pytest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 
-LLAMA = {
-    "id": "old.gguf",
-    "created": 1,
-    "meta": {"n_params": 134_515_008, "size": 91_726_080},
-}
+LLAMA = {"id": "old.gguf", "created": 1, "meta": {"n_params": 134_515_008, "size": 91_726_080}}
 
 
 def listed(*models: dict[str, Any]) -> dict[str, Any]:

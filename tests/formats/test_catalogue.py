@@ -8,11 +8,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replaced
-from pytest_upskill.formats.catalogue_file import (
-    Catalogues,
-    read_catalogue,
-    write_catalogue,
-)
+from pytest_upskill.formats.catalogue_file import Catalogues, read_catalogue, write_catalogue
 from pytest_upskill.formats.description_lint import cut, description_findings
 from pytest_upskill.formats.skill import Skill
 from tests.conftest import Run, WriteSkill
@@ -136,13 +132,13 @@ def test_descriptions_are_linted(description: str, findings: list[str]) -> None:
 
 
 def test_the_update_writes_all_skills_and_lint_reports_a_stale_one(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     folder = write_skill()
 
     written = run_once("--upskill-catalogue-update", "skills")
 
-    file = pytester.path / ".upskill" / "catalogue.json"
+    file = Path(".upskill", "catalogue.json")
     assert written.ret == 0
     written.stdout.fnmatch_lines(["upskill: catalogue of 1 skill: * written, commit it"])
     assert [each["name"] for each in json.loads(file.read_text("utf-8"))["skills"]] == ["billing"]
@@ -165,11 +161,11 @@ def test_the_update_writes_all_skills_and_lint_reports_a_stale_one(
     ],
 )
 def test_a_catalogue_that_cannot_be_used_is_a_usage_error(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, text: str, problem: str
+    run_once: Run, write_skill: WriteSkill, text: str, problem: str
 ) -> None:
     write_skill()
-    (pytester.path / ".upskill").mkdir()
-    (pytester.path / ".upskill" / "catalogue.json").write_text(text, "utf-8")
+    Path(".upskill").mkdir()
+    Path(".upskill", "catalogue.json").write_text(text, "utf-8")
 
     result = run_once("--upskill-models", "offline", "skills")
 

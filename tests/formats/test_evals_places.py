@@ -110,10 +110,8 @@ def test_an_evals_file_without_a_skill_is_left_alone(
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 
 
-def test_an_evals_file_without_a_skill_says_so_when_it_is_named(
-    run_once: Run, pytester: pytest.Pytester
-) -> None:
-    write(pytester.path / "evals" / "evals.json")
+def test_an_evals_file_without_a_skill_says_so_when_it_is_named(run_once: Run) -> None:
+    write(Path("evals", "evals.json"))
 
     result = run_once("--upskill-models", "offline", "evals/evals.json")
 
@@ -239,7 +237,7 @@ def test_a_shared_file_whose_skills_are_not_there_is_a_warning(run_once: Run, fo
             (
                 "*evals/evals.json: none of its cases can run: skill: no skill near this file is "
                 "called 'parcels'"
-            ),
+            )
         ]
     )
 

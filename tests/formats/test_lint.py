@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -184,10 +185,10 @@ def test_a_skill_without_cases_is_red_where_something_is_wrong_with_it(
     ["skills/billing", "skills/billing/evals", "skills/billing/tests", "evals", "evals/billing"],
 )
 def test_cases_are_found_in_every_place_that_may_hold_them(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, place: str
+    run_once: Run, write_skill: WriteSkill, place: str
 ) -> None:
     (write_skill() / "skill_meta.json").unlink()
-    file = pytester.path / place / "evals.json"
+    file = Path(place, "evals.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     evals = [{"id": 1, "prompt": QUESTION, "assertions": [{"type": "contains", "value": "37"}]}]
     file.write_text(json.dumps({"skill_name": "billing", "evals": evals}), "utf-8")

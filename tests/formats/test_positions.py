@@ -65,14 +65,8 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
     [
         ("", "f:1:1: the file is empty"),
         ("[1, 2,]", "f:1:7: a comma before the closing bracket: remove it"),
-        (
-            '{"a": 1} // end',
-            f"f:1:10: {NO_COMMENTS}",
-        ),
-        (
-            '{\n  # why\n  "a": 1}',
-            f"f:2:3: {NO_COMMENTS}",
-        ),
+        ('{"a": 1} // end', f"f:1:10: {NO_COMMENTS}"),
+        ('{\n  # why\n  "a": 1}', f"f:2:3: {NO_COMMENTS}"),
         ("{'a': 1}", "f:1:2: JSON strings need double quotes"),
         ("[True]", "f:1:2: JSON writes true, false and null"),
         ('{"a": [1', "f:1:9: the document ends too early: a closing bracket is missing"),
@@ -83,10 +77,7 @@ def test_any_text_is_read_as_json_reads_it_or_refused(text: str) -> None:
         ("{\0}\0", "f:1:2: a NUL character: save the file as UTF-8"),
         ("[1 2]", "f:1:4: a comma is missing before this"),
         ('{"a" 1}', "f:1:6: a colon is missing before this"),
-        (
-            "[ture]",
-            "f:1:2: a value is missing here: true, false, null, a number or text in quotes",
-        ),
+        ("[ture]", "f:1:2: a value is missing here: true, false, null, a number or text in quotes"),
         (f"[{'9' * 5000}]", "f:1:2: a number has thousands of digits: write it as a string"),
     ],
 )

@@ -106,10 +106,7 @@ def test_a_judgement_is_replayed_and_counted_apart(
 
 @pytest.mark.parametrize(
     "judge",
-    [
-        lambda _received: Reply(status=400),
-        verdicts(True, True, quote="never said that"),
-    ],
+    [lambda _received: Reply(status=400), verdicts(True, True, quote="never said that")],
     ids=["refused", "no evidence"],
 )
 def test_without_a_usable_judgement_the_run_is_missing(
@@ -178,20 +175,16 @@ def test_a_judge_that_cannot_judge_is_a_usage_error(
 
 
 def test_pruning_keeps_judgements(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    models: tuple[str, ...],
-    pytester: pytest.Pytester,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
 ) -> None:
     write_skill(CASE)
     serve(loopback, verdicts(True, True))
     run_once(*models)
-    before = recordings(pytester.path)
+    before = recordings()
 
     run_once(*models, "--upskill-cache-prune")
 
-    assert recordings(pytester.path) == before
+    assert recordings() == before
     assert len(before) == 3
 
 

@@ -235,10 +235,7 @@ def test_a_stratum_with_nine_labels_is_not_calibrated_and_says_what_it_lacks() -
 
 
 def test_where_code_decides_every_run_no_judge_needs_to_be_checked() -> None:
-    trials = (
-        trial("with_skill", 50, 50, code=False),
-        trial("without_skill", 0, 50, code=False),
-    )
+    trials = (trial("with_skill", 50, 50, code=False), trial("without_skill", 0, 50, code=False))
 
     assert cell(0, 0, trials=trials).judged is None
     assert cell(40, 10, judge="").judged is None

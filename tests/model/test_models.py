@@ -63,10 +63,7 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("", "bad model '': write [label=][host:]model[@base_url]"),
         ("a b", "bad model 'a b': write [label=][host:]model[@base_url]"),
         ("mystery", "cannot tell the host of model 'mystery': write host:model or "),
-        (
-            "hiku",
-            "cannot tell the host of model 'hiku': write host:model or model@base_url (did",
-        ),
+        ("hiku", "cannot tell the host of model 'hiku': write host:model or model@base_url (did"),
         ("ofline", "cannot tell the host of model 'ofline': write host:model or model@base_url"),
         ("openai/gpt-6-luna", "cannot tell the host of model 'openai/gpt-6-luna': write "),
         ("openai:", "bad model 'openai:': no model name after 'openai:'"),

@@ -43,10 +43,7 @@ def test_a_plugin_decides_the_check_that_it_claims(run: Run, write_skill: WriteS
 @pytest.mark.parametrize(
     ("expected", "line"),
     [
-        (
-            {"max_words": "3"},
-            "*skill_meta.json:*.expected.max_words: must be a whole number",
-        ),
+        ({"max_words": "3"}, "*skill_meta.json:*.expected.max_words: must be a whole number"),
         ({"max_wrds": 3}, "*skill_meta.json:*.expected.max_wrds: unknown key*"),
     ],
 )

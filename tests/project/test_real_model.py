@@ -35,10 +35,7 @@ CASES = (
         "min_pass_rate": 0.5,
     },
 )
-PARAMETERS = (
-    "--upskill-param=temperature=0.3",
-    "--upskill-param=max_tokens=32",
-)
+PARAMETERS = ("--upskill-param=temperature=0.3", "--upskill-param=max_tokens=32")
 Harbor = Callable[..., dict[str, Any]]
 
 
@@ -72,12 +69,12 @@ def assert_helped(figures: dict[str, Any]) -> None:
 
 
 def test_a_skill_helps_a_real_model_and_a_replay_has_the_same_figures(
-    server: SmallModel, harbor: Harbor, run: Run, pytester: pytest.Pytester
+    server: SmallModel, harbor: Harbor, run: Run
 ) -> None:
     args = (f"m=smollm2@{server.url}/v1", "--upskill-runs=2", "--upskill-param=seed=1")
 
     live = harbor(*args, with_run=run)
-    asked = recordings(pytester.path)
+    asked = recordings()
     replayed = harbor(*args, "--upskill-cache=replay", with_run=run)
 
     assert_helped(live)
@@ -92,13 +89,13 @@ def test_a_skill_helps_a_real_model_in_anthropics_format(
 
 
 def test_early_stop_asks_a_real_model_for_no_more_than_the_verdict_needs(
-    server: SmallModel, harbor: Harbor, pytester: pytest.Pytester
+    server: SmallModel, harbor: Harbor
 ) -> None:
     figures = harbor(f"m=smollm2@{server.url}/v1", "--upskill-runs=10", "--upskill-early-stop")
 
     assert_helped(figures)
     assert figures["verdict"] == "helps"
-    assert 8 <= len(recordings(pytester.path)) <= 24
+    assert 8 <= len(recordings()) <= 24
 
 
 def test_a_server_that_restarts_in_the_middle_of_a_run_loses_no_answer(

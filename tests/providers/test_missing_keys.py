@@ -15,8 +15,7 @@ from tests.sdk_requests import every_sdk
 
 
 @pytest.mark.parametrize(
-    ("spec", "variable"),
-    [("haiku", "ANTHROPIC_API_KEY"), ("gpt-6-luna", "OPENAI_API_KEY")],
+    ("spec", "variable"), [("haiku", "ANTHROPIC_API_KEY"), ("gpt-6-luna", "OPENAI_API_KEY")]
 )
 def test_a_missing_key_is_one_line_that_names_the_variable(
     tmp_path: Path, spec: str, variable: str

@@ -50,11 +50,7 @@ def test_the_viewer_finds_what_it_reads() -> None:
             "errors": 0,
         },
         "expectations": [
-            {
-                "text": "contains",
-                "passed": False,
-                "evidence": "contains '37': not in the answer",
-            }
+            {"text": "contains", "passed": False, "evidence": "contains '37': not in the answer"}
         ],
         "notes": [],
     }
@@ -75,15 +71,13 @@ def test_the_summary_spreads_over_all_runs_and_writes_deltas_as_text() -> None:
     assert summary["delta"] == {"pass_rate": "+0.80", "time_seconds": "+0.0", "tokens": "+500"}
 
 
-def test_each_skill_and_model_has_a_file_of_its_own(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+def test_each_skill_and_model_has_a_file_of_its_own(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
     write_skill(name="csv")
 
     run_once("--upskill-models", "offline,b=offline:b", "--upskill-benchmark-json", "out/b.json")
 
-    names = {file.name for file in (pytester.path / "out").iterdir()}
+    names = {file.name for file in Path("out").iterdir()}
     assert names == {
         "b-billing-offline.json",
         "b-billing-b.json",

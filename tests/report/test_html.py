@@ -7,6 +7,7 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
@@ -240,13 +241,11 @@ def test_without_counts_of_tokens_there_is_no_plot() -> None:
     assert "No plot: tokens are not known in both arms." in page.text
 
 
-def test_a_run_writes_the_page(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+def test_a_run_writes_the_page(run: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
     result = run("--upskill-models", "offline", "--upskill-html", "out/page.html", "skills")
 
-    page = (pytester.path / "out" / "page.html").read_text("utf-8")
+    page = Path("out", "page.html").read_text("utf-8")
     assert "billing on offline: too few runs" in page
     result.stdout.fnmatch_lines(["upskill report: *page.html"])

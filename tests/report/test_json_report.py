@@ -86,13 +86,13 @@ def test_what_is_no_report_is_refused_in_one_line(text: str, problem: str) -> No
 
 
 def test_a_run_writes_its_report_where_the_command_was_given(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
 
     result = run_once("--upskill-models", "offline", "--upskill-json", "out/report.json", "skills")
 
-    document = read(pytester.path / "out" / "report.json")
+    document = read(Path("out", "report.json"))
     trials = document["entries"][0]["cell"]["trials"]
     assert [each["arm"] for each in trials] == ["with_skill", "without_skill"]
     assert trials[0]["question"] == "What is the retry budget of the billing service?"
@@ -137,34 +137,34 @@ def test_paths_below_the_rootdir_are_written_from_there(root: str, said: str) ->
 
 
 def test_a_long_answer_is_cut_and_the_report_says_by_how_much(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill()
     loopback.answer = lambda _: "37" * ANSWER_LIMIT
 
     run_once(f"--upskill-models=m=openai:some@{loopback.openai_url}", "--upskill-json", "r.json")
 
-    (answer,) = read(pytester.path / "r.json")["entries"][0]["cell"]["trials"][0]["runs"]
+    (answer,) = read(Path("r.json"))["entries"][0]["cell"]["trials"][0]["runs"]
     assert len(answer["completion"]["text"]) == ANSWER_LIMIT
     assert answer["cut"] == ANSWER_LIMIT
 
 
 @pytest.mark.parametrize("idle", ["--upskill-dry-run", "--collect-only"])
 def test_a_run_of_nothing_writes_no_report(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, idle: str
+    run_once: Run, write_skill: WriteSkill, idle: str
 ) -> None:
     write_skill()
 
     run_once("--upskill-models", "offline", "--upskill-json", "r.json", idle, "skills")
 
-    assert not (pytester.path / "r.json").exists()
+    assert not Path("r.json").exists()
 
 
 def test_a_report_that_cannot_be_written_makes_a_green_run_red(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
-    (pytester.path / "taken").write_text("", "utf-8")
+    Path("taken").write_text("", "utf-8")
 
     result = run_once("--upskill-models", "offline", "--upskill-json", "taken/r.json", "skills")
 
@@ -185,7 +185,7 @@ def test_a_folder_is_no_place_for_a_report(run_once: Run, write_skill: WriteSkil
     ("words", "complete"), [('"contains": "37"', True), ('"contians": "37"', False)]
 )
 def test_a_report_knows_whether_its_run_could_read_every_file(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, words: str, complete: bool
+    run: Run, write_skill: WriteSkill, words: str, complete: bool
 ) -> None:
     write_skill()
     other = write_skill(name="csv")
@@ -194,19 +194,17 @@ def test_a_report_knows_whether_its_run_could_read_every_file(
 
     run("--upskill-models=offline", "--upskill-json=r.json", "skills")
 
-    (session,) = read_json((pytester.path / "r.json").read_bytes()).sessions
+    (session,) = read_json(Path("r.json").read_bytes()).sessions
     assert session.complete is complete
 
 
-def test_a_report_knows_whether_its_run_was_stopped(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+def test_a_report_knows_whether_its_run_was_stopped(run: Run, write_skill: WriteSkill) -> None:
     write_skill({"id": "red", "input": "Why?", "expected": {"contains": "no such word"}})
     write_skill(name="csv")
 
     run("--upskill-models=offline", "--upskill-json=r.json", "-x", "skills")
 
-    (session,) = read_json((pytester.path / "r.json").read_bytes()).sessions
+    (session,) = read_json(Path("r.json").read_bytes()).sessions
     assert not session.complete
 
 

@@ -23,16 +23,11 @@ CASES = [
 
 
 @pytest.fixture(params=["xunit1", "xunit2"])
-def xml(
-    request: pytest.FixtureRequest,
-    run_once: Run,
-    write_skill: WriteSkill,
-    pytester: pytest.Pytester,
-) -> Path:
+def xml(request: pytest.FixtureRequest, run_once: Run, write_skill: WriteSkill) -> Path:
     """Write the results of a suite with hard names and long failures, in either family."""
     write_skill(*CASES)
     write_skill(*CASES, name="csv")
-    file = pytester.path / "results.xml"
+    file = Path("results.xml")
     run_once(
         "--upskill-models=offline,b=offline:b",
         "--upskill-runs=2",
@@ -80,10 +75,10 @@ def test_datadog_and_codecov_find_the_figures_under_their_names(xml: Path) -> No
 
 
 def test_without_being_asked_no_name_of_a_dashboard_is_written(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
-    file = pytester.path / "results.xml"
+    file = Path("results.xml")
 
     run_once("--upskill-models=offline", f"--junitxml={file}")
 
@@ -103,11 +98,9 @@ def test_a_dashboard_that_is_not_known_is_refused(run_once: Run, write_skill: Wr
     )
 
 
-def test_the_mirrors_cross_processes(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
+def test_the_mirrors_cross_processes(run: Run, write_skill: WriteSkill) -> None:
     write_skill()
-    file = pytester.path / "results.xml"
+    file = Path("results.xml")
 
     run("--upskill-models=offline", "--upskill-junit-properties=datadog", f"--junitxml={file}")
 

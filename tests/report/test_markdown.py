@@ -169,28 +169,22 @@ def test_a_run_writes_the_page_and_the_summary_of_its_job(
 
 
 def test_the_outputs_name_what_failed_on_one_line(
-    run_once: Run,
-    write_skill: WriteSkill,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_skill(gate={"min_lift": 0.5}, body="Nothing about money.\n")
-    monkeypatch.setenv("GITHUB_OUTPUT", str(pytester.path / "outputs"))
+    monkeypatch.setenv("GITHUB_OUTPUT", str(Path("outputs")))
 
     run_once("--upskill-models", "offline", "skills")
 
-    text = (pytester.path / "outputs").read_text("utf-8")
+    text = Path("outputs").read_text("utf-8")
     assert 'failed-gates=["billing on offline"]\n' in text
 
 
 def test_a_summary_that_is_nearly_full_is_not_overfilled(
-    run_once: Run,
-    write_skill: WriteSkill,
-    pytester: pytest.Pytester,
-    monkeypatch: pytest.MonkeyPatch,
+    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_skill()
-    summary = pytester.path / "summary.md"
+    summary = Path("summary.md")
     summary.write_bytes(b"x" * 899_900)
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
 

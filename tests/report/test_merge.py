@@ -162,10 +162,7 @@ def test_runs_with_different_thresholds_need_one_on_the_command_line(
     first, second = report(counted([(5, 0)])), report(counted([(5, 0)], model="opus"))
     (session,) = second.sessions
     changed = replace(session, options={**session.options, "fail_on": []})
-    files = [
-        save("a.json", first),
-        save("b.json", replace(second, sessions=(changed,))),
-    ]
+    files = [save("a.json", first), save("b.json", replace(second, sessions=(changed,)))]
 
     assert report_command(files) == 4
     assert capsys.readouterr().err == "ERROR: the runs had different thresholds: add --fail-on\n"

@@ -6,6 +6,7 @@ import json
 import threading
 from collections.abc import Sequence
 from concurrent.futures import Future
+from pathlib import Path
 
 import pytest
 
@@ -97,10 +98,7 @@ def test_the_line_of_a_test_is_whole_after_a_wait(
     result = run_once(model(held), "-v", "skills")
 
     result.stdout.fnmatch_lines(
-        [
-            "upskill: 0/2 answers*",
-            "skills/billing/skill_meta.json::budget?m-with_skill? PASSED *",
-        ]
+        ["upskill: 0/2 answers*", "skills/billing/skill_meta.json::budget?m-with_skill? PASSED *"]
     )
 
 
@@ -138,14 +136,14 @@ def test_without_capture_a_long_wait_is_reported_too(
 
 
 def test_what_is_captured_of_a_test_holds_no_progress(
-    run_once: Run, write_skill: WriteSkill, held: Loopback, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, held: Loopback
 ) -> None:
     write_skill({"id": "red", "input": "Why?", "expected": {"contains": "no such word"}})
 
     run_once(model(held), "--upskill-json=r.json", "--junitxml=j.xml", "skills")
 
-    assert json.loads((pytester.path / "r.json").read_text("utf-8"))["entries"]
-    assert "0/2 answers" not in (pytester.path / "j.xml").read_text("utf-8")
+    assert json.loads(Path("r.json").read_text("utf-8"))["entries"]
+    assert "0/2 answers" not in Path("j.xml").read_text("utf-8")
 
 
 def test_answers_and_dollars_are_counted() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import QUESTION, Run, WriteSkill
@@ -68,11 +70,11 @@ def test_verbose_writes_every_failure_whole(
 
 
 def test_what_the_terminal_leaves_out_is_in_the_report(
-    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, model: str
 ) -> None:
     write_skill(*red(12))
 
     run_once(model, "skills", "--junitxml=x.xml")
 
-    text = (pytester.path / "x.xml").read_text("utf-8")
+    text = Path("x.xml").read_text("utf-8")
     assert text.count("contains '38': not in the answer") == 12

@@ -187,7 +187,7 @@ def test_a_departure_from_the_skill_format_is_a_warning(
 
 
 def test_a_failure_is_located_at_the_line_of_its_case(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     folder = write_skill()
     text = json.dumps({"cases": [CASE, CASE | {"id": "red", "expected": {"contains": "38"}}]})
@@ -195,7 +195,7 @@ def test_a_failure_is_located_at_the_line_of_its_case(
 
     run_once("--upskill-models", "offline", "skills", "-o", "junit_family=xunit1", "--junitxml=x")
 
-    xml = (pytester.path / "x").read_text()
+    xml = Path("x").read_text()
     # JUnit's lines count from 0, as pytest writes them.
     assert 'name="red[offline-with_skill]" ' in xml
     assert f'file="{META}" line="4"' in xml
@@ -221,11 +221,11 @@ def test_skills_without_cases_are_named_where_nothing_ran(
 
 @pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
 def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_ran(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, home: str
+    run: Run, write_skill: WriteSkill, home: str
 ) -> None:
     skill = write_skill(name="billing")
-    (pytester.path / home).mkdir(parents=True)
-    skill.rename(pytester.path / home / "billing")
+    Path(home).mkdir(parents=True)
+    skill.rename(Path(home, "billing"))
 
     result = run("--upskill-models", "offline")
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from fnmatch import fnmatchcase
+from pathlib import Path
 
 import pytest
 
@@ -70,14 +71,14 @@ def test_a_plugin_s_client_answers_for_its_models(run: Run, write_skill: WriteSk
 
 
 def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
 
     result = run("--upskill-models", "parrot:torn", "--upskill-json", "report.json", "skills")
 
     result.assert_outcomes(passed=3)
-    report = json.loads((pytester.path / "report.json").read_text("utf-8"))
+    report = json.loads(Path("report.json").read_text("utf-8"))
     texts = {
         run["completion"]["text"]
         for trial in report["entries"][0]["cell"]["trials"]
@@ -87,13 +88,13 @@ def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(
 
 
 def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
 
     run("--upskill-models", "parrot:grey,parrot:green", "--upskill-runs", "3", "skills")
 
-    assert (pytester.path / "closed.txt").read_text() == "closed\n" * 2
+    assert Path("closed.txt").read_text() == "closed\n" * 2
 
 
 def test_a_plugin_leaves_other_models_to_others(run_once: Run, write_skill: WriteSkill) -> None:
@@ -134,7 +135,7 @@ def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
 
 
 def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothing(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
 
@@ -146,7 +147,7 @@ def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothin
         "upskill: parrot:clinging: its client's aclose() raised ValueError: it stays "
         "(conftest.py:28): no answer is lost"
     )
-    assert (pytester.path / "closed.txt").read_text() == "closed\n"
+    assert Path("closed.txt").read_text() == "closed\n"
     result.stderr.no_fnmatch_line("*Traceback*")
 
 

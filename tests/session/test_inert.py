@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from tests.conftest import Run, WriteSkill
@@ -32,7 +34,7 @@ def test_without_models_nothing_is_said_or_written(
 
 
 def test_where_pytest_finds_nothing_else_one_line_says_how_to_run_the_skills(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
     evals = write_skill(name="shipping") / "evals"
@@ -46,7 +48,7 @@ def test_where_pytest_finds_nothing_else_one_line_says_how_to_run_the_skills(
     assert said == [
         "upskill: no models chosen for 3 case files: --upskill-models offline runs them"
     ]
-    assert not (pytester.path / ".upskill").exists()
+    assert not Path(".upskill").exists()
 
 
 def test_a_case_file_without_a_skill_is_not_mentioned(
@@ -86,8 +88,7 @@ def test_with_models_and_no_skill_there_is_no_summary(
 
 
 @pytest.mark.parametrize(
-    ("name", "code"),
-    [("", pytest.ExitCode.INTERRUPTED), ("::budget", pytest.ExitCode.USAGE_ERROR)],
+    ("name", "code"), [("", pytest.ExitCode.INTERRUPTED), ("::budget", pytest.ExitCode.USAGE_ERROR)]
 )
 def test_a_case_file_that_is_asked_for_without_models_says_what_to_write(
     run_once: Run, write_skill: WriteSkill, name: str, code: pytest.ExitCode

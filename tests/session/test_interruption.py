@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 
@@ -74,13 +75,13 @@ def wait_until(condition: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def wait_for_recordings(pytester: pytest.Pytester, loopback: Loopback) -> Callable[[], None]:
+def wait_for_recordings(loopback: Loopback) -> Callable[[], None]:
     """Wait until what is answered is recorded, and more is asked."""
 
     def wait() -> None:
         # The others wait for an answer or for their turn: a server of one's own gets few at a time.
         wait_until(lambda: len(loopback.requests) > ANSWERED)
-        wait_until(lambda: len(recordings(pytester.path)) == ANSWERED)
+        wait_until(lambda: len(recordings()) == ANSWERED)
 
     return wait
 
@@ -193,11 +194,11 @@ def test_a_server_that_is_away_for_a_while_costs_no_answer(
 
 
 def test_a_folder_that_cannot_be_written_costs_only_the_recordings_and_is_reported_with_q(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str, pytester: pytest.Pytester
+    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     loopback.answer = know
     write_skill()
-    (pytester.path / "notes").write_text("", "utf-8")
+    Path("notes").write_text("", "utf-8")
     args = ("--upskill-models", model, "skills")
 
     result = run(*args, "--upskill-cache-dir", "notes/cache", "-q")
@@ -265,8 +266,7 @@ def test_nothing_is_sent_while_the_figures_of_an_interrupted_run_are_made(
     )
 
     result = run(
-        *("--upskill-models", model, "--upskill-concurrency", "2", "skills"),
-        no_reraise_ctrlc=True,
+        *("--upskill-models", model, "--upskill-concurrency", "2", "skills"), no_reraise_ctrlc=True
     )
 
     assert result.ret == pytest.ExitCode.INTERRUPTED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -97,10 +98,10 @@ def test_an_empty_list_of_models_is_refused_in_one_line(
     ],
 )
 def test_text_instead_of_a_number_is_refused_in_the_configuration(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+    run_once: Run, write_skill: WriteSkill, name: str, text: str
 ) -> None:
     write_skill()
-    (pytester.path / name).write_text(text)
+    Path(name).write_text(text)
 
     line = only_line(run_once(*OFFLINE, "skills"))
 
@@ -164,10 +165,10 @@ upskill_aliases = ["small = offline"]
 
 @pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
 def test_every_option_is_a_key_of_the_configuration(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+    run_once: Run, write_skill: WriteSkill, name: str, text: str
 ) -> None:
     write_skill()
-    (pytester.path / name).write_text(text)
+    Path(name).write_text(text)
 
     result = run_once("skills")
 
@@ -177,10 +178,10 @@ def test_every_option_is_a_key_of_the_configuration(
 
 @pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
 def test_the_command_line_comes_before_the_configuration(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, name: str, text: str
+    run_once: Run, write_skill: WriteSkill, name: str, text: str
 ) -> None:
     write_skill()
-    (pytester.path / name).write_text(text)
+    Path(name).write_text(text)
 
     result = run_once("--upskill-models", "small", "--upskill-runs", "2", "skills")
 

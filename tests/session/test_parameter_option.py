@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -34,11 +35,7 @@ def test_the_name_of_the_limit_is_remembered_for_the_session(
 
 
 def test_a_run_sends_reports_and_replays_its_parameters(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
     args = (
@@ -62,7 +59,7 @@ def test_a_run_sends_reports_and_replays_its_parameters(
     assert "1 for cold, as further runs at temperature 0 would be copies" in " ".join(
         result.stdout.str().split()
     )
-    report = json.loads(pytester.path.joinpath("report.json").read_text("utf-8"))
+    report = json.loads(Path("report.json").read_text("utf-8"))
     assert report["sessions"][0]["options"]["params"] == [
         "m:top_p=0.9",
         "m:seed=5",
@@ -70,8 +67,8 @@ def test_a_run_sends_reports_and_replays_its_parameters(
         "cold:top_p=0.9",
     ]
     for name in ("report.md", "junit.xml"):
-        assert "top_p=0.9 seed=5" in pytester.path.joinpath(name).read_text("utf-8"), name
-    assert len(recordings(pytester.path)) == asked == 6
+        assert "top_p=0.9 seed=5" in Path(name).read_text("utf-8"), name
+    assert len(recordings()) == asked == 6
     assert (again.ret, len(loopback.requests)) == (result.ret, asked)
 
 

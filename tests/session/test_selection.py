@@ -37,10 +37,7 @@ def _ran(result: pytest.RunResult) -> Iterator[str]:
     ("args", "names"),
     [
         (("-k", "green and other"), ["green[other-with_skill]", "green[other-without_skill]"]),
-        (
-            ("-k", "money and with_skill"),
-            ["green[offline-with_skill]", "green[other-with_skill]"],
-        ),
+        (("-k", "money and with_skill"), ["green[offline-with_skill]", "green[other-with_skill]"]),
         (
             ("-m", "upskill(case='red', arm='without_skill')"),
             ["red[offline-without_skill]", "red[other-without_skill]"],

@@ -12,8 +12,5 @@ def case_counts(draw: st.DrawFn, min_runs: int = 0, max_runs: int = 12) -> CaseC
     runs_with = draw(st.integers(min_runs, max_runs))
     runs_without = draw(st.integers(min_runs, max_runs))
     return CaseCounts(
-        draw(st.integers(0, runs_with)),
-        runs_with,
-        draw(st.integers(0, runs_without)),
-        runs_without,
+        draw(st.integers(0, runs_with)), runs_with, draw(st.integers(0, runs_without)), runs_without
     )

@@ -74,10 +74,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
         ({"wrong": ["0x5A comes last."]}, "accepts a wrong answer: '0x5A comes last.'"),
         ({"expected": {"regex": "^"}}, "the question gives the answer away"),
         (
-            {
-                "expected": {"contains_any": ["yes", "0x5A"]},
-                "alternatives": ["Yes, 0x5A", "yes"],
-            },
+            {"expected": {"contains_any": ["yes", "0x5A"]}, "alternatives": ["Yes, 0x5A", "yes"]},
             "accepts a wrong answer: 'Yes.'",
         ),
         ({"quote": "the magic byte is 0x5B"}, "its quote is not in the sources"),
@@ -90,10 +87,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
             "its question appears in the skill",
         ),
         ({"id": "other"}, "has the id of another case: other"),
-        (
-            {"input": "How long does a sensor sleep between two frames"},
-            "nearly repeats other",
-        ),
+        ({"input": "How long does a sensor sleep between two frames"}, "nearly repeats other"),
     ],
 )
 def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reason: str) -> None:

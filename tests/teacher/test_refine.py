@@ -13,18 +13,7 @@ import pytest
 
 from pytest_upskill.teacher.holdout import is_held_out
 from tests.loopback import Received, Reply
-from tests.teaching import (
-    BAYS,
-    FIX,
-    LACKING,
-    SKILL,
-    TRAIN,
-    Depot,
-    adding,
-    code,
-    line,
-    question,
-)
+from tests.teaching import BAYS, FIX, LACKING, SKILL, TRAIN, Depot, adding, code, line, question
 
 STUDENTS = {"s": "student", "o": "other"}
 """Names of models by their labels."""

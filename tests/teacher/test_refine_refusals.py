@@ -9,15 +9,7 @@ import pytest
 from pytest_upskill.commands.main import main
 from pytest_upskill.teacher.decision import Drafts
 from pytest_upskill.teacher.holdout import is_held_out
-from tests.teaching import (
-    BAYS,
-    FIX,
-    HEAD,
-    TRAIN,
-    Depot,
-    case,
-    line,
-)
+from tests.teaching import BAYS, FIX, HEAD, TRAIN, Depot, case, line
 
 
 def test_a_skill_that_passes_every_train_case_is_not_refined(depot: Depot) -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
-
-import pytest
 
 from tests.conftest import FACT, QUESTION, Run, WriteSkill
 from tests.junit import cases_of, properties
@@ -80,10 +79,8 @@ def test_every_question_comes_with_the_same_skill_block(
     assert len(blocks) == 2
 
 
-def test_digests_prove_that_the_arms_were_alike(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
-    xml = pytester.path / "x.xml"
+def test_digests_prove_that_the_arms_were_alike(run_once: Run, write_skill: WriteSkill) -> None:
+    xml = Path("x.xml")
     write_skill(CASE, CASE | {"id": "other", "input": "Something else?"})
 
     run_once("--upskill-models", "offline", f"--junitxml={xml}", "skills")

@@ -85,10 +85,7 @@ def test_the_name_of_the_limit_is_that_of_the_model(spec: str, limit: str) -> No
 @pytest.mark.parametrize(
     ("spec", "refusal"),
     [
-        (
-            "x",
-            "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead.",
-        ),
+        ("x", "Unsupported parameter: 'max_tokens'. Use 'max_completion_tokens' instead."),
         ("gpt-6-x", "body.max_completion_tokens: Extra inputs are not permitted"),
     ],
 )

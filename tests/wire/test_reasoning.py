@@ -115,7 +115,7 @@ def test_reasoning_in_the_text_of_an_older_recording_is_not_graded(
     loopback.answer = plain
     args = (f"--upskill-models=m@{loopback.openai_url}", "skills")
     run_once(*args)
-    for file in recordings(Path.cwd()):
+    for file in recordings():
         recording = json.loads(file.read_text("utf-8"))
         recording["text"] = ["<think>", "37, is it?", "</think>", "", "No idea."]
         del recording["reasoning"]
@@ -147,7 +147,7 @@ def test_reasoning_is_kept_and_shown_apart_from_the_answer(
         "| No idea.\n",
         "reasoning:\n| a <i>thought</i>\n",
     ]
-    assert '"reasoning": [\n  "a <i>thought</i>"' in recordings(Path.cwd())[0].read_text("utf-8")
+    assert '"reasoning": [\n  "a <i>thought</i>"' in recordings()[0].read_text("utf-8")
 
 
 @pytest.mark.parametrize(
