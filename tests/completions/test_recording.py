@@ -62,18 +62,6 @@ def test_refresh_requests_everything_again_and_records_it(
     assert refreshed.ret == replayed.ret == pytest.ExitCode.TESTS_FAILED
 
 
-def test_off_neither_reads_nor_writes(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill()
-
-    run_once("--upskill-models", model, "--upskill-cache", "off", "skills")
-    run_once("--upskill-models", model, "--upskill-cache", "off", "skills")
-
-    assert len(loopback.requests) == 4
-    assert not Path(".upskill").exists()
-
-
 def test_two_labels_of_one_model_are_asked_once(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:

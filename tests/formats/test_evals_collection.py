@@ -98,15 +98,6 @@ def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run_once: Run, folde
     )
 
 
-def test_a_statement_without_a_judge_does_not_count_as_held(run_once: Run, folder: Path) -> None:
-    mixed = CASE | {"assertions": [{"type": "contains", "value": "37"}, "Is polite"]}
-    write(folder / "evals" / "evals.json", [mixed])
-
-    result = run_once("--upskill-models", "offline", "skills")
-
-    result.stdout.fnmatch_lines(["  offline *0.0->1.0/1.0*"])
-
-
 def test_a_skill_below_a_hidden_folder_runs_where_the_folder_is_named(
     run_once: Run, folder: Path, pytester: pytest.Pytester
 ) -> None:

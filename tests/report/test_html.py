@@ -7,14 +7,12 @@ import hashlib
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
-from pathlib import Path
 
 import pytest
 
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.report.files.html import MOST_BYTES, write_html
 from pytest_upskill.trials.trial import Arm
-from tests.conftest import Run, WriteSkill
 from tests.reporting import cell, counted, report, run, trial
 
 HOSTILE = (
@@ -239,13 +237,3 @@ def test_without_counts_of_tokens_there_is_no_plot() -> None:
     )
 
     assert "No plot: tokens are not known in both arms." in page.text
-
-
-def test_a_run_writes_the_page(run: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
-    result = run("--upskill-models", "offline", "--upskill-html", "out/page.html", "skills")
-
-    page = Path("out", "page.html").read_text("utf-8")
-    assert "billing on offline: too few runs" in page
-    result.stdout.fnmatch_lines(["upskill report: *page.html"])

@@ -29,18 +29,6 @@ def skills(write_skill: WriteSkill) -> Path:
     return folder.parent
 
 
-@pytest.mark.usefixtures("skills")
-def test_a_query_passes_if_the_right_choice_is_made(run: Run, loopback: Loopback) -> None:
-    loopback.answer = choosing({"Bill Ada.": took("billing")})
-
-    result = run("-v", "--upskill-models", f"m=openai:small@{loopback.openai_url}", "skills")
-
-    result.stdout.fnmatch_lines(
-        ["*::bill?m-trigger?*", "*::sing?m-trigger?*", "*::trigger-gate?m? PASSED*"]
-    )
-    result.assert_outcomes(passed=3)
-
-
 def test_figures_are_those_of_a_hand_computation_live_and_replayed(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
