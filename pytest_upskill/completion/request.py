@@ -125,12 +125,19 @@ class Request:
     """Maximum number of tokens to generate."""
     run: int
     """Index of the run, from 0; part of the identity, so that each run has its own answer."""
+    draw: int = 0
+    """Tells the cases of a skill that ask the same apart; part of the identity as well."""
     tools: tuple[Tool, ...] = ()
     """Tools that the model may call; none for a plain question."""
     turns: tuple[Turn, ...] = ()
     """What followed the user's message so far."""
     task: AgentTask | None = None
     """What an agent gets; None for a single request."""
+
+    @property
+    def seed(self) -> int | None:
+        """Seed to send, another one in each run and draw; None if none was chosen."""
+        return self.model.parameters.seed_of(self.run, self.draw)
 
     @property
     def system(self) -> str:

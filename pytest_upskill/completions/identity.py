@@ -37,6 +37,8 @@ def asked_of(request: Request, url: str) -> Mapping[str, Any]:
         "run": request.run,
     }
     # Absent where there are none, as in all recordings made before there were any.
+    if request.draw:
+        asked["draw"] = request.draw
     if request.model.parameters:
         asked["parameters"] = list(request.model.parameters.entries)
     if request.tools:

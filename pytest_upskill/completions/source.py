@@ -23,6 +23,7 @@ _CHANGED = MappingProxyType(
         "model": "the model",
         "url": "its address",
         "frame": "this plugin",
+        "draw": "the cases with the same input",
         "skill": "SKILL.md",
         "user": "the case",
         "max_tokens": "--upskill-max-tokens",

@@ -61,14 +61,14 @@ def too_long(body: str) -> str | None:
 
 
 def _repeated(skill: Skill) -> Iterator[Finding]:
-    """Find cases with the same input, which count twice in every rate."""
+    """Find cases with the same input: what is one question counts as two in every rate."""
     first: dict[object, Case] = {}
     for case in skill.cases:
         other = first.setdefault((case.input, *sorted(case.files.items())), case)
         if other is not case:
             what = (
-                f"{case.id}: asks the same as {other.id} in line {other.line}: merge them, or "
-                f"remove one"
+                f"{case.id}: asks the same as {other.id} in line {other.line}: give "
+                f"one case both checks, or ask something else"
             )
             yield Finding(line=case.line, what=what)
 

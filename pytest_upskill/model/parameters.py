@@ -18,6 +18,8 @@ _ENTRY = re.compile(
     r"(?:(?P<scope>[A-Za-z0-9][A-Za-z0-9._-]*):)?(?P<key>[^=:\s]+)\s*=(?P<value>.*)", re.DOTALL
 )
 _MOST_SEED = 2**31 - 1
+_SEEDS_OF_A_DRAW = 100_000
+"""More than a trial has runs, so that no two cases that ask the same send the same seed."""
 _FIXED = frozenset({"model", "messages", "system", "tools", "stream", "n"})
 """Fields of a request that are measured, or without which the reply could not be read."""
 _OTHER_NAMES = {
@@ -74,9 +76,14 @@ class Parameters:
         """The further fields of the request."""
         return {name: json.loads(text) for name, text in self.body}
 
-    def seed_of(self, run: int) -> int | None:
-        """Return the seed of a run, counted from 0; None for none."""
-        return None if self.seed is None else self.seed + run
+    def seed_of(self, run: int, draw: int = 0) -> int | None:
+        """Return the seed of a run, counted from 0; None for none.
+
+        Args:
+            run: Index of the run.
+            draw: Number of earlier cases that ask the same.
+        """
+        return None if self.seed is None else self.seed + run + draw * _SEEDS_OF_A_DRAW
 
     def with_defaults(self, others: Parameters) -> Parameters:
         """Return these parameters, with what is not set taken from others."""

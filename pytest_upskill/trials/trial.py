@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -40,6 +41,8 @@ class Trial:
     runs: int
     first_run: int = 0
     """Index of the first run; another one asks for answers that no other trial has."""
+    draw: int = 0
+    """How many earlier cases of the skill ask the same: each case has answers of its own."""
     min_pass_rate: float
     max_tokens: int
     early_stop: bool = False
@@ -95,7 +98,31 @@ def plan(
         judge: Model that decides statements about answers.
         catalogues: What an agent would see; None for no trials in which a model chooses.
     """
-    models = tuple(models)
+    return _drawn(
+        _trials(
+            skill,
+            tuple(models),
+            runs=runs,
+            min_pass_rate=min_pass_rate,
+            max_tokens=max_tokens,
+            early_stop=early_stop,
+            judge=judge,
+            catalogues=catalogues,
+        )
+    )
+
+
+def _trials(
+    skill: Skill,
+    models: Collection[Model],
+    *,
+    runs: int,
+    min_pass_rate: float,
+    max_tokens: int,
+    early_stop: bool,
+    judge: Model | None,
+    catalogues: Catalogues | None,
+) -> Iterator[Trial]:
     # A judge's verdict may be clear where the corrected one is not.
     early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
     blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
@@ -134,6 +161,24 @@ def plan(
                 )
 
 
+def _drawn(trials: Iterable[Trial]) -> Iterator[Trial]:
+    """Yield trials, each with its ``draw``: cases with one answer would not be independent.
+
+    It is counted by model and arm in the order of the file, whatever is selected later: so an
+    answer belongs to the same case in every run.
+    """
+    asked = Counter[tuple[object, ...]]()
+    for trial in trials:
+        if trial.case.foreign([trial.model.label]):
+            yield trial
+            continue
+        case = trial.case
+        turns = case.max_turns or MAX_TURNS
+        prompt = trial.model, trial.arm, user_message(case), case.workspace, turns
+        yield replace(trial, draw=asked[prompt]) if asked[prompt] else trial
+        asked[prompt] += 1
+
+
 def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
     """Yield a line for each case that expects a skill that is not in the catalogue.
 
@@ -154,6 +199,11 @@ def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
 
 def request(trial: Trial, run: int) -> Request:
     """Return the first request of a trial in one run; ``run`` counts from 0."""
+    first = _request(trial, run)
+    return replace(first, draw=trial.draw) if trial.draw else first
+
+
+def _request(trial: Trial, run: int) -> Request:
     if trial.catalogue is not None and trial.listed is not None and trial.model.agent:
         return agent_request(
             model=trial.model,

@@ -137,7 +137,7 @@ def _parameters(request: Request) -> dict[str, Any]:
     """Return the fields of the parameters, under the names of the host."""
     given, vendor = request.model.parameters, request.model.vendor
     fields: dict[str, Any] = {"temperature": given.temperature, "top_p": given.top_p}
-    fields[vendor.seed if vendor else "seed"] = given.seed_of(request.run)
+    fields[vendor.seed if vendor else "seed"] = request.seed
     fields["stop"] = list(given.stop) or None
     if given.effort and vendor and vendor.nested_effort:
         fields["reasoning"] = {"effort": given.effort}

@@ -59,7 +59,7 @@ def test_no_model_is_asked_though_one_is_chosen(run_once: Run, write_skill: Writ
          "a: run can never be decided: nothing runs: it has no test function and no statement*"),
         ([case(run={"language": "python", "code": "def test_it():\n    yield f() == 1"})],
          "a: run can never be decided: test_it is a generator, which pytest does not run"),
-        ([case(), case("b")], "b: asks the same as a in line 1: merge them, or remove one"),
+        ([case(), case("b")], "b: asks the same as a in line 1: give one case both checks, *"),
     ],
     ids=lambda value: str(value)[:30],
 )  # fmt: skip
