@@ -53,6 +53,7 @@ class BoxedProcess:
             OSError: It cannot be started.
         """
         readable, written = os.pipe()
+        os.set_blocking(readable, False)
         try:
             process = await asyncio.create_subprocess_exec(
                 *command(self._root, installed, launch, written),
@@ -78,7 +79,9 @@ class BoxedProcess:
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            info = os.read(readable, 1 << 12) if process.returncode is None else b""
+            info = b""
+            with suppress(BlockingIOError):  # bubblewrap has written nothing yet
+                info = os.read(readable, 1 << 12) if process.returncode is None else b""
             os.close(readable)
             _kill(process, init_process(info))
             for task in ends[1:]:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, safe_name
 from pytest_upskill.completion import AgentRun, Request
+from pytest_upskill.sandbox.workspace import entries_below
 
 _MOST_ENTRIES = 20_000
 """Entries of all kinds that are looked at."""
@@ -30,10 +31,10 @@ def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
     """
     found: dict[str, WorkspaceFile] = {}
     left = MAX_BYTES
-    for name, parent, entry in _regular_files(folder):
+    for name, path in _files(folder):
         if len(found) >= MAX_FILES:
             raise TooMuchLeft(f"it left more than {MAX_FILES:,} files in the workspace")
-        content = _read(parent, entry, left)
+        content = _read(path, left)
         if content is None:
             continue
         left -= len(content)
@@ -64,25 +65,27 @@ def with_files_left(run: AgentRun, request: Request, folder: Path) -> AgentRun:
     )
 
 
-def _regular_files(folder: Path) -> Iterator[tuple[str, int, str]]:
-    """Yield the name of each file, a descriptor of its folder, and its name there."""
-    entries = 0
-    for path, folders, files, parent in os.fwalk(folder, follow_symlinks=False):
-        entries += len(folders) + len(files)
-        if entries > _MOST_ENTRIES:
+def _files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Yield name and path of what is no folder: first what is in a folder, then what is below."""
+    paths = []
+    for number, entry in enumerate(entries_below(str(folder)), 1):
+        if number > _MOST_ENTRIES:
             raise TooMuchLeft(f"it left more than {_MOST_ENTRIES:,} entries in the workspace")
-        folders.sort()
-        for entry in sorted(files):
-            name = Path(path, entry).relative_to(folder).as_posix()
-            if safe_name(name):
-                yield name, parent, entry
+        if not entry.is_dir(follow_symlinks=False):
+            paths.append(Path(entry.path))
+    for path in sorted(
+        paths, key=lambda path: (*((1, part) for part in path.parts[:-1]), (0, path.name))
+    ):
+        name = path.relative_to(folder).as_posix()
+        if safe_name(name):
+            yield name, path
 
 
-def _read(parent: int, entry: str, most_bytes: int) -> bytes | None:
+def _read(path: Path, most_bytes: int) -> bytes | None:
     """Return the bytes of a regular file, at most one more than asked for; None for another."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError):
-        file = os.open(entry, flags, dir_fd=parent)
+        file = os.open(path, flags)
         with open(file, "rb") as opened:  # noqa: PTH123  a descriptor, not a path
             if stat.S_ISREG(os.fstat(file).st_mode):
                 return opened.read(most_bytes + 1)

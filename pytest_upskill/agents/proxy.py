@@ -32,6 +32,8 @@ from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
 _FINISH_S = 10.0
+_SEND_S = 30.0
+"""After these seconds, an agent that takes no more of a reply counts as gone."""
 _MOST_CONNECTIONS = 64
 """At a time; each is a file that this process has open."""
 
@@ -193,12 +195,12 @@ class Proxy:
 
         async def receive(reply: Reply) -> Completion:
             kind = reply.headers.get("content-type", "application/json")
-            await _tell(out.begin(HTTPStatus.OK, kind))
+            listens = await _tell(out.begin(HTTPStatus.OK, kind))
             reader = ReplyReader(self._wire)
             # Read to its end even if the agent has gone: it is paid for.
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
-                await _tell(out.send(chunk))
+                listens = listens and await _tell(out.send(chunk))
             return self._read(self._upstream.redacted(reader.body()))
 
         completion = await self._upstream.exchange(self._request, content, headers, receive)
@@ -227,10 +229,13 @@ class Proxy:
         await _tell(out.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 
-async def _tell(said: Awaitable[None]) -> None:
-    """Send something to an agent that may have ended."""
+async def _tell(said: Awaitable[None]) -> bool:
+    """Send something to an agent; return whether it takes it, for it may have ended, or hang."""
     with suppress(OSError, h11.ProtocolError):
-        await said
+        async with asyncio.timeout(_SEND_S):
+            await said
+        return True
+    return False
 
 
 def _said(error: object) -> str:

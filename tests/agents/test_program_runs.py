@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
+from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
 from pytest_upskill.agents.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.upstream import Reply
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
@@ -314,3 +317,66 @@ async def _first_byte(reader: asyncio.StreamReader) -> bytes | None:
         return await asyncio.wait_for(reader.read(1), 0.01)
     except TimeoutError:
         return None
+
+
+class _Endless:
+    """A host whose reply is larger than what connections hold."""
+
+    headers: ClassVar = {"content-type": "text/event-stream"}
+
+    async def aiter_bytes(self) -> AsyncIterator[bytes]:
+        started = {"id": "a", "role": "assistant", "usage": {"input_tokens": 1, "output_tokens": 1}}
+        yield _event(type="message_start", message=started)
+        yield _event(
+            type="content_block_start", index=0, content_block={"type": "text", "text": ""}
+        )
+        for _ in range(200):
+            delta = {"type": "text_delta", "text": "word" * 5_000}
+            yield _event(type="content_block_delta", index=0, delta=delta)
+
+    async def exchange(
+        self, _: Request, __: bytes, ___: Mapping[str, str], receive: Callable[[Reply], Any]
+    ) -> Completion:
+        completion: Completion = await receive(self)
+        return completion
+
+    def redacted(self, body: Any) -> Any:
+        return body
+
+    async def aclose(self) -> None:
+        pass
+
+
+def _event(**data: Any) -> bytes:
+    return b"data: " + json.dumps(data).encode() + b"\n\n"
+
+
+def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_upskill.agents.proxy._SEND_S", 0.1)
+
+    paid = asyncio.Event()
+
+    async def reserve(_: int) -> Settle:
+        async def settle(*_: object) -> float:
+            paid.set()
+            return 0.25
+
+        return settle
+
+    async def hang() -> float | None:
+        proxy = Proxy(asked(), ClaudeCode(), _Endless(), reserve, Caps())
+        await proxy.start(tmp_path / "proxy")
+        reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy", limit=1024)
+        body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True})
+        head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
+        writer.write((head + body).encode())
+        reader._transport.pause_reading()  # type: ignore[attr-defined]  # as a program that hangs
+        await asyncio.wait_for(paid.wait(), 20)
+        await proxy.finish()
+        writer.close()
+        await proxy.aclose()
+        return proxy.tally.cost_usd
+
+    assert asyncio.run(hang()) == 0.25

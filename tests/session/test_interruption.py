@@ -131,6 +131,32 @@ def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
     assert the_next_run_goes_on()
 
 
+def test_ctrl_c_is_an_interruption_also_where_it_breaks_the_waiting_for_an_answer(
+    pytester: pytest.Pytester, write_skill: WriteSkill, hanging: str
+) -> None:
+    # It arrives after a condition has given its lock up, and before it expects to be interrupted.
+    write_skill()
+    pytester.makeconftest(
+        """
+        from threading import Condition, current_thread, main_thread
+
+        real = Condition.wait
+
+        def wait(self, timeout=None):
+            if current_thread() is main_thread() and hasattr(self._lock, "_release_save"):
+                self._release_save()
+                raise KeyboardInterrupt
+            return real(self, timeout)
+
+        Condition.wait = wait
+        """
+    )
+
+    result = pytester.runpytest_subprocess("-p", "no:xdist", "--upskill-models", hanging, "skills")
+
+    assert result.ret == pytest.ExitCode.INTERRUPTED
+
+
 def test_ctrl_c_is_an_interruption_also_where_it_breaks_the_loop_of_pytest_xdist(
     pytester: pytest.Pytester, write_skill: WriteSkill, model: str
 ) -> None:

@@ -25,6 +25,7 @@ from pytest_upskill.session.answers.preflight import (
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.items import TrialItem, trials_by_name, wanted
 from pytest_upskill.session.collection.places import places_of
+from pytest_upskill.session.interruption import interruptible
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
@@ -80,13 +81,8 @@ class Controller:
     def pytest_runtestloop(self) -> Generator[None, object, object]:
         """Stop fetching after the last test, also if the run was interrupted."""
         try:
-            return (yield)
-        except RuntimeError as error:
-            # Where Ctrl-C arrives while queue.get() of pytest-xdist's loop takes its lock back,
-            # CPython releases a lock that is not held: the run would end with INTERNALERROR.
-            if isinstance(error.__context__, KeyboardInterrupt):
-                raise error.__context__ from None
-            raise
+            with interruptible():
+                return (yield)
         finally:
             self._handover.stop()
             if self._service is not None:

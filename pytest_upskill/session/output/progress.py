@@ -11,6 +11,7 @@ import pytest
 from pytest_upskill.completions.service import Service
 from pytest_upskill.completions.tally import REFRESH_S, Tally, parts
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.session.interruption import interruptible
 from pytest_upskill.session.output.live_line import line_of
 from pytest_upskill.session.resources import RESOURCES
 
@@ -36,7 +37,8 @@ class Progress:
         try:
             while True:
                 try:
-                    return answers.result(REFRESH_S)
+                    with interruptible():
+                        return answers.result(REFRESH_S)
                 except TimeoutError:
                     self.update()
         finally:

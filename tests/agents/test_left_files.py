@@ -1,0 +1,50 @@
+"""The files that an agent left in its workspace."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from pytest_upskill.agents.left_files import TooMuchLeft, read_left_files
+from pytest_upskill.sandbox.workspace import workspace
+
+
+def test_folders_deeper_than_python_can_recurse_do_not_end_the_run() -> None:
+    with workspace() as home:
+        left = home.root / "tmp"
+        (left / "top.txt").write_text("there", "utf-8")
+        deep = left.joinpath(*["d"] * 1200)
+        subprocess.run(["mkdir", "-p", deep], check=True)
+        (deep / "deepest.txt").write_text("here", "utf-8")
+
+        found = read_left_files(left)
+
+    assert [*found] == ["top.txt"]  # the other name is too long for a record
+
+
+def test_what_lies_in_a_folder_comes_before_what_lies_below(tmp_path: Path) -> None:
+    for name in ("b/z.txt", "b/a/1.txt", "c.txt", "a/2.txt"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name, "utf-8")
+
+    assert [*read_left_files(tmp_path)] == ["c.txt", "a/2.txt", "b/z.txt", "b/a/1.txt"]
+
+
+def test_pipes_and_links_are_left_out(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("/etc/passwd")
+
+    assert read_left_files(tmp_path) == {}
+
+
+def test_more_entries_than_are_looked_at_are_too_many(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("pytest_upskill.agents.left_files._MOST_ENTRIES", 2)
+    (tmp_path / "a" / "b" / "c").mkdir(parents=True)
+
+    with pytest.raises(TooMuchLeft, match="more than 2 entries"):
+        read_left_files(tmp_path)
