@@ -14,6 +14,7 @@ from tests.loopback import Loopback, Received, Reply
 ANSWER = "It is 37 attempts, says the skill."
 CASE = {"id": "a", "input": QUESTION, "expected": {"judge": ["It names a number.", "It is kind."]}}
 Judge = Callable[[Received], Reply]
+Judged = Callable[[Judge], tuple[str, ...]]
 
 
 def verdicts(*holds: bool, quote: str = "37 attempts") -> Judge:
@@ -41,17 +42,25 @@ def serve(loopback: Loopback, judge: Judge, answer: str = ANSWER) -> None:
     loopback.answer = reply
 
 
+@pytest.fixture
+def judged(write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]) -> Judged:
+    """Write the case and serve a judge; return the arguments that run the one with the other."""
+
+    def judged(judge: Judge) -> tuple[str, ...]:
+        write_skill(CASE)
+        serve(loopback, judge)
+        return models
+
+    return judged
+
+
 def is_judgement(received: Received) -> bool:
     return bool(received.body["model"] in {"judge", "other-judge"})
 
 
-def test_a_statement_that_does_not_hold_fails_the_case(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
-) -> None:
-    write_skill(CASE)
-    serve(loopback, verdicts(True, False))
+def test_a_statement_that_does_not_hold_fails_the_case(run: Run, judged: Judged) -> None:
 
-    result = run(*models)
+    result = run(*judged(verdicts(True, False)))
 
     result.assert_outcomes(passed=2, failed=1)
     result.stdout.fnmatch_lines(
@@ -60,12 +69,10 @@ def test_a_statement_that_does_not_hold_fails_the_case(
 
 
 def test_one_answer_is_judged_once_for_all_statements_and_arms(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+    run_once: Run, loopback: Loopback, judged: Judged
 ) -> None:
-    write_skill(CASE)
-    serve(loopback, verdicts(True, True))
 
-    result = run_once(*models, "--upskill-runs=3")
+    result = run_once(*judged(verdicts(True, True)), "--upskill-runs=3")
 
     result.assert_outcomes(passed=3)
     judgements = [received for received in loopback.requests if is_judgement(received)]
@@ -74,10 +81,9 @@ def test_one_answer_is_judged_once_for_all_statements_and_arms(
 
 
 def test_what_another_judge_decided_is_not_compared(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+    run_once: Run, loopback: Loopback, judged: Judged
 ) -> None:
-    write_skill(CASE)
-    serve(loopback, verdicts(True, True))
+    models = judged(verdicts(True, True))
     run_once(*models, "--upskill-baseline-update")
 
     same = run_once(*models, "--upskill-compare=baseline")
@@ -90,10 +96,9 @@ def test_what_another_judge_decided_is_not_compared(
 
 
 def test_a_judgement_is_replayed_and_counted_apart(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+    run_once: Run, loopback: Loopback, judged: Judged
 ) -> None:
-    write_skill(CASE)
-    serve(loopback, verdicts(True, True))
+    models = judged(verdicts(True, True))
     run_once(*models)
     asked = len(loopback.requests)
 
@@ -110,16 +115,10 @@ def test_a_judgement_is_replayed_and_counted_apart(
     ids=["refused", "no evidence"],
 )
 def test_without_a_usable_judgement_the_run_is_missing(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    models: tuple[str, ...],
-    judge: Judge,
+    run_once: Run, judged: Judged, judge: Judge
 ) -> None:
-    write_skill(CASE)
-    serve(loopback, judge)
 
-    result = run_once(*models)
+    result = run_once(*judged(judge))
 
     outcomes = result.parseoutcomes()
     assert outcomes.get("failed", 0) == 0
@@ -174,11 +173,8 @@ def test_a_judge_that_cannot_judge_is_a_usage_error(
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
-def test_pruning_keeps_judgements(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
-) -> None:
-    write_skill(CASE)
-    serve(loopback, verdicts(True, True))
+def test_pruning_keeps_judgements(run_once: Run, judged: Judged) -> None:
+    models = judged(verdicts(True, True))
     run_once(*models)
     before = recordings()
 
@@ -189,10 +185,9 @@ def test_pruning_keeps_judgements(
 
 
 def test_a_reply_that_is_no_judgement_is_not_recorded(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+    run: Run, loopback: Loopback, judged: Judged
 ) -> None:
-    write_skill(CASE)
-    serve(loopback, lambda _: Reply(text="I am sorry, I"))
+    models = judged(lambda _: Reply(text="I am sorry, I"))
 
     sorry = run(*models)
     serve(loopback, verdicts(True, True))
