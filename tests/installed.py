@@ -22,7 +22,7 @@ class _Installed(PathDistribution):
 
     def __init__(self, found: Distribution) -> None:
         self._all = found
-        super().__init__(found._path)  # type: ignore[attr-defined]
+        super().__init__(found._path)  # type: ignore[attr-defined]  # it has no public name
 
 
 def read_installed_once(patch: pytest.MonkeyPatch) -> None:
