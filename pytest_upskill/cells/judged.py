@@ -102,7 +102,7 @@ class Judged:
         return max(0.0, interval.low if self.verdict == "helps" else -interval.high)
 
     def agreement(self, *, with_skill: bool) -> stats.Agreement:
-        """Return what the judge finds in an arm, by the labels.
+        """Return how often the judge is right in an arm, by the labels.
 
         Args:
             with_skill: Whether the arm is that with the skill.

@@ -101,13 +101,14 @@ def judged_past() -> str:
 
 
 def found(agreement: Agreement) -> str:
-    """Return what a judge finds: ``finds 92% [80-97] of what holds, 88% [75-95] of what …``."""
-    parts = [
-        f"{percent(share.estimate)}% [{100 * share.low:.0f}-{100 * share.high:.0f}] of {what}"
-        for share, what in ((agreement.holds, "what holds"), (agreement.fails, "what does not"))
+    """Return how often a judge is right: ``accepts 92% [80-97] of correct answers, rejects …``."""
+    shares = (("accepts", agreement.holds, "correct"), ("rejects", agreement.fails, "wrong"))
+    return ", ".join(
+        f"{does} {percent(share.estimate)}% [{100 * share.low:.0f}-{100 * share.high:.0f}] "
+        f"of {which} answers"
+        for does, share, which in shares
         if share is not None
-    ]
-    return f"finds {', '.join(parts)}"
+    )
 
 
 def columns(text: str) -> int:

@@ -16,7 +16,7 @@ ARMS: tuple[Arm, ...] = ("with", "without")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmAgreement:
-    """What a judge finds in one arm of a model."""
+    """How often a judge is right in one arm of a model."""
 
     model: str
     arm: Arm
@@ -52,7 +52,7 @@ def decisions(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> dict[int, 
 def agreements(
     file: LabelsFile, answers: Sequence[LabelledAnswer], decided: Mapping[int, Sequence[bool]]
 ) -> Iterator[ArmAgreement]:
-    """Yield what a judge finds in each arm of each model.
+    """Yield how often a judge is right in each arm of each model.
 
     Args:
         file: The labels file.

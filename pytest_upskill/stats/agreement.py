@@ -1,4 +1,4 @@
-"""How many true and how many false statements a judge recognises."""
+"""How many correct answers a judge accepts, and how many wrong ones it rejects."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Share:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """Shares that the judge recognises in one arm; None without such a label."""
+    """How often the judge is right in one arm; None without such a label."""
 
     holds: Share | None
     """Share that the judge passes of the answers that pass by their labels."""
@@ -32,7 +32,7 @@ class Agreement:
 def agreement(
     cases: Sequence[JudgedCase], labels: Sequence[Label], *, with_skill: bool
 ) -> Agreement:
-    """Return what the judge finds in one arm, estimated for all of its answers.
+    """Return how often the judge is right in one arm, estimated for all of its answers.
 
     A label stands for as many answers of its stratum as it is one of. The intervals are Wilson's,
     for the effective number of labels (Kish 1965; Korn & Graubard 1998, Surv Methodol 24:193-201).
@@ -52,7 +52,7 @@ def agreement(
 
 
 def weighted_agreement(labels: Sequence[tuple[bool, bool, float]]) -> Agreement:
-    """Return what a judge finds, from labels of one arm.
+    """Return how often a judge is right, from labels of one arm.
 
     Args:
         labels: Of each answer whether it passes by the label, whether it passes by the judge, and

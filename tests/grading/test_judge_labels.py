@@ -107,7 +107,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     label()
     assert main(["judge", "check"]) == 0
     said = capsys.readouterr().out
-    assert "m without the skill: finds 100% " in said
+    assert "m without the skill: accepts 100% " in said
     assert "the judge says that 'The answer is kind.' holds, the labels of answers " in said
 
     corrected = walk("--upskill-cache=replay", lenient=0.6, kind=0.4)
@@ -257,7 +257,7 @@ def test_another_judge_is_compared_with_the_same_labels(
 
     assert (asked, replayed) == (0, 0)
     assert "compared with openai:other-judge" in said
-    assert "m with the skill: finds 100% " in said
+    assert "m with the skill: accepts 100% " in said
     assert len(loopback.requests) == requests
 
 

@@ -202,7 +202,7 @@ def test_agreement_weighs_labels_by_the_answers_they_stand_for() -> None:
 
     assert found.holds is not None
     assert found.fails is not None
-    # Of 40 passes all hold, and of 10 fails five: the judge finds 40 of 45 that hold.
+    # Of 40 passes all hold, and of 10 fails five: the judge accepts 40 of 45 that are correct.
     assert found.holds.estimate == pytest.approx(40 / 45)
     assert found.fails.estimate == 1.0
     assert found.holds.low < 40 / 45 < found.holds.high
