@@ -55,9 +55,9 @@ def agent_statements(cells: Iterable[Cell]) -> Iterator[str]:
         counts[key[1]] += count
     if total := counts.total():
         listed = ", ".join(f"{skill} {count}" for skill, count in counts.most_common() if count)
-        look = "1 statement looks" if total == 1 else f"{total} statements look"
+        look = "1 statement seems" if total == 1 else f"{total} statements seem"
         yield (
-            f"judge: {look} as if they were about an agent's work, which a single answer cannot "
+            f"judge: {look} to be about an agent's work, which a single answer cannot "
             f"show ({listed}): --upskill-lint lists them and shows how to exclude them"
         )
 

@@ -121,7 +121,7 @@ def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
     result = run(*judged)
 
     line = (
-        "judge: 3 statements look as if they were about an agent's work, which a single answer "
+        "judge: 3 statements seem to be about an agent's work, which a single answer "
         "cannot show "
         "(billing 2, shipping 1): --upskill-lint lists them and shows how to exclude them"
     )

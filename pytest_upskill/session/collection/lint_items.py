@@ -156,7 +156,7 @@ def _about_statements(skill: Skill) -> str:
         for each in candidates(case)
     ]
     head = (
-        "statements that look as if a judge could not decide them; where that is so, this key in "
+        "statements that a judge probably cannot decide; if that is true, this key in "
         "the case excludes them from every arm:"
     )
     return "\n  ".join([head, *lines]) if lines else ""
