@@ -32,8 +32,12 @@ def pytest_upskill_make_client(model: Model, config: pytest.Config) -> Client | 
     Choose such a model with ``--upskill-models acme:some-model``. A client whose models may call
     tools has ``accepts_tools = True``: its ``complete`` sends `Request.tools` and `Request.turns`,
     and returns `Completion.tool_calls` and `Completion.assistant_blocks`. Without it, requests with
-    tools are not sent. One that sends ``request.model.parameters`` has
+    tools are not sent. A client that sends ``request.model.parameters`` has
     ``accepts_parameters = True``.
+
+    Args:
+        model: The chosen model: ``provider`` and ``name`` are the parts of ``acme:some-model``.
+        config: The configuration of the pytest session.
     """
 
 
@@ -50,6 +54,10 @@ def pytest_upskill_claim_check(name: str, value: object) -> bool | None:
             if not isinstance(value, int):
                 raise ValueError("must be a whole number")
             return True
+
+    Args:
+        name: The key.
+        value: Its value, as read from JSON.
     """
 
 
@@ -68,6 +76,12 @@ def pytest_upskill_check(
                 words = len(answer.split())
                 message = f"max_words {value}: the answer has {words}"
                 return CheckResult(name=name, passed=words <= value, message=message)
+
+    Args:
+        name: The claimed key.
+        value: Its value, as read from JSON.
+        answer: The model's answer, without reasoning. It is untrusted: run nothing from it.
+        case: The case that the answer is to.
     """
 
 
