@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import cached_property
@@ -47,7 +48,7 @@ class Cell(TrialGroup):
         if broken := next((trial.broken for trial in self.trials if trial.broken), None):
             return broken
         planned = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
-        return stats.too_many_missing(self.counts, planned) or self._old_missing
+        return stats.too_many_missing(self.counts, planned, self._verdict_of) or self._old_missing
 
     @cached_property
     def pairs(self) -> list[Pair]:
@@ -159,9 +160,13 @@ class Cell(TrialGroup):
         """Verdict about the skill."""
         if self.missing_data:
             return "missing data"
+        return self._verdict_of(self.counts)
+
+    def _verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
+        """Return the verdict about the cell's cases if these were their runs."""
         if self.judged:
-            return self.judged.verdict
-        return stats.verdict(self.counts, self.alpha)
+            return self.judged.verdict_of(counts)
+        return stats.verdict(counts, self.alpha)
 
     @cached_property
     def judged(self) -> Judged | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_upskill import stats
@@ -74,16 +74,23 @@ class Judged:
 
     @cached_property
     def verdict(self) -> stats.Verdict:
-        """Verdict by the corrected interval, or by an uncalibrated judge.
+        """Verdict by the corrected interval, or by an uncalibrated judge."""
+        return self.verdict_of([case.counts for case in self.cases])
 
-        Such a judge never shows that a skill has no effect: errors that are equal in both arms
-        shrink every lift.
+    def verdict_of(self, counts: Sequence[stats.CaseCounts]) -> stats.Verdict:
+        """Return the verdict if these were the runs of the cases, the further ones not judged.
+
+        An uncalibrated judge never shows that a skill has no effect: errors that are equal in both
+        arms shrink every lift.
+
+        Args:
+            counts: Of each case, with at least the runs that it has.
         """
         if self.calibrated:
-            return stats.corrected_verdict(
-                self.cases, self._labels, self.alpha, sampled=self._sampled
-            )
-        return "too few runs" if self.alone == "no effect" else self.alone
+            cases = [_with_runs(*pair) for pair in zip(self.cases, counts, strict=True)]
+            return stats.corrected_verdict(cases, self._labels, self.alpha, sampled=self._sampled)
+        alone = stats.verdict(counts, self.alpha)
+        return "too few runs" if alone == "no effect" else alone
 
     @cached_property
     def alone(self) -> stats.Verdict:
@@ -129,6 +136,13 @@ _NAMES = {
     (False, True): "answers without the skill that it passed",
     (False, False): "answers without the skill that it did not pass",
 }
+
+
+def _with_runs(case: stats.JudgedCase, counts: stats.CaseCounts) -> stats.JudgedCase:
+    return stats.JudgedCase(
+        replace(case.with_skill, passes=counts.passes_with, runs=counts.runs_with),
+        replace(case.without_skill, passes=counts.passes_without, runs=counts.runs_without),
+    )
 
 
 def _runs(trial: TrialResult) -> stats.JudgedRuns:

@@ -6,12 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from pytest_upskill.checks import CheckError, Contains, ContainsAny, NotContains
 from pytest_upskill.checks.cpu_limit import Worker
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.trial import Trial
+
+_Key = tuple[Path, Path, str]
+"""Case file, folder of the skill, and label of the model."""
 
 Clear = Callable[[Sequence[CaseCounts], int, int], bool]
 """Returns by its counts, rounds done and rounds planned whether a cell needs no further round."""
@@ -28,12 +32,12 @@ class Rounds:
     all runs of a round must be asked for before any of the next.
 
     Args:
-        trials: Of all cells; those of one case file and model make a cell.
+        trials: Of all cells; those of one skill, case file and model make a cell.
         clear: When to stop.
     """
 
     def __init__(self, trials: Iterable[Trial], clear: Clear) -> None:
-        members: dict[tuple[str, str], list[Trial]] = {}
+        members: dict[_Key, list[Trial]] = {}
         for trial in trials:
             if not trial.early_stop:
                 continue
@@ -122,5 +126,6 @@ class _Cell:
         ]
 
 
-def _key(trial: Trial) -> tuple[str, str]:
-    return str(trial.skill.case_file), trial.model.label
+def _key(trial: Trial) -> _Key:
+    # Skills may share a case file, and a skill may have two.
+    return trial.skill.case_file, trial.skill.folder, trial.model.label

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from math import ceil, sqrt
 from statistics import NormalDist
@@ -97,7 +97,9 @@ def mixed(cases: Sequence[CaseCounts], alpha: float = 0.05) -> bool:
 
 
 def too_many_missing(
-    cases: Sequence[CaseCounts], planned: int, alpha: float = 0.05, margin: float = 0.15
+    cases: Sequence[CaseCounts],
+    planned: int,
+    decide: Callable[[Sequence[CaseCounts]], Verdict] = verdict,
 ) -> str | None:
     """Return why missing runs rule out a verdict, None if they do not.
 
@@ -107,8 +109,7 @@ def too_many_missing(
     Args:
         cases: Counts of all planned cases, including those with an empty arm.
         planned: Number of planned runs of each case in each arm.
-        alpha: Error rate of the verdict, from 0 to 1.
-        margin: Margin of the verdict, as a fraction.
+        decide: Returns the verdict that the missing runs are weighed against.
 
     Returns:
         The reason in one line, or None.
@@ -120,7 +121,7 @@ def too_many_missing(
     ):
         if reason := too_many_missing_of_arm(arm, total - valid, total):
             return reason
-    seen = verdict(cases, alpha, margin)
+    seen = decide(cases)
     if seen == "too few runs":
         return None
     for skill_is_lucky in (False, True):
@@ -132,7 +133,7 @@ def too_many_missing(
             )
             for case in cases
         ]
-        if verdict(filled, alpha, margin) != seen:
+        if decide(filled) != seen:
             return f"the missing runs could change the verdict {seen!r}"
     return None
 

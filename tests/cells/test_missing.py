@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,8 @@ import pytest
 from pytest_upskill.cells.gate import NOT_MEASURED
 from tests import junit
 from tests.conftest import Run
+from tests.reporting import cell, trial
+from tests.reporting import run as run_of
 from tests.scripted_model import Script
 
 
@@ -96,3 +99,19 @@ def test_the_only_run_that_is_not_missing_is_counted_in_the_failure(
     result = run_once(*script(one="-! --"))
 
     result.stdout.fnmatch_lines(["0 of 1 runs passed (1 missing)*"])
+
+
+def test_after_interim_looks_missing_runs_are_weighed_at_the_level_of_the_last_one() -> None:
+    # At 5 % a failure in place of the missing run would leave the verdict, at 4.6 % it would not.
+    runs = {"one": ([True, True, False, False], 1), "two": ([True, True, False, False, False], 0)}
+    trials = [
+        replace(each, planned=5, early_stop=True)
+        for case, (passed, missing) in runs.items()
+        for each in (
+            trial(case, "with_skill", list(map(run_of, passed)), errors=("503",) * missing),
+            trial(case, "without_skill", [run_of(False)] * 5),
+        )
+    ]
+
+    assert cell(*trials).verdict == "missing data"
+    assert cell(*(replace(each, early_stop=False) for each in trials)).verdict == "helps"

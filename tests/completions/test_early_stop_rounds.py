@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import subprocess
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -23,11 +24,14 @@ from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.trial import Trial, plan
 
 
-def trials(*, cases: int = 2, runs: int = 3, check: Check | None = None) -> list[Trial]:
+def trials(
+    *, cases: int = 2, runs: int = 3, check: Check | None = None, name: str = "billing"
+) -> list[Trial]:
     skill = Skill(
-        name="billing",
+        name=name,
         text="Facts.",
-        case_file=Path("skills/billing/skill_meta.json"),
+        case_file=Path("evals/evals.json"),
+        folder=Path("skills", name),
         cases=tuple(
             Case(id=f"case-{n}", input="Why?", checks=(check or Contains(text="because"),))
             for n in range(cases)
@@ -76,6 +80,27 @@ def test_no_run_of_a_later_round_is_asked_once_the_verdict_is_clear() -> None:
 
     assert [run for _, run in done] == [0] * 4 + [1] * 4
     assert looks == [(1, 5), (2, 5)]
+
+
+def test_each_skill_of_a_shared_case_file_stops_by_its_own_verdict() -> None:
+    asked = [*trials(name="helps"), *trials(name="useless")]
+    done: Counter[str] = Counter()
+
+    async def ask_all() -> None:
+        rounds = Rounds(asked, lambda counts, *_: all(each.passes_with for each in counts))
+
+        async def ask(trial: Trial, run: int) -> None:
+            async def reply() -> Answer:
+                done[trial.skill.name] += 1
+                return answer("because" if trial.skill.name == "helps" else "no idea")
+
+            await rounds.play(trial, run, reply)
+
+        await asyncio.gather(*(ask(trial, run) for run in range(3) for trial in asked))
+
+    asyncio.run(ask_all())
+
+    assert done == {"helps": 4, "useless": 12}
 
 
 def test_a_run_without_a_reply_counts_in_no_round() -> None:

@@ -124,6 +124,30 @@ def test_an_uncalibrated_judge_never_shows_that_a_skill_has_no_effect() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("passes", "known", "verdict"),
+    [
+        # Eight failures with the skill would leave the judge's own verdict, not the corrected one.
+        ((48, 30), None, "helps"),
+        ((48, 30), labels(), "missing data"),
+        # They would undo the judge's own verdict, but there is no corrected one to undo.
+        ((48, 40), None, "missing data"),
+        ((48, 40), labels(), "too few runs"),
+        # An uncalibrated judge shows no effect, and so none that missing runs could undo.
+        ((46, 45), None, "too few runs"),
+    ],
+)
+def test_missing_runs_are_weighed_against_the_verdict_that_is_reported(
+    passes: tuple[int, int], known: CellLabels | None, verdict: str
+) -> None:
+    with_, without = passes
+    missing = replace(trial("with_skill", with_, 50), errors=("503",) * 8, planned=58)
+
+    found = cell(0, 0, trials=(missing, trial("without_skill", without, 50)), labels=known)
+
+    assert found.verdict == verdict
+
+
 def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> None:
     helps, hurts = cell(40, 10), cell(10, 40)
 
