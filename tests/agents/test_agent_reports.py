@@ -80,7 +80,7 @@ def test_a_model_that_never_calls_a_tool_is_reported() -> None:
     assert hint.startswith("no run called a tool: ")
 
 
-def test_a_trial_s_properties_are_means_per_run() -> None:
+def test_a_trials_properties_are_means_per_run() -> None:
     result: TrialResult = cell_of(RUN, replace(RUN, loaded=False, called=False, turns=6)).trials[0]
 
     found = dict(trial_properties(result))

@@ -73,14 +73,14 @@ def called(loopback: Loopback, provider: str, arguments: object, **more: Any) ->
     return call
 
 
-def test_tools_are_offered_in_anthropic_s_words(loopback: Loopback) -> None:
+def test_tools_are_offered_in_anthropics_words(loopback: Loopback) -> None:
     ask(offering(loopback, "anthropic"))
 
     (tool,) = loopback.requests[0].body["tools"]
     assert tool == {"name": READ.name, "description": READ.description, "input_schema": SCHEMA}
 
 
-def test_tools_are_offered_in_openai_s_words(loopback: Loopback) -> None:
+def test_tools_are_offered_in_openais_words(loopback: Loopback) -> None:
     ask(offering(loopback, "openai"))
 
     (tool,) = loopback.requests[0].body["tools"]
@@ -100,7 +100,7 @@ def test_calls_are_read_with_id_and_arguments_apart_from_the_text(
     assert completion.text == "I look."
 
 
-def test_anthropic_s_blocks_and_results_are_sent_back(loopback: Loopback) -> None:
+def test_anthropics_blocks_and_results_are_sent_back(loopback: Loopback) -> None:
     completion = looked(loopback, "anthropic")
     results = (
         ToolResult(call_id="t1", text="37"),
@@ -126,7 +126,7 @@ def test_anthropic_s_blocks_and_results_are_sent_back(loopback: Loopback) -> Non
     assert {**second, "messages": 0} == {**first, "messages": 0}
 
 
-def test_openai_s_message_and_results_are_sent_back(loopback: Loopback) -> None:
+def test_openais_message_and_results_are_sent_back(loopback: Loopback) -> None:
     completion = looked(loopback, "openai")
     results = (ToolResult(call_id="t1", text="37"),)
     turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
@@ -292,14 +292,14 @@ def ask_parrot(**attributes: object) -> Completion:
     return asyncio.run(client.complete(replace(plain(), tools=(READ,))))
 
 
-def test_a_plugin_s_client_that_accepts_tools_may_call_them() -> None:
+def test_a_plugins_client_that_accepts_tools_may_call_them() -> None:
     (call,) = ask_parrot(accepts_tools=True).tool_calls
 
     assert call == ToolCall(name="read_file", arguments={"path": "***"})
 
 
 @pytest.mark.parametrize("attributes", [{}, {"accepts_tools": False}])
-def test_a_plugin_s_client_that_accepts_no_tools_is_not_asked(
+def test_a_plugins_client_that_accepts_no_tools_is_not_asked(
     attributes: Mapping[str, object],
 ) -> None:
     with pytest.raises(ProviderError, match="acme:grey: its client accepts no tools") as error:

@@ -143,7 +143,7 @@ def test_a_build_that_cannot_be_kept_raises_no_error(tmp_path: Path) -> None:
 
 @pytest.mark.needs("gcc")
 @pytest.mark.parametrize(("args", "again"), [((), 0), (("--cache-clear",), 1), (FORGETTING, 1)])
-def test_pytest_s_cache_remembers(
+def test_the_cache_of_pytest_remembers_builds(
     run_once: Run, write_skill: WriteSkill, programs: list[str], args: tuple[str, ...], again: int
 ) -> None:
     example = "The code that is wanted:\n\n```c\nint wanted(void) { return 1; }\n```\n"

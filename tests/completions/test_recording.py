@@ -113,7 +113,7 @@ def test_offline_answers_are_never_recorded(run_once: Run, write_skill: WriteSki
 
 
 @pytest.mark.usefixtures("canned_client")
-def test_a_plugin_s_answers_are_not_recorded_as_those_of_a_vendor_s_model(
+def test_a_plugins_answers_are_not_recorded_as_those_of_a_vendors_model(
     run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()

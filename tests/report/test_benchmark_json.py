@@ -101,7 +101,7 @@ def test_skills_of_one_name_have_a_file_each(
 
 
 @pytest.mark.parametrize("name", ["gpu kernels", "GPU-kernels"])
-def test_names_that_are_one_as_a_file_s_are_numbered(name: str) -> None:
+def test_names_that_would_be_one_file_name_are_numbered(name: str) -> None:
     written = report(counted([(5, 1)], skill="gpu-kernels"), counted([(5, 1)], skill=name))
 
     files = [file.name.lower() for file, _ in write_benchmarks(written, Path("b.json"))]

@@ -59,7 +59,7 @@ def _conftest(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CLIENT)
 
 
-def test_a_plugin_s_client_answers_for_its_models(run: Run, write_skill: WriteSkill) -> None:
+def test_a_plugins_client_answers_for_its_models(run: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
     result = run("--upskill-models", "parrot:grey", "-v", "skills")

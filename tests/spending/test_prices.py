@@ -68,7 +68,7 @@ def test_an_unknown_price_is_none_and_never_zero(model: str) -> None:
         ("gpt-6-luna@https://api.openai.com/v1", "gpt-6-luna"),
     ],
 )
-def test_a_vendor_s_url_written_out_has_the_vendor_s_price(written_out: str, name: str) -> None:
+def test_a_vendors_url_written_out_has_the_vendors_price(written_out: str, name: str) -> None:
     cost = Prices({}).cost(parse_model(written_out), ANSWER)
 
     assert cost is not None

@@ -41,7 +41,7 @@ def test_the_gate_fails_beyond_its_limits(
     assert 'name="upskill.trigger.taken" value="none"' in junit
 
 
-def test_the_case_file_s_limit_precedes_the_option_s(
+def test_the_limit_of_the_case_file_precedes_that_of_the_option(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*queries(4, 0), defaults={"min_pass_rate": 0}, gate={"min_recall": 0.5})

@@ -192,7 +192,7 @@ def test_a_hidden_skill_is_skipped_with_the_reason(run_once: Run, write_skill: W
     result.stdout.fnmatch_lines(["*no agent sees billing: disable-model-invocation is set*"])
 
 
-def test_only_a_changed_description_s_queries_are_requested_with_a_catalogue_file(
+def test_only_a_changed_descriptions_queries_are_requested_with_a_catalogue_file(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     one, two = (write_skill(*queries(2, 0), name=name) for name in ("billing", "parcels"))
