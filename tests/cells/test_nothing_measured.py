@@ -60,7 +60,7 @@ def test_a_test_that_failed_keeps_the_run_red(
 @pytest.mark.parametrize(
     "option", ["--co", "--setup-only", "--upskill-dry-run", "--upskill-shard=1/2"]
 )
-def test_what_was_not_meant_to_measure_everything_is_green(run_once: Run, option: str) -> None:
+def test_a_run_that_is_not_to_measure_everything_is_green(run_once: Run, option: str) -> None:
     result = run_once(*OFFLINE, option)
 
     assert result.ret == pytest.ExitCode.OK

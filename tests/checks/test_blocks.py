@@ -77,7 +77,7 @@ def test_a_block_is_named_by_its_info_string_the_line_above_or_its_first_comment
         "a",
     ],
 )
-def test_what_is_not_a_plain_relative_path_is_no_name(name: str) -> None:
+def test_a_name_that_is_no_plain_relative_path_is_ignored(name: str) -> None:
     block = _only(f'```cuda title="{name}"\nx\n```')
 
     assert block.name is None

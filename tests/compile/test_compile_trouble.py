@@ -59,7 +59,7 @@ def test_a_fault_in_the_code_is_final(programs: list[str]) -> None:
     assert programs.count("../src/answer.c") == 2
 
 
-def test_what_needs_too_much_every_time_is_the_answers_fault_but_not_remembered(
+def test_code_that_always_needs_too_much_fails_but_is_not_remembered(
     gcc: Path, tmp_path: Path
 ) -> None:
     real = shutil.which("gcc", path="/usr/bin:/bin")

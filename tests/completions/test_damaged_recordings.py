@@ -40,7 +40,7 @@ def full_disk() -> Iterator[None]:
         (b'{"name": "some other tool"}', "not a recording"),
     ],
 )
-def test_what_is_no_recording_is_ignored_with_a_warning_and_replaced(
+def test_a_file_that_is_no_recording_is_ignored_with_a_warning_and_replaced(
     tmp_path: Path, content: bytes, problem: str
 ) -> None:
     cache = recorded(tmp_path)

@@ -78,7 +78,7 @@ def test_a_least_lift_takes_every_round(
         ("--upskill-shard=1/2", "--upskill-shard would stop on the results of one shard"),
     ],
 )
-def test_what_needs_every_run_leaves_none_out(
+def test_options_that_need_every_run_exclude_early_stop(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, option: str, why: str
 ) -> None:
     write_skill()

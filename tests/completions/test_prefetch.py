@@ -108,7 +108,7 @@ def test_every_key_is_fetched_once_however_often_it_is_waited_for(
     assert sorted(source.started) == list(KEYS)
 
 
-def test_what_is_known_is_not_fetched(source: Source, fetchers: list[Prefetcher[int, int]]) -> None:
+def test_a_known_key_is_not_fetched(source: Source, fetchers: list[Prefetcher[int, int]]) -> None:
     fetchers.append(Prefetcher([[0, 1]], source.fetch, width=1, known={7: -7}))
     source.wait_for(1)
 
@@ -118,7 +118,7 @@ def test_what_is_known_is_not_fetched(source: Source, fetchers: list[Prefetcher[
     assert source.started == [0]
 
 
-def test_what_is_known_takes_nothing_from_the_lookahead(
+def test_a_known_key_takes_nothing_from_the_lookahead(
     source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:
     known = dict.fromkeys(range(50, 60), 0)
@@ -211,7 +211,7 @@ def test_stopping_twice_does_no_harm(source: Source) -> None:
     assert fetcher.future(0).cancelled()
 
 
-def test_what_came_before_the_stop_stays(source: Source) -> None:
+def test_values_that_came_before_the_stop_stay(source: Source) -> None:
     source.let_go()
     fetcher = Prefetcher([KEYS], source.fetch, width=2)
     found = value(fetcher, 3)

@@ -63,7 +63,7 @@ def test_recordings_of_another_model_are_reported_in_one_line(
         None,
     ],
 )
-def test_what_does_not_name_another_model_says_nothing(
+def test_a_list_that_names_no_other_model_is_not_reported(
     run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,

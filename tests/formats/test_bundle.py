@@ -101,7 +101,7 @@ def test_a_file_that_does_not_fit_is_left_out_with_a_warning(folder: Path) -> No
     ]
 
 
-def test_what_is_over_the_limit_in_all_is_left_out_from_there_on(folder: Path) -> None:
+def test_files_beyond_the_limit_in_total_are_left_out(folder: Path) -> None:
     for name in "abcd":
         (folder / f"{name}.md").write_bytes(b"a" * (100 << 10))
 

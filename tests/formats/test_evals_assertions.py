@@ -76,7 +76,7 @@ def skip(*assertions: Any) -> str | None:
         ("hi", Judge(statement="The answer has this: hi")),
     ],
 )  # fmt: skip
-def test_what_a_program_can_check_is_a_check(assertion: Any, check: object) -> None:
+def test_an_assertion_that_code_can_decide_becomes_a_check(assertion: Any, check: object) -> None:
     assert checks(assertion) == (check,)
 
 
@@ -139,5 +139,5 @@ def test_each_of_several_texts_must_hold() -> None:
          "assertions: json_schema: the schema must be part of the assertion"),
     ],
 )  # fmt: skip
-def test_what_nothing_here_can_check_skips_the_case(assertion: Any, reason: str) -> None:
+def test_an_assertion_that_nothing_can_decide_skips_the_case(assertion: Any, reason: str) -> None:
     assert skip(assertion) == reason

@@ -82,7 +82,9 @@ def test_a_link_of_a_skill_out_of_the_project_is_not_followed(
     result.stdout.fnmatch_lines([f"*: this link leads outside the project, to {outside.parent}*"])
 
 
-def test_what_needs_an_agent_is_skipped_unpaid_and_says_why(run_once: Run, folder: Path) -> None:
+def test_cases_that_need_an_agent_or_a_judge_are_skipped_with_the_reason(
+    run_once: Run, folder: Path
+) -> None:
     script = CASE | {"id": "script", "expected_script": "scripts/a.py"}
     spoken = {"id": "spoken", "prompt": "Say hi", "assertions": ["Says hi"]}
     write(folder / "evals" / "evals.json", [CASE, script, spoken])

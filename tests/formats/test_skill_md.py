@@ -58,7 +58,7 @@ def test_line_breaks_of_every_kind_are_the_same(newline: str) -> None:
         "# why\nname: csv\ndescription: |\n  Reads.\n\n  Writes.\n",
     ],
 )
-def test_what_the_specification_and_claude_code_know_is_no_departure(frontmatter: str) -> None:
+def test_keys_of_the_specification_and_of_claude_code_are_no_departure(frontmatter: str) -> None:
     assert warnings(frontmatter) == []
 
 

@@ -72,7 +72,7 @@ def write(request: pytest.FixtureRequest, write_skill: WriteSkill) -> Any:
         "The agent did not run or recommend drop_caches.sh",
     ],
 )
-def test_what_an_agent_did_is_recognised(statement: str) -> None:
+def test_a_statement_about_the_work_of_an_agent_is_recognised(statement: str) -> None:
     assert needs_agent(statement)
 
 
@@ -89,7 +89,7 @@ def test_what_an_agent_did_is_recognised(statement: str) -> None:
         "The agent fetched or clearly referenced the installation page",
     ],
 )
-def test_what_an_answer_says_is_left_alone(statement: str) -> None:
+def test_a_statement_about_the_answer_is_left_alone(statement: str) -> None:
     assert not needs_agent(statement)
 
 

@@ -131,7 +131,7 @@ def test_a_judgement_without_evidence_is_missing_data(verdicts: list[Any], messa
         (json.dumps({"verdicts": [verdict(1), verdict(2)]}), "refusal", "'{\"verdicts*"),
     ],
 )
-def test_what_is_no_judgement_is_missing_data_and_is_shown(
+def test_a_reply_that_is_no_judgement_is_missing_data_and_shown(
     reply: str, stop_reason: StopReason, shown: str
 ) -> None:
     with pytest.raises(CheckError, match=r"^judge: no usable judgement: [^\n]+$") as caught:

@@ -77,7 +77,7 @@ def test_figures_stand_beside_the_trials_that_they_are_made_of() -> None:
         ),
     ],
 )
-def test_what_is_no_report_is_refused_in_one_line(text: str, problem: str) -> None:
+def test_a_file_that_is_no_report_is_refused_in_one_line(text: str, problem: str) -> None:
     with pytest.raises(ReportError) as caught:
         read_json(text)
 

@@ -103,7 +103,7 @@ def test_a_case_file_that_is_asked_for_without_models_says_what_to_write(
 
 
 @pytest.mark.parametrize("what", ["dry-run", "cache-prune", "baseline-update"])
-def test_what_can_do_nothing_without_models_says_what_to_write(
+def test_an_option_that_needs_models_says_so_without_them(
     run_once: Run, write_skill: WriteSkill, what: str
 ) -> None:
     write_skill()

@@ -12,7 +12,7 @@ class Clock:
         return self.now
 
 
-def test_what_goes_on_is_counted_by_what_it_is_with_its_age() -> None:
+def test_activities_are_counted_by_kind_with_their_ages() -> None:
     clock = Clock()
     activity = InFlight(clock=clock)
 

@@ -116,7 +116,7 @@ def test_a_version_with_something_that_is_not_allowed_is_refused(new: str, reaso
         check(new)
 
 
-def test_what_the_skill_had_before_may_stay() -> None:
+def test_text_that_the_skill_had_before_may_stay() -> None:
     check(
         SKILL + "Again: https://example.com/csv and scripts/read.py, and what the service uses.\n"
     )
