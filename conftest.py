@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import sys
@@ -44,6 +45,20 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
 def pytest_configure(config: pytest.Config) -> None:
     """Register the marker of tests that need more than Python."""
     config.addinivalue_line("markers", "needs(*programs): skip the test where one is missing")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what was imported and collected, which stays to the end.
+
+    Each run of pytest inside a test leaves so much that all of it was searched every few tests.
+    """
+    if "hypothesis" in sys.modules:
+        from hypothesis import given
+        from hypothesis.strategies import none
+
+        # Before its first test it looks for what refers to NumPy's generator; what is frozen hides.
+        given(none())(lambda _: None)()
+    gc.freeze()
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

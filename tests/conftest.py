@@ -18,6 +18,7 @@ import pytest
 # Extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a second.
 import pytest_upskill.providers.anthropic
 import pytest_upskill.providers.openai
+import pytest_upskill.session.answers.xdist
 import pytest_upskill.session.start
 from pytest_upskill.model.hosts import HOSTS
 from tests.canned_client import canned_client

@@ -20,7 +20,9 @@ from tests.installed import read_installed_once
 _CONFTEST = """\
 import genai_prices, httpcore2, xdist.remote
 import pytest_upskill.providers.anthropic, pytest_upskill.providers.openai
-import pytest_upskill.session.answers.xdist, pytest_upskill.session.start
+import pytest_upskill.session.answers.xdist, pytest_upskill.session.collection.items
+import pytest_upskill.session.start
+pytest_upskill.session.collection.items._records()
 """
 _SKILL = "---\nname: any\ndescription: Any. Use when any.\n---\nAny text.\n"
 _CASES = '{"cases": [{"id": "any", "input": "Any?", "expected": {"contains": "any"}}]}'

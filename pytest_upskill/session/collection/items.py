@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from functools import cached_property
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -168,7 +168,7 @@ class TrialReports:
         """Serialize the result as JSON text: execnet needs ten times as long for nested values."""
         data = yield
         if data and data.get("upskill") is not None:
-            data["upskill"] = self._records.dump_json(data["upskill"]).decode()
+            data["upskill"] = _records().dump_json(data["upskill"]).decode()
         return data
 
     @pytest.hookimpl(wrapper=True)
@@ -176,12 +176,14 @@ class TrialReports:
         """Parse the result that a worker serialized."""
         report = yield
         if getattr(report, "upskill", None) is not None:
-            report.upskill = self._records.validate_json(report.upskill)
+            report.upskill = _records().validate_json(report.upskill)
         return report
 
-    @cached_property
-    def _records(self) -> TypeAdapter[TrialRecord]:
-        return TypeAdapter(TrialRecord)
+
+@cache
+def _records() -> TypeAdapter[TrialRecord]:
+    """Return what serializes results; only runs with workers need it, and it is slow to make."""
+    return TypeAdapter(TrialRecord)
 
 
 def trials_by_name(
