@@ -48,7 +48,7 @@ class JudgeFigures:
     corrected: Correction | None
     """The corrected lift; None if the judge is not calibrated."""
     with_skill: Agreement | None
-    """What the judge finds with the skill; None if it is not calibrated."""
+    """How often the judge is right with the skill; None if it is not calibrated."""
     without_skill: Agreement | None
 
 
