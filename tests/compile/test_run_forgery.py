@@ -213,7 +213,7 @@ def test_a_file_of_the_answer_cannot_stand_in_for_a_module(name: str) -> None:
     assert result.passed, result
 
 
-def test_an_object_that_equals_everything_passes_still() -> None:
+def test_what_the_docs_admit_to_be_possible_is_possible() -> None:
     """Check what docs/security.md admits."""
     equal = "class Same:\n    def __eq__(self, other): return True\ndef add(a, b): return Same()"
     named = f"def all(_): return True\n{WRONG}"

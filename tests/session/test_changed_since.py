@@ -82,9 +82,10 @@ def test_what_changed_on_main_alone_is_left_out(repository: Path, run_once: Run)
     result.stdout.fnmatch_lines(["left out 2 skills unchanged since main, *"])
 
 
-@pytest.mark.usefixtures("repository")
-def test_a_selection_that_leaves_nothing_is_still_an_error(run_once: Run) -> None:
-    result = run_once("--upskill-models=offline", "-k", "nothing", "skills")
+def test_a_selection_that_leaves_nothing_is_still_an_error(repository: Path, run_once: Run) -> None:
+    changed(repository)
+
+    result = run_once(*ARGS, "-k", "nothing")
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
 

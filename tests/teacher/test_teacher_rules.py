@@ -1,4 +1,4 @@
-"""Hold-out, acceptance and ledger: the rules by which a new version is believed."""
+"""Hold-out, acceptance and ledger: the rules by which a new version is accepted."""
 
 from __future__ import annotations
 
