@@ -1,30 +1,19 @@
-"""One run of a program in the sandbox: what it sees, what is read of it, and what ends it."""
+"""One run of a program in the sandbox: what it sees, what is read of it, and its limits."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import json
-import os
-import signal
 import socket
-import subprocess
-import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.proxy import Proxy
-from pytest_upskill.agents.upstream import Reply
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
-from pytest_upskill.spending.run_budget import Settle
 from tests.agent_programs import (
     Recorded,
     asked,
@@ -112,14 +101,6 @@ def test_a_program_that_leaves_too_large_a_workspace_to_record_has_failed() -> N
     assert (run.limit, run.changed) == ("it left more than 2,000 files in the workspace", ())
 
 
-def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.boxed_process._MOST_THREADS", 50)
-
-    completion = completed(bash("for i in $(seq 60); do sleep 9 & done; wait"), "Done.")
-
-    assert run_of(completion).limit == "it started more than 50 processes and threads"
-
-
 @pytest.mark.parametrize(
     ("command", "caps", "limit"),
     [
@@ -154,55 +135,6 @@ def test_a_run_in_which_the_model_chooses_ends_with_its_choice() -> None:
 
     assert (run.taken, run.requests, run.limit, run.broken) == ("billing", 2, "", "")
     assert (run.offered, run.loaded, run.changed) == (True, None, ())
-
-
-def test_a_program_that_ends_before_its_model_has_answered_is_missing_data() -> None:
-    upstream = Recorded([bash("echo gone >&2; kill -9 $PPID")])
-
-    with pytest.raises(ProviderError, match="claude-code: ended before its model had") as caught:
-        asyncio.run(client(upstream).complete(asked()))
-
-    assert caught.value.paid is not None
-    assert caught.value.paid.cost_usd == pytest.approx(0.05)
-
-
-def test_a_program_that_does_not_work_fails_its_self_test_before_anything_is_asked(
-    tmp_path: Path,
-) -> None:
-    program, upstream = tmp_path / "claude", Recorded([])
-    program.write_text("#!/bin/sh\necho unknown option >&2; exit 2\n", "utf-8")
-    program.chmod(0o755)
-    agent = client(upstream, program=program)
-
-    with pytest.raises(ProviderError) as caught:
-        asyncio.run(agent.complete(asked()))
-
-    assert str(caught.value) == (
-        "claude-code 9.9.9 fails its self-test: sent no request: unknown option: install another "
-        "version, such as 2.1.330"
-    )
-    assert (upstream.bodies, caught.value.fatal) == ([], True)
-
-
-def test_a_program_that_could_not_be_started_is_started_again(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    start, failures = asyncio.create_subprocess_exec, [BlockingIOError(errno.EAGAIN, "busy")]
-
-    async def at_the_second_time(*given: Any, **more: Any) -> Any:
-        if failures:
-            raise failures.pop()
-        return await start(*given, **more)
-
-    async def twice() -> Completion:
-        agent = client(Recorded(["Done."]))
-        with pytest.raises(ProviderError, match="cannot start: busy"):
-            await agent.complete(asked())
-        return await agent.complete(asked())
-
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", at_the_second_time)
-
-    assert asyncio.run(twice()).text == "Done."
 
 
 def test_a_limit_of_cost_is_never_passed() -> None:
@@ -241,142 +173,3 @@ class Failing(Recorded):
 def test_a_host_that_does_not_answer_is_missing_data_and_no_miss() -> None:
     with pytest.raises(ProviderError, match="no reply from the host"):
         asyncio.run(client(Failing([])).complete(asked()))
-
-
-def test_a_program_that_cannot_be_started_is_missing_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def no_process(*_: object, **__: object) -> None:
-        raise BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-
-    before = len([*Path("/proc/self/fd").iterdir()])
-    monkeypatch.setattr(asyncio, "create_subprocess_exec", no_process)
-
-    with pytest.raises(ProviderError, match="cannot start: Resource temporarily unavailable"):
-        completed("Done.")
-
-    assert len([*Path("/proc/self/fd").iterdir()]) == before
-
-
-ENDLESS = """
-import asyncio
-from tests.agent_programs import bash, completed
-completed(bash("setsid sleep {seconds} & sleep {seconds}"))
-"""
-
-
-@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
-def test_nothing_outlives_a_killed_session(number: signal.Signals) -> None:
-    seconds = 700_000 + os.getpid()
-    session = subprocess.Popen([sys.executable, "-c", ENDLESS.format(seconds=seconds)])
-    _wait_for(str(seconds), present=True)
-
-    session.send_signal(number)
-    session.wait()
-
-    _wait_for(str(seconds), present=False)
-
-
-def _wait_for(word: str, *, present: bool) -> None:
-    deadline = time.monotonic() + 20
-    while _runs(word) is not present:
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
-def _runs(word: str) -> bool:
-    for process in Path("/proc").glob("[0-9]*/cmdline"):
-        try:
-            words = process.read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[0].endswith(b"sleep") and word.encode() in words:
-            return True
-    return False
-
-
-async def reserve_nothing(_: int) -> Settle:
-    raise AssertionError("no connection sends a request")
-
-
-def test_an_agent_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
-    async def opened() -> list[bytes | None]:
-        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), reserve_nothing, Caps())
-        await proxy.start(tmp_path / "proxy")
-        ends = [await asyncio.open_unix_connection(tmp_path / "proxy") for _ in range(66)]
-        seen = [await _first_byte(reader) for reader, _ in ends]
-        await proxy.aclose()
-        for _, writer in ends:
-            writer.close()
-        return seen
-
-    assert asyncio.run(opened()) == [None] * 64 + [b""] * 2
-
-
-async def _first_byte(reader: asyncio.StreamReader) -> bytes | None:
-    """Return what comes, b"" at the end, None for nothing."""
-    try:
-        return await asyncio.wait_for(reader.read(1), 0.01)
-    except TimeoutError:
-        return None
-
-
-class _Endless:
-    """A host whose reply is larger than what connections hold."""
-
-    headers: ClassVar = {"content-type": "text/event-stream"}
-
-    async def aiter_bytes(self) -> AsyncIterator[bytes]:
-        started = {"id": "a", "role": "assistant", "usage": {"input_tokens": 1, "output_tokens": 1}}
-        yield _event(type="message_start", message=started)
-        yield _event(
-            type="content_block_start", index=0, content_block={"type": "text", "text": ""}
-        )
-        for _ in range(200):
-            delta = {"type": "text_delta", "text": "word" * 5_000}
-            yield _event(type="content_block_delta", index=0, delta=delta)
-
-    async def exchange(
-        self, _: Request, __: bytes, ___: Mapping[str, str], receive: Callable[[Reply], Any]
-    ) -> Completion:
-        completion: Completion = await receive(self)
-        return completion
-
-    def redacted(self, body: Any) -> Any:
-        return body
-
-    async def aclose(self) -> None:
-        pass
-
-
-def _event(**data: Any) -> bytes:
-    return b"data: " + json.dumps(data).encode() + b"\n\n"
-
-
-def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.proxy._SEND_S", 0.1)
-
-    paid = asyncio.Event()
-
-    async def reserve(_: int) -> Settle:
-        async def settle(*_: object) -> float:
-            paid.set()
-            return 0.25
-
-        return settle
-
-    async def hang() -> float | None:
-        proxy = Proxy(asked(), ClaudeCode(), _Endless(), reserve, Caps())
-        await proxy.start(tmp_path / "proxy")
-        reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy", limit=1024)
-        body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True})
-        head = f"POST /v1/messages HTTP/1.1\r\nhost: x\r\ncontent-length: {len(body)}\r\n\r\n"
-        writer.write((head + body).encode())
-        reader._transport.pause_reading()  # type: ignore[attr-defined]  # as a program that hangs
-        await asyncio.wait_for(paid.wait(), 20)
-        await proxy.finish()
-        writer.close()
-        await proxy.aclose()
-        return proxy.tally.cost_usd
-
-    assert asyncio.run(hang()) == 0.25
