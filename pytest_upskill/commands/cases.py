@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
-    consent_of,
     count,
     exit_code,
     folder_of_skill,
-    limits_of,
     run_with,
     sources_of,
 )
-from pytest_upskill.completions.workplace import Workplace
-from pytest_upskill.model import Model
 from pytest_upskill.teacher import harden
 from pytest_upskill.teacher.cases import Order, propose_cases
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.load import load_evals, load_skill
+from pytest_upskill.teacher.terms import Terms
 
 _COUNT = 24
 
@@ -48,37 +47,20 @@ def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill)
     sources = sources_of(options)
 
-    def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
-        limits = limits_of(options)
-        engine = Engine(workplace, limits)
-        if options.harden:
-            return exit_code(
-                harden.harden(
-                    engine,
-                    harden.Order(
-                        skill=load_evals(folder, workplace.extensions),
-                        teacher=teacher,
-                        limits=limits,
-                        consent=consent_of(options),
-                        dry_run=options.dry_run,
-                        state=state,
-                    ),
-                )
-            )
-        order = Order(
-            skill=load_skill(folder, workplace.extensions),
-            sources=sources,
-            teacher=teacher,
-            students=students,
-            count=options.count,
-            limits=limits,
-            consent=consent_of(options),
-            dry_run=options.dry_run,
-            state=state,
-        )
+    def propose(engine: Engine, terms: Terms) -> int:
+        skill = load_skill(folder, engine.workplace.extensions)
+        order = Order(skill=skill, sources=sources, count=options.count, terms=terms)
         return exit_code(propose_cases(engine, order))
 
-    return run_with(work, options, folder, students=not options.harden)
+    if options.harden:
+        return run_with(partial(_harden, folder), options, folder, students=False)
+    return run_with(propose, options, folder)
+
+
+def _harden(folder: Path, engine: Engine, terms: Terms) -> int:
+    skill = load_evals(folder, engine.workplace.extensions)
+    order = harden.Order(skill=skill, terms=replace(terms, students=()))
+    return exit_code(harden.harden(engine, order))
 
 
 COMMAND = Command(

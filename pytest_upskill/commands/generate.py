@@ -8,19 +8,16 @@ from pathlib import Path
 from pytest_upskill.commands.command import PASSED, Command, CommandError
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
-    consent_of,
     count,
     exit_code,
-    limits_of,
     run_with,
     sources_of,
 )
-from pytest_upskill.completions.workplace import Workplace
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.confirmation import RUNS
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.generate import UNMEASURED, generate
 from pytest_upskill.teacher.generation_plan import Order
+from pytest_upskill.teacher.terms import Terms
 
 _COUNT = 24
 _STEPS = 3
@@ -78,24 +75,18 @@ def _run(options: argparse.Namespace) -> int:
     sources = sources_of(options)
     examples = "".join(f"\n\nFor example: {example}" for example in options.example)
 
-    def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
-        limits = limits_of(options)
+    def work(engine: Engine, terms: Terms) -> int:
         order = Order(
             task=options.task + examples,
             sources=sources,
-            teacher=teacher,
-            students=students,
             output=options.output,
             measured=not options.no_eval,
             count=options.count,
             steps=options.steps,
             runs=options.runs,
-            limits=limits,
-            consent=consent_of(options),
-            dry_run=options.dry_run,
-            state=state,
+            terms=terms,
         )
-        decision = generate(Engine(workplace, limits), order)
+        decision = generate(engine, order)
         return PASSED if decision.reason == UNMEASURED else exit_code(decision)
 
     return run_with(work, options, Path(), students=not options.no_eval)

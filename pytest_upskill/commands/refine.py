@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
-    consent_of,
     count,
     exit_code,
     folder_of_skill,
-    limits_of,
     run_with,
 )
-from pytest_upskill.completions.workplace import Workplace
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.confirmation import RUNS
 from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.load import load_skill
 from pytest_upskill.teacher.refine import Order, refine
+from pytest_upskill.teacher.terms import Terms
 
 _STEPS = 4
 
@@ -50,20 +46,10 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill)
 
-    def work(workplace: Workplace, students: tuple[Model, ...], teacher: Model, state: Path) -> int:
-        limits = limits_of(options)
-        order = Order(
-            skill=load_skill(folder, workplace.extensions),
-            teacher=teacher,
-            students=students,
-            steps=options.steps,
-            runs=options.runs,
-            limits=limits,
-            consent=consent_of(options),
-            dry_run=options.dry_run,
-            state=state,
-        )
-        return exit_code(refine(Engine(workplace, limits), order))
+    def work(engine: Engine, terms: Terms) -> int:
+        skill = load_skill(folder, engine.workplace.extensions)
+        order = Order(skill=skill, steps=options.steps, runs=options.runs, terms=terms)
+        return exit_code(refine(engine, order))
 
     return run_with(work, options, folder)
 

@@ -8,12 +8,15 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pytest_upskill.commands.command import PASSED, CommandError
-from pytest_upskill.session.without_tests.workplace import Work, in_session
+from pytest_upskill.completions.workplace import Workplace
+from pytest_upskill.model import Model
+from pytest_upskill.session.without_tests.workplace import in_session
 from pytest_upskill.teacher.conclusion import DRY_RUN
 from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.decision import Decision
-from pytest_upskill.teacher.engine import Limits
+from pytest_upskill.teacher.engine import Engine, Limits
 from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
+from pytest_upskill.teacher.terms import Terms
 
 NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
 """Exit codes: as a failed test, as a mistake in the command, and as a run that lacks data."""
@@ -88,17 +91,37 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
     parser.add_argument("--dry-run", action="store_true", help="print the plan; request nothing")
 
 
-def run_with(work: Work, options: argparse.Namespace, place: Path, *, students: bool = True) -> int:
+def run_with(
+    work: Callable[[Engine, Terms], int],
+    options: argparse.Namespace,
+    place: Path,
+    *,
+    students: bool = True,
+) -> int:
     """Do a command's work in the session that pytest would run at a place; return the exit code.
 
     Args:
-        work: What is to be done.
+        work: What is to be done; returns the exit code.
         options: Values of the command's options.
         place: A file or folder.
         students: Whether students are asked; otherwise no key of theirs is needed.
     """
+
+    def in_workplace(
+        workplace: Workplace, asked: tuple[Model, ...], teacher: Model, state: Path
+    ) -> int:
+        terms = Terms(
+            teacher=teacher,
+            students=asked,
+            limits=Limits(max_cost=options.max_cost, max_answers=options.max_answers),
+            consent=_consent(options),
+            dry_run=options.dry_run,
+            state=state,
+        )
+        return work(Engine(workplace, terms.limits), terms)
+
     return in_session(
-        work,
+        in_workplace,
         place=place,
         teacher=options.model,
         students=(options.eval_model or [_STUDENT]) if students else [options.model],
@@ -113,11 +136,6 @@ def _pytest_arguments(options: argparse.Namespace) -> list[str]:
     return [*(f"--upskill-param={each}" for each in options.param), *dry]
 
 
-def limits_of(options: argparse.Namespace) -> Limits:
-    """Return what may be spent."""
-    return Limits(max_cost=options.max_cost, max_answers=options.max_answers)
-
-
 def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
     """Return the sources that --from names.
 
@@ -130,8 +148,7 @@ def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
         raise CommandError(f"--from: {error}") from None
 
 
-def consent_of(options: argparse.Namespace) -> Consent:
-    """Return how consent is given."""
+def _consent(options: argparse.Namespace) -> Consent:
     return Consent(
         yes=getattr(options, "yes", False),
         apply=getattr(options, "apply", False),

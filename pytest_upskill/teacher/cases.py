@@ -10,19 +10,17 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.consent import (
     Change,
-    Consent,
     check_clean,
     check_sources,
     replace_files,
 )
 from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.holdout import is_held_out, missing_cases
 from pytest_upskill.teacher.keep import (
     FRESH_ANSWERS,
@@ -38,6 +36,7 @@ from pytest_upskill.teacher.prompts import marked
 from pytest_upskill.teacher.proposals import BATCH, propose_prompt
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.sources.read import BUDGET, Source, source_of
+from pytest_upskill.teacher.terms import Terms
 
 _LONGEST_CASE = 1000
 """Characters of a question, to bound its price."""
@@ -50,14 +49,8 @@ class Order:
     skill: Skill
     sources: tuple[Source, ...]
     """Empty for the skill itself."""
-    teacher: Model
-    students: tuple[Model, ...]
     count: int
-    limits: Limits
-    consent: Consent
-    dry_run: bool
-    state: Path
-    """The project's ``.upskill`` folder."""
+    terms: Terms
 
 
 def propose_cases(engine: Engine, order: Order) -> Decision:
@@ -68,33 +61,25 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
     """
     skill, content = order.skill, _content(order.skill.folder / CASE_FILE)
     drafts = Drafts(
-        order.state / "drafts",
+        order.terms.state / "drafts",
         skill.name,
         "cases",
         str(skill.folder),
-        order.teacher.resolved,
-        *sorted(student.resolved for student in order.students),
+        *order.terms.names,
         *(source.text for source in order.sources),
     )
-    start = Decision(
-        command="cases",
-        decision="stopped",
-        reason="interrupted",
-        skill=skill.name,
-        teacher=order.teacher.resolved,
-        students=tuple(student.resolved for student in order.students),
-    )
-    check_models(engine, order.teacher, order.students, order.limits)
-    if order.consent.apply:
+    start = order.terms.interrupted("cases", skill.name)
+    check_models(engine, order.terms.teacher, order.terms.students, order.terms.limits)
+    if order.terms.consent.apply:
         check_clean(skill.folder / CASE_FILE)
-    if not order.dry_run:
-        check_sources(engine, order.sources, order.teacher.label, order.consent, drafts)
+    if not order.terms.dry_run:
+        check_sources(engine, order.sources, order.terms.teacher.label, order.terms.consent, drafts)
     demand = Demand(
         skill=skill,
         task=marked("skill", skill.text.partition("\n---")[0][:_LONGEST_CASE]),
         sources=order.sources or (source_of("SKILL.md", skill.text, budget=BUDGET),),
-        teacher=order.teacher,
-        students=order.students,
+        teacher=order.terms.teacher,
+        students=order.terms.students,
         existing=skill.cases,
         count=order.count,
     )
@@ -102,7 +87,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
     def work(decision: Decision) -> Decision:
         for line in plan_lines(engine, plan_parts(engine, demand)):
             engine.say(line)
-        if order.dry_run:
+        if order.terms.dry_run:
             return replace(decision, reason=DRY_RUN)
         kept = keep_cases(engine, demand)
         for line in (*told(kept), *_what_refine_lacks((*skill.cases, *kept.cases))):
@@ -110,7 +95,7 @@ def propose_cases(engine: Engine, order: Order) -> Decision:
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
         return _offered(engine, order, kept, content, decision)
 
-    return conclude(engine, drafts, start, work, dry_run=order.dry_run)
+    return conclude(engine, drafts, start, work, dry_run=order.terms.dry_run)
 
 
 def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
@@ -187,7 +172,7 @@ def _offered(
         engine.say(f"+ {case.id}: {case.input}")
         engine.say(f"    {json.dumps(entry['expected'], ensure_ascii=False)}")
     decision = replace(decision, decision="accepted", reason=reason)
-    if not order.consent.apply and not order.consent.asks(f"Add them to {place(file)}?"):
+    if not order.terms.consent.to_write(f"Add them to {place(file)}?"):
         engine.say("nothing was changed: the same command with --apply writes them")
         return decision
     _write(file, content, kept)

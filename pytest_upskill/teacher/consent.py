@@ -32,6 +32,10 @@ class Consent:
     terminal: TextIO | None
     """Where answers are typed; None without a terminal."""
 
+    def to_write(self, question: str) -> bool:
+        """Return whether the folder may be changed, by --apply or because somebody types yes."""
+        return self.apply or self.asks(question)
+
     def asks(self, question: str) -> bool:
         """Ask a question at the terminal, and return whether the answer is yes."""
         if self.terminal is None:

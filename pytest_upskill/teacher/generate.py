@@ -12,7 +12,7 @@ from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.cases import told
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.confirmation import Contest, confirm
+from pytest_upskill.teacher.confirmation import Confirmation, Contest, confirm
 from pytest_upskill.teacher.consent import check_sources
 from pytest_upskill.teacher.decision import Decision, Drafts
 from pytest_upskill.teacher.draft import Draft, check_name, draft_prompt, read_draft
@@ -49,31 +49,23 @@ def generate(engine: Engine, order: Order) -> Decision:
         TeacherError: The command cannot run as it was given.
     """
     drafts = Drafts(
-        order.state / "drafts",
+        order.terms.state / "drafts",
         order.name,
         "generate",
         order.task,
-        order.teacher.resolved,
-        *sorted(student.resolved for student in order.students),
+        *order.terms.names,
         *(source.text for source in order.sources),
     )
     if order.output:
         check_name(order.name)
         order.folder(order.name, drafts.folder)
-    start = Decision(
-        command="generate",
-        decision="stopped",
-        reason="interrupted",
-        skill=order.name,
-        teacher=order.teacher.resolved,
-        students=tuple(student.resolved for student in order.students),
-    )
-    students = order.students if order.measured else ()
-    check_models(engine, order.teacher, students, order.limits)
-    if not order.dry_run:
-        check_sources(engine, order.sources, order.teacher.label, order.consent, drafts)
+    start = order.terms.interrupted("generate", order.name)
+    students = order.terms.students if order.measured else ()
+    check_models(engine, order.terms.teacher, students, order.terms.limits)
+    if not order.terms.dry_run:
+        check_sources(engine, order.sources, order.terms.teacher.label, order.terms.consent, drafts)
     work = _Generation(engine, order, drafts)
-    return conclude(engine, drafts, start, work.decided, dry_run=order.dry_run)
+    return conclude(engine, drafts, start, work.decided, dry_run=order.terms.dry_run)
 
 
 class _Generation:
@@ -91,7 +83,7 @@ class _Generation:
             self._engine, generation_parts(self._engine, order, self._drafts.folder)
         ):
             say(line)
-        if order.dry_run:
+        if order.terms.dry_run:
             return replace(decision, reason=DRY_RUN)
         try:
             draft = self._draft()
@@ -156,43 +148,46 @@ class _Generation:
             text=skill.text,
             train=tuple(train),
             holdout=tuple(holdout),
-            teacher=order.teacher,
-            students=order.students,
+            teacher=order.terms.teacher,
+            students=order.terms.students,
             steps=order.steps,
         )
         found = search(self._engine, task, self._drafts.write)
-        self._drafts.write("SKILL.md", found.best.text)
-        contest = Contest(
-            new=version(skill, found.best.text),
-            old=None,
-            cases=task.holdout,
-            students=order.students,
-            runs=order.runs,
-        )
-        confirmed = confirm(self._engine, Ledger(order.state / "looks"), contest)
-        for line in figures_of(
-            confirmed.counts, "baseline", "with skill", unicode=self._engine.unicode
-        ):
-            say(line)
-        acceptance = confirmed.acceptance
+        best = found.best.text
+        self._drafts.write("SKILL.md", best)
+        confirmed = self._confirmed(task, best)
         decision = replace(
             decision,
             candidates=found.log,
             look=confirmed.look,
-            p=acceptance.p,
-            alpha=acceptance.alpha,
+            p=confirmed.acceptance.p,
+            alpha=confirmed.acceptance.alpha,
             figures=confirmed.figures,
         )
-        figures = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {confirmed.look}"
-        if not acceptance.accepted:
-            worse = f"hurts {', '.join(acceptance.worse)}" if acceptance.worse else ""
-            reason = f"{worse or 'not shown to help'}: {figures}"
+        reason = _explained(confirmed)
+        if not confirmed.acceptance.accepted:
             say(f"{reason}: not saved, the draft stays in {place(self._drafts.folder)}")
             return replace(decision, decision="not shown", reason=reason)
-        if self._save(folder, found.best.text, kept):
-            log_generation(self._engine, confirmed, folder, skill.name, order.state)
-        reason = f"helps on held-out cases: {figures}"
+        if self._save(folder, best, kept):
+            log_generation(self._engine, confirmed, folder, skill.name, order.terms.state)
         return replace(decision, decision="accepted", reason=reason, applied=True)
+
+    def _confirmed(self, task: Task, text: str) -> Confirmation:
+        """Measure a version on the cases that are held out, and print its lift."""
+        contest = Contest(
+            new=version(task.skill, text),
+            old=None,
+            cases=task.holdout,
+            students=task.students,
+            runs=self._order.runs,
+        )
+        ledger = Ledger(self._order.terms.state / "looks")
+        confirmed = confirm(self._engine, ledger, contest)
+        for line in figures_of(
+            confirmed.counts, "baseline", "with skill", unicode=self._engine.unicode
+        ):
+            self._engine.say(line)
+        return confirmed
 
     def _save(self, folder: Path, text: str, kept: Kept | None) -> bool:
         """Make the skill's folder whole, and return True; or False if an earlier run made it."""
@@ -220,3 +215,13 @@ def _case_file(kept: Kept) -> bytes:
         {**entry, "train": True} if entry["id"] in train else entry for entry in kept.entries
     ]
     return with_cases(None, entries)
+
+
+def _explained(confirmed: Confirmation) -> str:
+    """Return the decision about a new skill in one sentence."""
+    acceptance = confirmed.acceptance
+    figures = f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {confirmed.look}"
+    if acceptance.accepted:
+        return f"helps on held-out cases: {figures}"
+    worse = f"hurts {', '.join(acceptance.worse)}" if acceptance.worse else ""
+    return f"{worse or 'not shown to help'}: {figures}"

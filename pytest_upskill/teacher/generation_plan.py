@@ -8,13 +8,11 @@ from pathlib import Path
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.cases import plan_parts
 from pytest_upskill.teacher.confirmation import Contest, trials_of_look
-from pytest_upskill.teacher.consent import Consent
 from pytest_upskill.teacher.draft import MAX_BYTES, draft_prompt
 from pytest_upskill.teacher.edits import byte_limit
-from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.holdout import MIN_HELD_OUT
 from pytest_upskill.teacher.keep import Demand
 from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial
@@ -23,6 +21,7 @@ from pytest_upskill.teacher.proposals import BATCH
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.search import Task, train_trials
 from pytest_upskill.teacher.sources.read import Source, source_of
+from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2
@@ -41,8 +40,6 @@ class Order:
 
     task: str
     sources: tuple[Source, ...]
-    teacher: Model
-    students: tuple[Model, ...]
     output: Path | None
     """The skill's folder; None for ``skills/NAME``."""
     measured: bool
@@ -50,11 +47,7 @@ class Order:
     """Cases to keep."""
     steps: int
     runs: int
-    limits: Limits
-    consent: Consent
-    dry_run: bool
-    state: Path
-    """The project's ``.upskill`` folder."""
+    terms: Terms
 
     @property
     def name(self) -> str:
@@ -98,8 +91,8 @@ def demand_of(order: Order, skill: Skill) -> Demand:
         skill=skill,
         task=order.task,
         sources=order.sources or (source_of("task", order.task),),
-        teacher=order.teacher,
-        students=order.students,
+        teacher=order.terms.teacher,
+        students=order.terms.students,
         existing=(),
         count=order.count,
         held_out=MIN_HELD_OUT,
@@ -110,14 +103,14 @@ def asking(order: Order, folder: Path, prompt: str, *, run: int = 0) -> Trial:
     """Return a question about the draft to the teacher."""
     skill = bare_skill(folder, order.name or "draft", "")
     return teacher_trial(
-        skill, order.teacher, what="draft", prompt=prompt, run=run, max_tokens=MAX_TOKENS
+        skill, order.terms.teacher, what="draft", prompt=prompt, run=run, max_tokens=MAX_TOKENS
     )
 
 
 def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Part]:
     """Yield what is asked for at most; draft and questions are as long as they may be."""
     prompt = draft_prompt(order.task, order.sources, name=order.name, refused="x" * 200)
-    label = order.teacher.label
+    label = order.terms.teacher.label
     yield Part(what=f"drafts of {label}", trials=(asking(order, folder, prompt),), times=DRAFTS)
     if not order.measured:
         return
@@ -134,8 +127,8 @@ def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Par
         text=skill.text,
         train=(case,),
         holdout=(case,),
-        teacher=order.teacher,
-        students=order.students,
+        teacher=order.terms.teacher,
+        students=order.terms.students,
         steps=order.steps,
     )
     yield Part(
@@ -143,7 +136,9 @@ def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Par
         trials=tuple(padded(trial, longest) for trial in train_trials(engine, task, skill.text)),
         times=cases * (order.steps + 1),
     )
-    contest = Contest(new=skill, old=None, cases=(case,), students=order.students, runs=order.runs)
+    contest = Contest(
+        new=skill, old=None, cases=(case,), students=order.terms.students, runs=order.runs
+    )
     new, old = trials_of_look(engine, contest, 1)
     yield Part(
         what="with and without the skill on the hold-out",

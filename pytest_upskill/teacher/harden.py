@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -13,11 +12,10 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import Document, parse_json
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.consent import Change, Consent, check_clean, replace_files
+from pytest_upskill.teacher.consent import Change, check_clean, replace_files
 from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.keep import FRESH_ANSWERS
 from pytest_upskill.teacher.measure import teacher_trial, trials_of
 from pytest_upskill.teacher.place import place
@@ -26,6 +24,7 @@ from pytest_upskill.teacher.prompts import MATERIAL, marked
 from pytest_upskill.teacher.proposals import Proposal, Text
 from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, json_of, whole_text
 from pytest_upskill.teacher.statements import Statement, find_statements, with_assertions
+from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.teacher.validation import Dropped, check_problems, read_case
 
 _HARDEN = """\
@@ -66,12 +65,7 @@ class Order:
     """The order of a ``cases --harden`` command."""
 
     skill: Skill
-    teacher: Model
-    limits: Limits
-    consent: Consent
-    dry_run: bool
-    state: Path
-    """The project's ``.upskill`` folder."""
+    terms: Terms
 
 
 def harden(engine: Engine, order: Order) -> Decision:
@@ -83,32 +77,26 @@ def harden(engine: Engine, order: Order) -> Decision:
     file = order.skill.case_file
     if file.suffix != ".json" or file.name == "skill_meta.json":
         raise TeacherError(f"{file}: --harden changes evals files in JSON: name a skill with one")
-    check_models(engine, order.teacher, (), order.limits)
-    if order.consent.apply:
+    check_models(engine, order.terms.teacher, (), order.terms.limits)
+    if order.terms.consent.apply:
         check_clean(file)
     content = file.read_bytes()
     document = parse_json(content.decode("utf-8-sig"))
     statements, stay = find_statements(order.skill.cases, document)
     drafts = Drafts(
-        order.state / "drafts",
+        order.terms.state / "drafts",
         order.skill.name,
         "harden",
-        order.teacher.resolved,
+        order.terms.teacher.resolved,
         content.decode("utf-8-sig"),
     )
-    start = Decision(
-        command="cases --harden",
-        decision="stopped",
-        reason="interrupted",
-        skill=order.skill.name,
-        teacher=order.teacher.resolved,
-    )
+    start = order.terms.interrupted("cases --harden", order.skill.name)
 
     def work(decision: Decision) -> Decision:
         asked = list(_questions(order, statements))
         for line in plan_lines(engine, _parts(order, asked, statements)):
             engine.say(line)
-        if order.dry_run:
+        if order.terms.dry_run:
             return replace(decision, reason=DRY_RUN)
         found, dropped = _validated(engine, order, asked, statements)
         dropped = stay | dropped
@@ -123,7 +111,7 @@ def harden(engine: Engine, order: Order) -> Decision:
         decision = replace(decision, decision="accepted")
         return replace(decision, applied=_offer(engine, order, content, document, found))
 
-    return conclude(engine, drafts, start, work, dry_run=order.dry_run)
+    return conclude(engine, drafts, start, work, dry_run=order.terms.dry_run)
 
 
 def _questions(
@@ -147,7 +135,7 @@ def _parts(
     asked: Sequence[tuple[Case, list[Statement], str]],
     statements: Sequence[Statement],
 ) -> Iterator[Part]:
-    label = order.teacher.label
+    label = order.terms.teacher.label
     trials = tuple(_ask(order, case, prompt) for case, _, prompt in asked)
     yield Part(what=f"checks of {label}", trials=trials)
     own = [_with_checks(each, ()) for each in statements]
@@ -158,7 +146,7 @@ def _parts(
 def _ask(order: Order, case: Case, prompt: str) -> Any:
     what = f"harden-{case.id}"
     return teacher_trial(
-        order.skill, order.teacher, what=what, prompt=prompt, max_tokens=MAX_TOKENS
+        order.skill, order.terms.teacher, what=what, prompt=prompt, max_tokens=MAX_TOKENS
     )
 
 
@@ -166,7 +154,7 @@ def _fresh(order: Order, cases: Sequence[Case], *, max_tokens: int) -> list[Any]
     return trials_of(
         order.skill,
         cases,
-        [order.teacher],
+        [order.terms.teacher],
         arm="with_skill",
         runs=FRESH_ANSWERS,
         max_tokens=max_tokens,
@@ -282,7 +270,7 @@ def _offer(
     for statement, assertion in found:
         engine.say(f"- {statement.name}: {statement.text}")
         engine.say(f"+   {assertion['type']}: {json.dumps(assertion['value'])}")
-    if not order.consent.apply and not order.consent.asks(f"Write this to {place(file)}?"):
+    if not order.terms.consent.to_write(f"Write this to {place(file)}?"):
         engine.say("nothing was changed: the same command with --apply writes it")
         return False
     replace_files([Change(file=file, old=content, new=new)])

@@ -5,10 +5,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.acceptance import alpha_of_look, power
 from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
 from pytest_upskill.teacher.confirmation import (
@@ -18,11 +16,11 @@ from pytest_upskill.teacher.confirmation import (
     look_ahead,
     trials_of_look,
 )
-from pytest_upskill.teacher.consent import Change, Consent, check_clean, encoded_like, replace_files
+from pytest_upskill.teacher.consent import Change, check_clean, encoded_like, replace_files
 from pytest_upskill.teacher.decision import Decision, Drafts, Outcome
 from pytest_upskill.teacher.edits import byte_limit
 from pytest_upskill.teacher.eligible import eligible
-from pytest_upskill.teacher.engine import Engine, Limits
+from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.holdout import MIN_HELD_OUT, missing_cases, split
 from pytest_upskill.teacher.ledger import Ledger
 from pytest_upskill.teacher.literals import marked_diff
@@ -32,6 +30,7 @@ from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.plan import Part, check_models, padded, plan_lines
 from pytest_upskill.teacher.reply import MAX_TOKENS
 from pytest_upskill.teacher.search import Found, Task, search, train_trials, version
+from pytest_upskill.teacher.terms import Terms
 from pytest_upskill.teacher.train_marks import with_train_marks
 from pytest_upskill.trials.trial import runs_of
 
@@ -44,16 +43,10 @@ class Order:
     """The order of a ``refine`` command."""
 
     skill: Skill
-    teacher: Model
-    students: tuple[Model, ...]
     steps: int
     runs: int
     """Runs of each held-out case with each version."""
-    limits: Limits
-    consent: Consent
-    dry_run: bool
-    state: Path
-    """The project's ``.upskill`` folder."""
+    terms: Terms
 
 
 def refine(engine: Engine, order: Order) -> Decision:
@@ -65,34 +58,28 @@ def refine(engine: Engine, order: Order) -> Decision:
     file = order.skill.folder / "SKILL.md"
     content = file.read_bytes()
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
-    names = sorted(student.resolved for student in order.students)
-    given = (text, order.teacher.resolved, *names, str(order.steps), str(order.runs))
-    drafts = Drafts(order.state / "drafts", order.skill.name, "refine", str(file), *given)
-    cases, left_out = eligible(engine, order.skill.cases, order.students)
+    given = (text, *order.terms.names, str(order.steps), str(order.runs))
+    drafts = Drafts(order.terms.state / "drafts", order.skill.name, "refine", str(file), *given)
+    cases, left_out = eligible(engine, order.skill.cases, order.terms.students)
     train, holdout = split(cases)
     task = Task(
         skill=order.skill,
         text=text,
         train=tuple(train),
         holdout=tuple(holdout),
-        teacher=order.teacher,
-        students=order.students,
+        teacher=order.terms.teacher,
+        students=order.terms.students,
         steps=order.steps,
     )
-    decision = Decision(
-        command="refine",
-        decision="stopped",
-        reason="interrupted",
-        skill=order.skill.name,
-        teacher=order.teacher.resolved,
-        students=tuple(student.resolved for student in order.students),
+    decision = replace(
+        order.terms.interrupted("refine", order.skill.name),
         train=tuple(case.id for case in train),
         holdout=tuple(case.id for case in holdout),
         kept=tuple(case.id for case in cases),
         dropped=left_out,
     )
     work = _Refinement(engine, order, task, drafts, content)
-    return conclude(engine, drafts, decision, work.decided, dry_run=order.dry_run)
+    return conclude(engine, drafts, decision, work.decided, dry_run=order.terms.dry_run)
 
 
 class _Refinement:
@@ -106,7 +93,7 @@ class _Refinement:
         self._task = task
         self._drafts = drafts
         self._content = content
-        self._ledger = Ledger(order.state / "looks")
+        self._ledger = Ledger(order.terms.state / "looks")
 
     def decided(self, decision: Decision) -> Decision:
         """Return the decision after everything was run."""
@@ -116,12 +103,12 @@ class _Refinement:
         lacking = len(task.holdout) < MIN_HELD_OUT
         if lacking or not task.train:
             return self._refused(decision, _too_few(len(task.train), len(task.holdout)))
-        if order.consent.apply:
+        if order.terms.consent.apply:
             check_clean(order.skill.folder / "SKILL.md")
-        check_models(self._engine, order.teacher, order.students, order.limits)
+        check_models(self._engine, order.terms.teacher, order.terms.students, order.terms.limits)
         for line in self._plan():
             self._engine.say(line)
-        if order.dry_run:
+        if order.terms.dry_run:
             return replace(decision, decision="stopped", reason=DRY_RUN)
         found = search(self._engine, task, self._drafts.write)
         decision = replace(decision, candidates=found.log)
@@ -145,7 +132,7 @@ class _Refinement:
             new=version(task.skill, text),
             old=version(task.skill, task.text),
             cases=task.holdout,
-            students=order.students,
+            students=order.terms.students,
             runs=order.runs,
         )
 
@@ -158,7 +145,7 @@ class _Refinement:
         train = tuple(train_trials(engine, task, task.text))
         asked = teacher_trial(
             task.skill,
-            order.teacher,
+            order.terms.teacher,
             what="edit",
             prompt=" " * (limit + _PROMPT_BYTES),
             max_tokens=MAX_TOKENS,
@@ -168,7 +155,9 @@ class _Refinement:
         yield from plan_lines(
             engine,
             [
-                Part(what=f"edits of {order.teacher.label}", trials=(asked,), times=order.steps),
+                Part(
+                    what=f"edits of {order.terms.teacher.label}", trials=(asked,), times=order.steps
+                ),
                 Part(what="the skill as it is, on train cases", trials=train),
                 Part(
                     what="candidates on train cases",
@@ -184,11 +173,11 @@ class _Refinement:
         yield from self._power(look, held)
 
     def _power(self, look: int, held: int) -> Iterator[str]:
-        order, students = self._order, len(self._order.students)
-        runs = min(runs_of(student, order.runs) for student in order.students)
+        order, students = self._order, self._order.terms.students
+        runs = min(runs_of(student, order.runs) for student in students)
         found = ", ".join(
             f"{100 * gain:+.0f}: "
-            f"{power(gain, cases=held, runs=runs, look=look, students=students):.0%}"
+            f"{power(gain, cases=held, runs=runs, look=look, students=len(students)):.0%}"
             for gain in (0.1, 0.2, 0.3)
         )
         yield (
@@ -237,7 +226,7 @@ class _Refinement:
         if new_cases != old_cases:
             count = len(self._task.train)
             say(f'{case_file.name}: {count} train cases get "train": true and leave the lift')
-        if not order.consent.apply and not order.consent.asks(f"Write this to {place(file)}?"):
+        if not order.terms.consent.to_write(f"Write this to {place(file)}?"):
             say("nothing was changed: the same command with --apply writes it, without requests")
             return False
         # The marks first: without them a command that is killed here would leave too high a lift.
