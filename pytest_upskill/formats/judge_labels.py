@@ -18,7 +18,7 @@ from pytest_upskill import LABELS_FILE
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
-from pytest_upskill.formats.statements import Mark, marked
+from pytest_upskill.formats.statement_marks import Mark, marked
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.sanitize.suggestion import did_you_mean
 

@@ -20,7 +20,6 @@ from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_te
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.statements import with_trigger
 
 if TYPE_CHECKING:
     from pytest_upskill.formats.evals.owner import Owner
@@ -166,6 +165,7 @@ class _Loader:
             return self._of_one(cases)
         # Imported late: most skills have no such file.
         from pytest_upskill.formats.evals.reader import SUFFIXES, read_evals
+        from pytest_upskill.formats.trigger_statements import with_trigger
 
         if self._path.suffix not in SUFFIXES:
             raise BadFile([Problem(what=f"cases are read from {', '.join(sorted(SUFFIXES))} only")])

@@ -18,7 +18,6 @@ from pytest_upskill.checks import (
 from pytest_upskill.checks.result import MAX_MESSAGE, cut, failed
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
-from pytest_upskill.formats.statements import suspects
 from pytest_upskill.grading.workspace import files_after, for_reports, process_results
 from pytest_upskill.trials.conversation import Choice
 from pytest_upskill.trials.digests import arm_digests, case_digest, grader_digest, trigger_digest
@@ -130,10 +129,20 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         ungraded=len(statements_of(trial.case)) if ungraded else 0,
         trigger=trial.case.trigger if trial.chooses else None,
         listed_as="" if trial.listed is None else trial.listed.name,
-        agent_statements=0 if ungraded else len(suspects(trial.case)),
+        agent_statements=0 if ungraded else _agent_statements(trial.case),
         statements=() if ungraded else tuple(each.statement for each in statements_of(trial.case)),
         case_digest=case_digest(trial.case),
     )
+
+
+def _agent_statements(case: Case) -> int:
+    """Return how many statements seem to be about an agent's work."""
+    if not statements_of(case):
+        return 0
+    # Imported here: most cases have no statements, and the patterns take long to compile.
+    from pytest_upskill.formats.suspect_statements import suspects
+
+    return len(suspects(case))
 
 
 def _graded(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:

@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.compile import Compilers
 from pytest_upskill.compile.device import read_functions
 from pytest_upskill.formats.discovery import Places
-from pytest_upskill.formats.statements import needs_agent
+from pytest_upskill.formats.suspect_statements import needs_agent
 from pytest_upskill.teacher.edits import check_candidate
 from pytest_upskill.wire.chat import Dialect
 from tests.compiling import build

@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.checks import Judge
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Trigger
-from pytest_upskill.formats.statements import candidates, needs_agent
+from pytest_upskill.formats.suspect_statements import candidates, needs_agent
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 

@@ -20,7 +20,7 @@ from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
-from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
+from pytest_upskill.formats.statement_marks import MARK_KEY, marked, read_marks
 
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
 """Keys of the question; the first that is present wins."""

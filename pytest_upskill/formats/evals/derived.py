@@ -18,7 +18,7 @@ from pytest_upskill.checks import (
 )
 from pytest_upskill.formats.evals.proposals import Proposal, propose
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.statements import needs_agent
+from pytest_upskill.formats.suspect_statements import needs_agent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

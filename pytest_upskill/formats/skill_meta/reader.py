@@ -22,7 +22,7 @@ from pytest_upskill.formats.skill_meta.values import (
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.statements import MARK_KEY, marked, read_marks
+from pytest_upskill.formats.statement_marks import MARK_KEY, marked, read_marks
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 

@@ -26,7 +26,7 @@ from pytest_upskill.formats.skill_meta.values import (
     WorkspaceName,
     wrong,
 )
-from pytest_upskill.formats.statements import Mark
+from pytest_upskill.formats.statement_marks import Mark
 
 
 def _check_expected(value: object) -> object:

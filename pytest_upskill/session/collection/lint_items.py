@@ -20,7 +20,8 @@ from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.bundle import deeper_references
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.formats.statements import MARK_KEY, candidates
+from pytest_upskill.formats.statement_marks import MARK_KEY
+from pytest_upskill.formats.suspect_statements import candidates
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS

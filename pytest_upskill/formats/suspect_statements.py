@@ -1,29 +1,17 @@
 """Find statements for a judge that are about what an agent did, not about the answer.
 
 The rules here are heuristics with misses and false alarms, so they only point out statements; the
-author excludes a statement with a mark in the case file. Only statements that can mean nothing but
-the choice of the skill are excluded automatically.
+author excludes a statement with a mark in the case file.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, replace
-from typing import Literal, get_args
+from dataclasses import dataclass
 
-from pytest_upskill.checks import AnyCheck, Judge
-from pytest_upskill.formats.skill import Case, Trigger
-
-Mark = Literal["agent", "vacuous"]
-"""Why an author excludes a statement: it needs an agent, or every answer satisfies it."""
-
-MARKS: tuple[Mark, ...] = get_args(Mark)
-
-MARK_KEY = "statements"
-"""Key of a case that maps the number of a statement, from 1, to its mark."""
-
-_MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
+from pytest_upskill.checks import Judge
+from pytest_upskill.formats.skill import Case
+from pytest_upskill.formats.statement_marks import MARKS, Mark
 
 _FILE = (
     r"(?:\S{1,300}\."
@@ -92,28 +80,6 @@ _OR_SAYS = re.compile(
 """What lets an answer that only tells how satisfy a statement, too."""
 _ASIDE = re.compile(r"The answer (?:has|fits) this: ")
 """What the reading of evals files puts before a text that describes an answer."""
-
-_NAMED = r"(?:(?:the|this) )?(?:(?P<{0}>[\w-]+) )?skill"
-_CHOICE = (
-    r"(?:triggers?|triggered|activates?|activated|fires?|"
-    r"(?:is |gets )?(?:invoked|loaded|used|selected|chosen))"
-)
-_TAIL = (
-    r"(?: (?:here|automatically|correctly|at all|"
-    r"(?:for|on|by|in) (?:this|the) (?:prompt|query|question|request|message|input|case)))?\.?"
-)
-_TRIGGERS = tuple(
-    re.compile(pattern + _TAIL, re.IGNORECASE)
-    for pattern in (
-        _NAMED.format("name")
-        + r" (?:(?:should|must|shall|will|does|is|was|did) )?(?P<no>(?:not|never) )?(?:be )?"
-        + _CHOICE,
-        r"(?:(?:should|must|do|does) )?(?P<no>not )?(?:trigger|activate|invoke|load|use)s? "
-        + _NAMED.format("name"),
-    )
-)
-"""Statements that are only about whether a skill is chosen."""
-
 
 _SUBJECT = r"(?:the |this |its )?(?:final |whole )?(?:answer|reply|response|output|result|text)"
 _PRAISE = (
@@ -193,90 +159,3 @@ def candidates(case: Case) -> list[Candidate]:
 def suspects(case: Case) -> list[tuple[int, str]]:
     """Return the statements of a case that seem to need an agent, with their numbers."""
     return [(each.number, each.statement) for each in candidates(case) if each.mark == "agent"]
-
-
-def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
-    """Return a case without the statements that its author marked.
-
-    Args:
-        case: The case with all of its statements.
-        marks: Maps the number of a statement, from 1 in the order of the checks, to its mark.
-
-    Raises:
-        ValueError: There is no statement with such a number.
-    """
-    if not marks:
-        return case
-    known = {*case.statement_numbers, *case.excluded}
-    if wrong := next((number for number in marks if number not in known), None):
-        count = f"{len(known)} statement{'s' * (len(known) != 1)}"
-        raise ValueError(f"there is no statement {wrong}: the case has {count} for a judge")
-    numbers = iter(case.statement_numbers)
-    kept = tuple(
-        check for check in case.checks if not isinstance(check, Judge) or next(numbers) not in marks
-    )
-    skip = case.skip or (None if kept else _MARKED)
-    left = tuple(number for number in case.statement_numbers if number not in marks)
-    return replace(
-        case,
-        checks=kept,
-        skip=skip,
-        statement_numbers=left,
-        excluded=tuple(sorted({*case.excluded, *marks})),
-    )
-
-
-def read_marks(value: object) -> Mapping[int, Mark]:
-    """Read the marks of a case, ``{"2": "agent"}``.
-
-    Raises:
-        ValueError: A mark is invalid; the message says how to write one.
-    """
-    if not isinstance(value, dict):
-        raise ValueError('must map the numbers of statements to marks, such as {"2": "agent"}')  # noqa: TRY004  a mistake in a file
-    marks: dict[int, Mark] = {}
-    for number, mark in value.items():
-        if mark not in MARKS or not str(number).isdecimal():
-            raise ValueError(
-                f"{number}: {mark!r} is not a mark: write a number and "
-                f"{' or '.join(map(repr, MARKS))}"
-            )
-        marks[int(number)] = mark
-    return marks
-
-
-def with_trigger(case: Case, skills: Collection[str]) -> Case:
-    """Return a case without the statements that are only about which skill is chosen.
-
-    No answer can show that, so they become the case's trigger, unless its keys say already which
-    skill an agent should take.
-
-    Args:
-        case: Any case.
-        skills: All names of the skill that the case belongs to.
-    """
-    kept: list[AnyCheck] = []
-    left: list[int] = []
-    found: list[bool] = []
-    numbers = iter(case.statement_numbers)
-    for check in case.checks:
-        number = next(numbers) if isinstance(check, Judge) else 0
-        chosen = _chosen(check.statement, skills) if isinstance(check, Judge) else None
-        if chosen is None:
-            kept.append(check)
-            left += [number] * isinstance(check, Judge)
-        else:
-            found.append(chosen)
-    if not found:
-        return case
-    trigger = case.trigger or (Trigger(should=all(found)) if case.input else None)
-    return replace(case, checks=tuple(kept), trigger=trigger, statement_numbers=tuple(left))
-
-
-def _chosen(statement: str, skills: Collection[str]) -> bool | None:
-    """Return whether this skill is expected to be chosen, None if the statement is not about it."""
-    found = next(filter(None, (each.fullmatch(statement.strip()) for each in _TRIGGERS)), None)
-    if found is None:
-        return None
-    other = found["name"] is not None and found["name"] not in skills
-    return bool(found["no"]) == other
