@@ -11,6 +11,9 @@ STATE = ".upskill"
 TRIGGER_BASELINES = "trigger-baselines"
 """Name of the folder in it with the baseline files of triggers."""
 
+CATALOGUE = "catalogue.json"
+"""Name of the committed catalogue in it."""
+
 RUNS = "runs"
 """Name of the folder of the history in it."""
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replaced
-from pytest_upskill.formats.catalogue_file import Catalogues, read_catalogue, write_catalogue
+from pytest_upskill.formats.catalogue_file import read_catalogue, write_catalogue
+from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.formats.description_lint import cut, description_findings
 from pytest_upskill.formats.skill import Skill
 from tests.conftest import Run, WriteSkill

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.catalogue_file import FILE, CatalogueError, Catalogues, read_catalogue
-from pytest_upskill.repository.project import STATE, project_folder
+from pytest_upskill.formats.catalogues import Catalogues
+from pytest_upskill.repository.project import CATALOGUE, STATE, project_folder
 
 _CATALOGUES = pytest.StashKey[Catalogues]()
 
@@ -17,7 +17,7 @@ def catalogue_file(config: pytest.Config) -> Path:
     named = config.getini("upskill_catalogue")
     if named:
         return Path(config.rootpath, named)
-    return project_folder(config.rootpath) / STATE / FILE
+    return project_folder(config.rootpath) / STATE / CATALOGUE
 
 
 def catalogues_of(config: pytest.Config) -> Catalogues:
@@ -39,6 +39,9 @@ def _read(config: pytest.Config) -> Catalogues:
                 f"upskill_catalogue: there is no {file}: write it with --upskill-catalogue-update"
             )
         return Catalogues(root=config.rootpath)
+    # Imported here: most projects have no such file.
+    from pytest_upskill.formats.catalogue_file import CatalogueError, read_catalogue
+
     try:
         return Catalogues(committed=read_catalogue(file), root=config.rootpath)
     except CatalogueError as error:

@@ -12,7 +12,7 @@ import pytest
 from pydantic import TypeAdapter
 
 from pytest_upskill.cells.wording import ANSWER, failure, quoted_lines
-from pytest_upskill.formats.catalogue_file import Catalogues
+from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.formats.skill_md.installed import with_files
 from pytest_upskill.formats.skill_md.old_version import with_history

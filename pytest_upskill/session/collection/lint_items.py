@@ -12,7 +12,7 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.result import cut
-from pytest_upskill.formats.catalogue_file import listed
+from pytest_upskill.formats.catalogues import listed
 from pytest_upskill.formats.description_lint import description_findings
 from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.formats.lint import findings, too_long

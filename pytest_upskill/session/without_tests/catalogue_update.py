@@ -11,11 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.catalogue_file import (
-    Catalogues,
-    together,
-    write_catalogue,
-)
+from pytest_upskill.formats.catalogue_file import write_catalogue
+from pytest_upskill.formats.catalogues import Catalogues, together
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file
 
