@@ -6,19 +6,18 @@ import asyncio
 import time
 from collections import Counter
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field, replace
-from functools import partial
+from dataclasses import dataclass, field
 from http import HTTPStatus
 from typing import TypeVar
 
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception, wait_exponential_jitter
 
-from pytest_upskill.completion import Client, Completion, ProviderError, Request
+from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.host_health import HostHealth
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import START, ConcurrencyLimiter, Sent
+from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
 from pytest_upskill.spending.retry_policy import RetryPolicy
 
 T = TypeVar("T")
@@ -244,45 +243,6 @@ class Retries:
             fatal=hopeless,
             billable=error.billable,
         )
-
-
-class RetryingClient:
-    """A client that retries failed requests.
-
-    Args:
-        client: Sends each request once.
-        retries: Sends them to its endpoint.
-    """
-
-    def __init__(self, client: Client, retries: Retries) -> None:
-        self._client = client
-        self._retries = retries
-
-    async def complete(self, request: Request) -> Completion:
-        """Send a request, with retries; see `Retries.send`."""
-        once = partial(self._client.complete, request)
-        completion, attempts = await self._retries.send(request, once)
-        return replace(completion, attempts=attempts)
-
-    async def aclose(self) -> None:
-        """Close the connections."""
-        await self._client.aclose()
-
-
-def retries_to(
-    host: str, *, most: int, custom: bool, timeout: float, activity: InFlight
-) -> Retries:
-    """Return the object that sends the requests to a host and retries failed ones.
-
-    Args:
-        host: Name of the host in messages.
-        most: Maximum number of requests in flight.
-        custom: Whether it is a host of the user's own, which gets few requests at first.
-        timeout: Seconds until a reply must come.
-        activity: The record of waits.
-    """
-    slots = ConcurrencyLimiter(most, start=START if custom else None, timeout=timeout)
-    return Retries(slots=slots, host=host, activity=activity)
 
 
 def _error(state: RetryCallState) -> ProviderError:

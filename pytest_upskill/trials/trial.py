@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal
 
 from pytest_upskill.completion import MAX_TURNS, AgentTask, Request
@@ -133,31 +134,26 @@ def _trials(
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
         meant = [model for model in models if not case.foreign([model.label])]
         for model in meant or models:
+            trial = partial(
+                Trial,
+                skill=skill,
+                model=model,
+                min_pass_rate=rate,
+                max_tokens=model.parameters.max_tokens or max_tokens,
+            )
             for arm, block in blocks.items() if case.is_answered else ():
-                yield Trial(
-                    skill=skill,
+                yield trial(
                     case=case,
-                    model=model,
                     arm=arm,
                     skill_block=block,
                     runs=runs_of(model, runs),
-                    min_pass_rate=rate,
-                    max_tokens=model.parameters.max_tokens or max_tokens,
                     early_stop=early_stop,
                     judge=judge,
                 )
             for arm, (catalogue, own) in shown.items() if case.trigger else ():
-                yield Trial(
-                    skill=skill,
-                    case=_query(case, catalogue, workspace=bool(model.agent)),
-                    model=model,
-                    arm=arm,
-                    skill_block="",
-                    runs=runs,
-                    min_pass_rate=rate,
-                    max_tokens=model.parameters.max_tokens or max_tokens,
-                    catalogue=catalogue,
-                    listed=own,
+                query = _query(case, catalogue, workspace=bool(model.agent))
+                yield trial(
+                    case=query, arm=arm, skill_block="", runs=runs, catalogue=catalogue, listed=own
                 )
 
 

@@ -10,8 +10,9 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry import Retries, RetryingClient
+from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.retry_policy import RetryPolicy
+from pytest_upskill.spending.retrying_client import RetryingClient
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")

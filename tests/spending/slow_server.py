@@ -11,7 +11,8 @@ from typing import Any
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.retry import Retries, RetryingClient
+from pytest_upskill.spending.retry import Retries
+from pytest_upskill.spending.retrying_client import RetryingClient
 from tests.spending.retrying import ANSWER, request
 
 

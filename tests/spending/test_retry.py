@@ -14,8 +14,9 @@ from pytest_upskill.spending.budgeted_client import BudgetedClient
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Retries, RetryingClient
+from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.retry_policy import RetryPolicy
+from pytest_upskill.spending.retrying_client import RetryingClient
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import every_sdk, model_at, request_to
 from tests.spending.retrying import (

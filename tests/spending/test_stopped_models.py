@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.completions.cache import Cache
-from pytest_upskill.spending.retry import RetryingClient
+from pytest_upskill.spending.retrying_client import RetryingClient
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know

@@ -51,29 +51,14 @@ def read_cases(
         BadFile: The file has problems; it lists all of them.
     """
     document = read_json(text)
-    listed = isinstance(document.value, list)
-    value = {"cases": document.value} if listed else document.value
-    named = _named_entries(document.value)
-    problems = [
-        *_repeated_ids(document, named),
-        *_contradictions(document, named),
-        *_unclaimed(document, extensions),
-    ]
     context = {
         "read_schema": read_schema,
         "read_workspace": read_workspace,
         "extensions": extensions,
     }
-    try:
-        file = entries.CaseFile.model_validate(value, context=context)
-    except ValidationError as error:
-        for details in error.errors(include_url=False):
-            loc = details["loc"][1:] if listed else details["loc"]
-            problems.append(translated(document, loc, details))
-        raise BadFile(problems) from None
-    if problems:
-        raise BadFile(problems)
-    cases = []
+    file = _validated(document, context, extensions)
+    cases, problems = [], list[Problem]()
+    named = _named_entries(document.value)
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
         trigger = None
         try:
@@ -94,6 +79,34 @@ def read_cases(
         min_recall=file.gate.min_recall,
         max_false_triggers=file.gate.max_false_triggers,
     )
+
+
+def _validated(
+    document: Document, context: Mapping[str, Any], extensions: Extensions
+) -> entries.CaseFile:
+    """Check a document against the format.
+
+    Raises:
+        BadFile: The file has problems; it lists all of them.
+    """
+    listed = isinstance(document.value, list)
+    value = {"cases": document.value} if listed else document.value
+    named = _named_entries(document.value)
+    problems = [
+        *_repeated_ids(document, named),
+        *_contradictions(document, named),
+        *_unclaimed(document, extensions),
+    ]
+    try:
+        file = entries.CaseFile.model_validate(value, context=context)
+    except ValidationError as error:
+        for details in error.errors(include_url=False):
+            loc = details["loc"][1:] if listed else details["loc"]
+            problems.append(translated(document, loc, details))
+        raise BadFile(problems) from None
+    if problems:
+        raise BadFile(problems)
+    return file
 
 
 def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
