@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cells.unusable import unusable
 from pytest_upskill.cells.wording import counted, found
+from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import PASSED, CommandError
 from pytest_upskill.formats.judge_labels import LabelsFile, load_labels
 from pytest_upskill.formats.source.problems import BadFile
@@ -142,14 +143,14 @@ def _ask(
     workplace: Workplace,
 ) -> dict[int, Sequence[bool]]:
     """Return what a judge decides of each statement, by the answer's id; print what is missing."""
-    from pytest_upskill.completions.rejudge import JudgedAnswer, judge_answers
+    from pytest_upskill.completions.judging import JudgedAnswer, judge_answers
 
     asks = [
         JudgedAnswer(
             subject=f"judgement of {answer.case}, answer {answer.id}",
             question=user_message(cases[answer.case]),
             text=answer.whole,
-            statements=[label.statement for label in answer.labels],
+            statements=[Judge(statement=label.statement) for label in answer.labels],
             reference=cases[answer.case].reference,
         )
         for answer in answers

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_upskill.checks import CheckError
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.source import CompletionRequest, CompletionSource
 from pytest_upskill.completions.trigger_runner import TriggerRunner, recorded_choice
@@ -49,7 +48,7 @@ class TrialRunner:
         self._hosts = hosts
         self._cache = resources.cache
         self._bill = resources.bill
-        self._inquiries = source
+        self._source = source
         self._triggers = TriggerRunner(source, resources.bill)
         self._builds_of = _builds_of(trials.values(), resources)
         self._judge = judge
@@ -78,7 +77,7 @@ class TrialRunner:
         host = self._hosts[trial.model]
         if trial.chooses:
             return await self._triggers.answer(trial, run, host, subject)
-        answer = await self._inquiries.answer(
+        answer = await self._source.answer(
             CompletionRequest(
                 request=request(trial, run),
                 host=host,
@@ -102,38 +101,34 @@ class TrialRunner:
         """
         if self._builds_of:
             self._builds_of.close()
-        await self._inquiries.aclose()
+        await self._source.aclose()
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
-        from pytest_upskill.grading.judge import Reader, judge_request
+        # Imported here: most trials have no statements.
+        from pytest_upskill.completions.judging import JudgedAnswer, judgement_of
 
         assert answer.completion is not None
-        text, statements = with_changes(answer.completion), statements_of(trial.case)
-        reader = Reader(statements, text)
-        said = await self._inquiries.answer(
-            CompletionRequest(
-                request=judge_request(
-                    judge,
-                    statements,
-                    question=request(trial, run=0).user,
-                    answer=text,
-                    reference=trial.case.reference,
-                ),
-                host=self._hosts[judge],
-                subject=f"{JUDGEMENT}{subject}",
-                bill=self._bill.judgements,
-                usable=reader.usable,
-            )
+        asked = JudgedAnswer(
+            subject=f"{JUDGEMENT}{subject}",
+            question=request(trial, run=0).user,
+            text=with_changes(answer.completion),
+            statements=statements_of(trial.case),
+            reference=trial.case.reference,
         )
-        if said.completion is None:
-            error = said.error and f"judge: {said.error}"
-            return replace(answer, error=error, not_sent=said.not_sent)
-        try:
-            results = reader.results(said.completion)
-        except CheckError as error:
-            return replace(answer, error=str(error), judgement=said.completion)
-        return replace(answer, judged=results, judgement=said.completion)
+        said = await judgement_of(
+            asked, judge, self._hosts[judge], self._source, self._bill.judgements
+        )
+        error = said.error
+        if said.completion is None and error:
+            error = f"judge: {error}"
+        return replace(
+            answer,
+            error=error,
+            not_sent=said.not_sent,
+            judged=said.results,
+            judgement=said.completion,
+        )
 
 
 def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:
