@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.checks import Contains, WorkspaceFile
 from pytest_upskill.completions.identity import asked_of
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
-from pytest_upskill.formats.catalogue_file import Catalogues
+from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion, Trigger
 from pytest_upskill.model import parse_model
 from pytest_upskill.model.parameters import Parameters
