@@ -26,7 +26,12 @@ def with_places(cells: Iterable[G]) -> list[G]:
 
 
 def _place(path: str, paths: Collection[str]) -> str:
-    """Return the folder of a case file, or its path if the folder has another case file."""
-    folder = posixpath.dirname(path)
-    alone = sum(posixpath.dirname(other) == folder for other in paths) == 1
+    """Return the folder of a case file, or its path if the folder has another one of the name."""
+    folder = _folder(path)
+    alone = sum(_folder(other) == folder for other in paths) == 1
     return (folder or ".") if alone else path
+
+
+def _folder(path: str) -> str:
+    """Return the folder of the case file that the node id of a skill or a file begins with."""
+    return posixpath.dirname(path.partition("::")[0])

@@ -50,3 +50,40 @@ def test_a_name_that_only_one_skill_has_stands_alone(
     result = run_once("--upskill-models=offline", "skills")
 
     assert {"billing", "shipping"} <= set(result.outlines)
+
+
+def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
+    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    # Given a file for the skills one/x and two/x, and y, each of which knows its own answer.
+    for place in ("one/x", "two/x", "top/y"):
+        folder = write_skill(name=place[-1], body=f"The code word is {place[:3]}-37.\n")
+        (folder / "skill_meta.json").unlink()
+        home = pytester.path / "skills" / place
+        home.parent.mkdir()
+        folder.rename(home)
+    places = [("one/x", 3), ("two/x", 3), ("top/y", 1)]
+    cases = [
+        {
+            "id": f"{place[:3]}-{number}",
+            "skill": f"skills/{place}",
+            "prompt": f"What is the code word ({number})?",
+            "assertions": [{"type": "contains", "value": f"{place[:3]}-37"}],
+        }
+        for place, count in places
+        for number in range(count)
+    ]
+    (pytester.path / "evals").mkdir()
+    (pytester.path / "evals" / "evals.json").write_text(json.dumps(cases), "utf-8")
+
+    # When they run, all of them and one by its node id.
+    result = run("--upskill-models=offline", "evals", "-v", "--upskill-json=report.json")
+    one = run("--upskill-models=offline", "evals/evals.json::two/x::two-1[offline-with_skill]")
+
+    # Then each has a gate over its own trials.
+    result.assert_outcomes(passed=14 + 3)
+    entries = json.loads(Path("report.json").read_text("utf-8"))["entries"]
+    assert [(entry["cell"]["path"], len(entry["cell"]["trials"])) for entry in entries] == [
+        (f"evals/evals.json::{place.removeprefix('top/')}", 2 * count) for place, count in places
+    ]
+    one.assert_outcomes(passed=1, skipped=1)

@@ -18,7 +18,7 @@ from pytest_upskill.repository.git import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import TrialItem, shown, trials_of
+from pytest_upskill.session.collection.items import TrialItem, names_of, shown, trials_of
 from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.options.settings import (
     NO_MODELS,
@@ -61,13 +61,13 @@ class SkillFile(pytest.File):
         except SkillError as error:
             raise self.CollectError(str(error)) from None
         _count(self, sum(len(skill.cases) for skill in skills))
-        for skill in skills:
+        for skill, folder in zip(skills, names_of(skills), strict=True):
             self._warn(skill.warnings)
             name = shown(self.path, self.config)
             unlisted = unlisted_choices(skill, catalogues_of(self.config))
             self._warn(safe_line(f"{name}:{line}") for line in unlisted)
             if skill.shares_file:
-                yield SkillCases.from_parent(self, name=skill.folder.name, skill=skill)
+                yield SkillCases.from_parent(self, name=folder, skill=skill)
             else:
                 self.extra_keyword_matches.add(skill.name)
                 yield from items_of(self, skill, settings)

@@ -200,10 +200,33 @@ def trials_by_name(
         GitError: The old version of a skill cannot be read.
     """
     return {
-        f"{skill.folder.name}::{trial.name}" if skill.shares_file else trial.name: trial
-        for skill in skills
+        f"{folder}::{trial.name}" if skill.shares_file else trial.name: trial
+        for skill, folder in zip(skills, names_of(skills), strict=True)
         for trial in trials_of(skill, settings, catalogues)
     }
+
+
+def names_of(skills: Sequence[Skill]) -> list[str]:
+    """Return what the node ids of a file's skills contain: their folders, as short as is unique.
+
+    Args:
+        skills: All skills of one case file, each in a folder of its own.
+    """
+    folders = [skill.folder.absolute() for skill in skills]
+    return [
+        _shortest(folder, [each for each in folders if each.name == folder.name])
+        for folder in folders
+    ]
+
+
+def _shortest(folder: Path, same: Sequence[Path]) -> str:
+    """Return as many last parts of a path as tell all the paths of its name apart."""
+    parts = next(
+        count
+        for count in range(1, len(max(same, key=lambda each: len(each.parts)).parts) + 1)
+        if len({each.parts[-count:] for each in same}) == len(same)
+    )
+    return "/".join(folder.parts[-parts:])
 
 
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:

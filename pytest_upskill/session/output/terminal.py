@@ -48,11 +48,10 @@ class Terminal:
         """Return how many gates will be reported in addition to the collected items."""
         if config.get_verbosity() < 0 or self._settings.dry_run or not runs_tests(config):
             return []
-        trials = wanted(items).items()
         gates = len(
             {
-                (nodeid.partition("::")[0], trial.model.label, trial.chooses)
-                for nodeid, trial in trials
+                (trial.skill.case_file, trial.skill.folder, trial.model.label, trial.chooses)
+                for trial in wanted(items).values()
             }
         )
         each = "1 gate" if gates == 1 else f"{gates} gates"
