@@ -159,6 +159,10 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
 )
 
 
+_INSTRUCTIONS = ("system", "instructions")
+"""Fields that hold parts as a conversation does, where they are no text."""
+
+
 def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> Allowed:
     """Rebuild a request from what is allowed.
 
@@ -173,7 +177,8 @@ def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> A
     """
     rules = _RULES[wire]
     try:
-        _refuse_parts(body.get(rules.items), rules)
+        for field in (rules.items, *_INSTRUCTIONS):
+            _refuse_parts(body.get(field), rules)
     except RecursionError:
         raise RefusedBody(f"{rules.items}: nested too deeply") from None
     kept = {name: value for name, value in body.items() if name in rules.fields}
@@ -219,28 +224,30 @@ def _refuse_parts(value: object, rules: _Rules) -> None:
         # OpenAI takes an item with nothing but an id for a reference to a stored one.
         if isinstance(item, Mapping) and not {"type", "role"} & item.keys():
             raise RefusedBody(f"{rules.items}: an item without a type or a role is not allowed")
-    for part in _typed(value):
-        kind = str(part["type"])
-        if kind not in rules.parts:
+    for part in _parts(value):
+        kind = str(part.get("type", "part"))
+        if "type" in part and kind not in rules.parts:
             raise RefusedBody(f"{rules.items}: {kind[:60]} is not allowed")
         for source in _sources(part):
             if not source.startswith("data:"):
                 raise RefusedBody(f"{rules.items}: {kind} that is not in the request itself")
 
 
-def _typed(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield every part of a conversation that has a type, but nothing of tools' arguments."""
+def _parts(value: object) -> Iterator[Mapping[str, Any]]:
+    """Yield every part of a conversation, but nothing of tools' arguments.
+
+    Servers may tell the type of a part that names none by its fields.
+    """
     if isinstance(value, list):
         for each in value:
-            yield from _typed(each)
+            yield from _parts(each)
     elif isinstance(value, Mapping):
-        if "type" in value:
-            yield value
+        yield value
         for key in ("content", "output", "summary", "tool_calls"):
-            yield from _typed(value.get(key))
+            yield from _parts(value.get(key))
         # A document of Anthropic's may have parts of its own, images among them.
         source = value.get("source")
-        yield from _typed(source.get("content") if isinstance(source, Mapping) else None)
+        yield from _parts(source.get("content") if isinstance(source, Mapping) else None)
 
 
 def _sources(part: Mapping[str, Any]) -> Iterator[str]:

@@ -107,6 +107,23 @@ def test_a_conversation_with_what_the_host_would_fetch_is_refused(
         rebuilt(wire, **{ITEMS[wire]: [{"role": "user", "content": [part]}]})
 
 
+@pytest.mark.parametrize(
+    ("wire", "fields"),
+    [
+        ("messages", {"system": [{"type": "image", "source": {"type": "url", "url": "http://e"}}]}),
+        ("responses", {"instructions": [{"type": "input_file", "file_url": "http://e"}]}),
+        ("messages", {"messages": [{"role": "user", "content": [{"source": {"type": "url"}}]}]}),
+        ("chat", {"messages": [{"role": "user", "content": [{"image_url": "http://e"}]}]}),
+    ],
+    ids=["system", "instructions", "source without a type", "image without a type"],
+)
+def test_what_the_host_would_fetch_is_refused_wherever_it_stands(
+    wire: AgentFormat, fields: dict[str, Any]
+) -> None:
+    with pytest.raises(RefusedBody):
+        rebuilt(wire, **fields)
+
+
 def test_a_reference_to_a_stored_item_is_refused_also_without_its_type() -> None:
     with pytest.raises(RefusedBody, match="without a type or a role"):
         rebuilt("responses", input=[{"role": "user", "content": "hi"}, {"id": "msg_1"}])
