@@ -207,7 +207,7 @@ def _shown(run: RunResult) -> str:
 def _footer(report: Report) -> Section:
     rows = [f"- {name}: {value}\n" for name, value in costs(report)]
     for session in report.sessions:
-        versions = ", ".join(f"{name} {number}" for name, number in session.versions.items())
+        versions = ", ".join(code(" ".join(each)) for each in session.versions.items())
         rows.append(f"- {session.date:%Y-%m-%d %H:%M} UTC: {versions}\n")
         rows += [
             f"- {code(label)} is {code(resolved)}\n" for label, resolved in session.models.items()
