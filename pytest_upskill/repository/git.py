@@ -160,12 +160,14 @@ def is_dirty(path: Path) -> bool:
     """Return whether a file, or a file in a folder, differs from the last commit or is untracked.
 
     Ignored files do not count, and nothing does outside a repository or without git.
+
+    Raises:
+        GitError: Git refuses to read the repository, or takes too long.
     """
-    folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
-    try:
-        return bool(git_output(folder, "status", "--porcelain", "--", name))
-    except GitError:
+    if shutil.which("git") is None:
         return False
+    folder, name = (path, ".") if path.is_dir() else (path.parent, path.name)
+    return bool(git_output(folder, "status", "--porcelain", "--", name))
 
 
 def _is_shallow(folder: Path) -> bool:

@@ -172,8 +172,7 @@ def _offered(
         engine.say(f"+ {case.id}: {case.input}")
         engine.say(f"    {json.dumps(entry['expected'], ensure_ascii=False)}")
     decision = replace(decision, decision="accepted", reason=reason)
-    if not order.terms.consent.to_write(f"Add them to {place(file)}?"):
-        engine.say("nothing was changed: the same command with --apply writes them")
+    if not order.terms.consent.to_write(f"Add them to {place(file)}?", [file], engine.say):
         return decision
     _write(file, content, kept)
     engine.say(f"written: {place(file)}")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.engine import Engine, Stopped
+from pytest_upskill.teacher.engine import Engine, Stopped, TeacherError
 from pytest_upskill.teacher.place import place
 
 DRY_RUN = "--dry-run: nothing was requested"
@@ -50,6 +50,9 @@ def _done(
         engine.say(f"stopped: {stopped}")
         engine.say(_GO_ON)
         return replace(start, decision="stopped", reason=str(stopped))
+    except TeacherError as error:
+        drafts.decide(_paid(replace(start, reason=str(error)), engine))
+        raise
     except KeyboardInterrupt:
         drafts.decide(_paid(start, engine))
         engine.say(_GO_ON)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import codecs
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ from typing import TextIO
 
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.repository.git import is_dirty
+from pytest_upskill.repository.git import GitError, is_dirty
 from pytest_upskill.teacher.decision import Drafts
 from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.place import place
@@ -32,10 +32,6 @@ class Consent:
     terminal: TextIO | None
     """Where answers are typed; None without a terminal."""
 
-    def to_write(self, question: str) -> bool:
-        """Return whether the folder may be changed, by --apply or because somebody types yes."""
-        return self.apply or self.asks(question)
-
     def asks(self, question: str) -> bool:
         """Ask a question at the terminal, and return whether the answer is yes."""
         if self.terminal is None:
@@ -54,6 +50,27 @@ class Consent:
             # Ctrl-D leaves the cursor behind the question.
             sys.stderr.write("\n")
         return typed.strip().lower() in {"y", "yes"}
+
+    def to_write(self, question: str, files: Iterable[Path], say: Callable[[str], None]) -> bool:
+        """Return whether to write files: with --apply, or if the answer to the question is yes.
+
+        Args:
+            question: What is asked at the terminal.
+            files: The files; one with uncommitted changes is not asked about.
+            say: Prints why nothing is written.
+        """
+        if self.apply:
+            return True
+        try:
+            for file in files:
+                check_clean(file)
+        except TeacherError as error:
+            say(f"nothing was changed: {error}; then the same command with --apply writes it")
+            return False
+        if not self.asks(question):
+            say("nothing was changed: the same command with --apply writes it, without requests")
+            return False
+        return True
 
 
 def _forget_typed(terminal: TextIO) -> None:
@@ -94,10 +111,14 @@ def check_clean(file: Path) -> None:
     """Check that a file can be restored from git.
 
     Raises:
-        TeacherError: It has changes that are not committed.
+        TeacherError: It has changes that are not committed, or git does not say whether it has.
     """
-    if file.exists() and is_dirty(file.resolve()):
-        raise TeacherError(f"{file}: has uncommitted changes: commit them, or leave out --apply")
+    try:
+        dirty = file.exists() and is_dirty(file.resolve())
+    except GitError as error:
+        raise TeacherError(f"{file}: {error}") from None
+    if dirty:
+        raise TeacherError(f"{file}: has uncommitted changes: commit them first")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,7 +153,7 @@ def replace_files(changes: Iterable[Change]) -> None:
         # Not in the place of a link, which would cut the file that it leads to off.
         target = change.file.resolve()
         try:
-            write_whole(target, change.new, mode=target.stat().st_mode & 0o777)
+            write_whole(target, change.new, like=target)
         except OSError as error:
             raise _unwritable(change.file, error) from None
 

@@ -270,8 +270,7 @@ def _offer(
     for statement, assertion in found:
         engine.say(f"- {statement.name}: {statement.text}")
         engine.say(f"+   {assertion['type']}: {json.dumps(assertion['value'])}")
-    if not order.terms.consent.to_write(f"Write this to {place(file)}?"):
-        engine.say("nothing was changed: the same command with --apply writes it")
+    if not order.terms.consent.to_write(f"Write this to {place(file)}?", [file], engine.say):
         return False
     replace_files([Change(file=file, old=content, new=new)])
     engine.say(f"written: {place(file)}")

@@ -226,8 +226,8 @@ class _Refinement:
         if new_cases != old_cases:
             count = len(self._task.train)
             say(f'{case_file.name}: {count} train cases get "train": true and leave the lift')
-        if not order.terms.consent.to_write(f"Write this to {place(file)}?"):
-            say("nothing was changed: the same command with --apply writes it, without requests")
+        changed = [file, case_file] if new_cases != old_cases else [file]
+        if not order.terms.consent.to_write(f"Write this to {place(file)}?", changed, say):
             return False
         # The marks first: without them a command that is killed here would leave too high a lift.
         marks = [Change(file=case_file, old=old_cases, new=new_cases)]

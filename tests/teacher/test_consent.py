@@ -14,6 +14,7 @@ import pytest
 
 from pytest_upskill.teacher.consent import Change, Consent, encoded_like, replace_files
 from pytest_upskill.teacher.engine import TeacherError
+from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
 from tests.teaching import LACKING, TRAIN, Depot, adding, line
@@ -59,6 +60,55 @@ def test_only_yes_is_consent(
 
     end = "\n" if keys == CTRL_D else ""
     assert capsys.readouterr().err == f"Write this? [y/N] {end}"
+
+
+@pytest.mark.needs("git")
+def test_nobody_is_asked_about_a_file_with_uncommitted_changes(
+    tmp_path: Path, keyboard: tuple[int, TextIO], capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "SKILL.md"
+    file.write_text("old", "utf-8")
+    commit_all(tmp_path)
+    file.write_text("the author's", "utf-8")
+    said: list[str] = []
+    consent = Consent(yes=False, apply=False, terminal=keyboard[1])
+
+    assert not consent.to_write("Write this?", [file], said.append)
+
+    (why,) = said
+    assert why.startswith(f"nothing was changed: {file}: has uncommitted changes: commit them")
+    assert capsys.readouterr().err == ""
+
+
+def test_a_repository_that_git_refuses_to_read_does_not_count_as_clean(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    git = tmp_path / "bin" / "git"
+    git.parent.mkdir()
+    git.write_text("#!/bin/sh\necho 'fatal: detected dubious ownership' >&2; exit 128\n", "utf-8")
+    git.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{git.parent}{os.pathsep}{os.environ['PATH']}")
+    file = tmp_path / "SKILL.md"
+    file.write_text("old", "utf-8")
+
+    with pytest.raises(TeacherError, match=r"git does not trust .*: git config --global"):
+        replace_files([Change(file=file, old=b"old", new=b"new")])
+
+    assert file.read_text("utf-8") == "old"
+
+
+def test_a_replaced_file_keeps_its_permissions_and_its_owner(tmp_path: Path) -> None:
+    file = tmp_path / "SKILL.md"
+    file.write_text("old", "utf-8")
+    file.chmod(0o664)
+    if os.getuid() == 0:
+        os.chown(file, 1000, 1000)
+    before = file.stat()
+
+    replace_files([Change(file=file, old=b"old", new=b"new")])
+
+    after = file.stat()
+    assert (after.st_mode, after.st_uid) == (before.st_mode, before.st_uid)
 
 
 def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
