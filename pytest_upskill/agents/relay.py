@@ -50,13 +50,14 @@ def _pump(source: _socket.socket, target: _socket.socket) -> None:
     try:
         while data := source.recv(_CHUNK):
             target.sendall(data)
+        # Only this direction has ended: the reply may still come.
+        target.shutdown(_socket.SHUT_WR)
     except OSError:
-        pass
-    for end in (source, target):
-        try:  # noqa: SIM105  contextlib would have to be imported
-            end.shutdown(_socket.SHUT_RDWR)
-        except OSError:
-            pass
+        for end in (source, target):
+            try:  # noqa: SIM105  contextlib would have to be imported
+                end.shutdown(_socket.SHUT_RDWR)
+            except OSError:
+                pass
 
 
 if __name__ == "__main__":

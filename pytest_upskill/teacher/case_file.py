@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -34,7 +35,10 @@ def with_cases(content: bytes | None, entries: Sequence[Entry]) -> bytes:
     indent = "    " if not listed else "  "
     added = ",".join(f"\n{_indented(entry, indent)}" for entry in entries)
     comma = "" if head.endswith("[") else ","
-    return f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}".encode()
+    if "\r\n" in text:
+        added = added.replace("\n", "\r\n")
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    return mark + f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}".encode()
 
 
 def _indented(entry: Entry, indent: str) -> str:

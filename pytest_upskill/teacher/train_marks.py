@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -38,4 +39,5 @@ def with_train_marks(file: Path, content: bytes, train: Collection[str]) -> byte
         match = _BLANK.match(text, at)
         blank = match[0] if match else ""
         text = f'{text[:at]}{blank}"train": true,{blank or " "}{text[at + len(blank) :]}'
-    return text.encode()
+    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+    return mark + text.encode()

@@ -12,8 +12,10 @@ from typing import TextIO
 
 import pytest
 
+from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.consent import Change, Consent, encoded_like, replace_files
 from pytest_upskill.teacher.engine import TeacherError
+from pytest_upskill.teacher.train_marks import with_train_marks
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -122,6 +124,20 @@ def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
         replace_files(changes)
 
     assert first.read_text("utf-8") == "old"
+
+
+def test_line_ends_and_byte_order_mark_of_a_case_file_stay() -> None:
+    old = (
+        b'\xef\xbb\xbf{\r\n  "cases": [\r\n'
+        b'    {"id": "a", "input": "x", "expected": {"contains": "1"}}\r\n  ]\r\n}\r\n'
+    )
+    entry = {"id": "b", "input": "y", "expected": {"contains": "2"}}
+
+    new = with_train_marks(Path("skill_meta.json"), with_cases(old, [entry]), ["a"])
+
+    assert new.startswith(old.partition(b'{"id"')[0])
+    assert b'{"train": true, "id": "a"' in new
+    assert b"\n" not in new.replace(b"\r\n", b"")
 
 
 def test_line_ends_and_byte_order_mark_stay() -> None:
