@@ -20,7 +20,7 @@ EVALS_FILES = frozenset(
     )
     for suffix in ("json", "jsonl", "yaml", "yml")
 )
-"""Names of files with cases in the shapes of others, beside a ``SKILL.md`` or near it."""
+"""Names of other tools' case files, beside a ``SKILL.md`` or near it."""
 
 CASE_FILES = EVALS_FILES | {CASE_FILE}
 """Every name that only files of cases have."""

@@ -33,7 +33,7 @@ from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
 _FINISH_S = 10.0
 _SEND_S = 30.0
-"""After these seconds, an agent that takes no more of a reply counts as gone."""
+"""Seconds after which an agent that reads no more of a reply counts as gone."""
 _MOST_CONNECTIONS = 64
 """At a time; each is a file that this process has open."""
 

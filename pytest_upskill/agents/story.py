@@ -10,7 +10,7 @@ from pytest_upskill.completion import AgentTask, ToolCall, ToolUse
 SKILL_FILE = "SKILL.md"
 
 _TELLING_CHARS = 12
-"""Characters of a line that hardly stands anywhere but in its file."""
+"""Least number of characters of a line that is unlikely to occur elsewhere."""
 
 _MAX_CALLS = 200
 _MAX_NAME = 100

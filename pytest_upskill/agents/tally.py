@@ -45,9 +45,9 @@ class Tally:
     loaded: bool | None = None
     """Whether the skill's instructions were in a request; None if it has none."""
     called: bool = False
-    """Whether the model asked for the skill, and went on with what came of it."""
+    """Whether the model asked for the skill and went on after the result."""
     denied: bool = False
-    """Whether what came of it shows that the skill could not be had."""
+    """Whether the result shows that the skill could not be loaded."""
     taken: str = ""
     """The first skill that the model asked for; "" for none."""
     served_model: str | None = None

@@ -28,7 +28,7 @@ class AgentFigures:
     calls: float
     """Mean number of tool calls in a run."""
     process: Mapping[str, int]
-    """Runs in which a statement on what the agent does holds, by the statement."""
+    """Number of runs in which each statement about what the agent does is true."""
 
     @property
     def remarks(self) -> Iterator[str]:

@@ -19,7 +19,7 @@ class TriggerComparison(Comparison):
     """Results of a cell's queries with the current and the old description; stratum = query."""
 
     unchanged: bool = False
-    """Whether the description is that of the baseline, and only what is around it can differ."""
+    """Whether the description equals the baseline's, so that only other skills can differ."""
 
     @property
     def sentence(self) -> str:

@@ -46,7 +46,7 @@ other words, or say more.
 
 _TOLD = f"{INSTRUCTIONS}\0{MESSAGE}\0{REFERENCE}"
 PROMPT_DIGEST = hashlib.sha256(_TOLD.encode()).hexdigest()[:16]
-"""Digest of what every judge is told; a judge that is told something else is another judge."""
+"""Digest of the judge's instructions; other instructions make another judge."""
 
 
 UNUSABLE = "judge: no usable judgement: "

@@ -110,7 +110,7 @@ def _fail_on(text: str) -> frozenset[FailOn]:
     words = {word.strip() for word in text.split(",") if word.strip()}
     if unknown := words.difference(FAIL_ON):
         raise argparse.ArgumentTypeError(
-            f"no such word {min(unknown)!r}: write any of {', '.join(FAIL_ON)}"
+            f"unknown word {min(unknown)!r}: write any of {', '.join(FAIL_ON)}"
         )
     return frozenset(word for word in FAIL_ON if word in words)
 

@@ -19,7 +19,7 @@ from pytest_upskill.teacher.sources.read import Source, SourceError, read_source
 from pytest_upskill.teacher.terms import Terms
 
 NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
-"""Exit codes: as a failed test, as a mistake in the command, and as a run that lacks data."""
+"""Exit codes: those of a failed test, of a mistake in the command, and of missing data."""
 
 _MOST = 500
 """Of runs, steps or cases: the runs of one look must not reach the numbers of the next."""

@@ -82,7 +82,7 @@ class AgentTask:
     max_turns: int = MAX_TURNS
     """Maximum number of turns, that is, of replies of the model."""
     chooses: bool = False
-    """Whether the run ends as soon as the model takes a skill, or has used its turns."""
+    """Whether the run ends as soon as the model chooses a skill, or has used its turns."""
     neighbours: tuple[InstalledSkill, ...] = ()
     """Other skills to install, among which the model chooses."""
 

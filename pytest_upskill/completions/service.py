@@ -30,9 +30,9 @@ class Policy:
     concurrency: int
     """Requests in flight at one host."""
     lookahead: int | None = None
-    """Runs that may start beyond those that somebody wants; None for no limit."""
+    """Runs that may start ahead of those that a test waits for; None for no limit."""
     judge: Model | None = None
-    """Who decides statements about answers; None for nobody."""
+    """Judge of the statements about answers; None for no judge."""
     record_command: str = ""
     """The command that records what a replay lacks."""
     clear: Clear | None = None

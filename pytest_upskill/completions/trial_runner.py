@@ -32,7 +32,7 @@ class TrialRunner:
         hosts: Where each model is served.
         resources: What else it takes.
         source: Who asks the models.
-        judge: Who decides statements about answers; None for nobody.
+        judge: Judge of the statements about answers; None for no judge.
     """
 
     def __init__(

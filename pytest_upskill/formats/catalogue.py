@@ -1,4 +1,4 @@
-"""The catalogue: names and descriptions of skills, as an agent sees them before it takes one."""
+"""The catalogue: names and descriptions of skills, as an agent sees them before it loads one."""
 
 from __future__ import annotations
 

@@ -61,7 +61,7 @@ class Case:
     reference: str = ""
     """An answer known to be right, which only the judge sees; empty for none."""
     train: bool = False
-    """Whether the skill's text was chosen by this case, which therefore tells nothing about it."""
+    """Whether the skill's text was chosen by this case, so that it does not count for the lift."""
     quote: str = ""
     """The passage of the source that the case was made from; "" if unknown."""
     line: int = 1
@@ -69,7 +69,7 @@ class Case:
     skip: str | None = None
     """Why no answer is checked, such as a feature that needs an agent; None if answers are."""
     trigger: Trigger | None = None
-    """Which skill an agent should take; None if the case does not say."""
+    """Which skill an agent should choose; None if the case does not say."""
 
     workspace: tuple[WorkspaceFile, ...] = ()
     """The files that an agent finds in its workspace."""
@@ -80,7 +80,7 @@ class Case:
     process: tuple[ProcessCheck, ...] = ()
     """What the agent is expected to do; reported, never part of a pass rate."""
     agent_key: str = ""
-    """The key for which the case needs an agent, if no check tells; "" for none."""
+    """The key that makes the case one for agents, if no check does; "" for none."""
     statement_numbers: tuple[int, ...] = ()
     """Numbers, from 1 in the file, of the statements for a judge among the checks."""
     excluded: tuple[int, ...] = ()
@@ -140,7 +140,7 @@ class SkillVersion:
     files: tuple[WorkspaceFile, ...] = ()
     """The files of its folder, without cases; read only where an agent is to use them."""
     description: str = ""
-    """What an agent sees before it takes the skill."""
+    """What an agent sees before it loads the skill."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +149,7 @@ class Skill:
 
     name: str
     description: str = ""
-    """What an agent sees before it takes the skill."""
+    """What an agent sees before it loads the skill."""
     hidden: bool = False
     """Whether ``disable-model-invocation`` keeps it out of what an agent sees."""
     text: str

@@ -77,7 +77,7 @@ _OR_SAYS = re.compile(
     r"referenc|show|state|suggest|tell|told)",
     re.IGNORECASE,
 )
-"""What lets an answer that only tells how satisfy a statement, too."""
+"""Words by which an answer that only explains how also satisfies a statement."""
 _ASIDE = re.compile(r"The answer (?:has|fits) this: ")
 """What the reading of evals files puts before a text that describes an answer."""
 

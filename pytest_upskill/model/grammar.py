@@ -35,7 +35,7 @@ The ini key ``upskill_aliases`` adds and overrides.
 """
 
 _ANY_URL = frozenset({"anthropic", "openai", "generic"})
-"""Prefixes that tell the wire format of any base URL."""
+"""Prefixes that name the wire format of a base URL."""
 _BASE_URL = re.compile(r"@(?=https?://)", re.IGNORECASE)
 _OPEN_USERINFO = re.compile(r"://[^/@]*$")
 """The end of a URL without a path, or of one that was split at a comma in its credentials."""

@@ -41,7 +41,7 @@ class Model:
     userinfo: str = field(default="", repr=False)
     """``user:password`` from the base URL; "" if there is none."""
     parameters: Parameters = field(default_factory=Parameters)
-    """What every request says beside the question, identical in all arms."""
+    """Parameters of every request, identical in all arms."""
     agent: str = ""
     """The agent that uses the model, a key of `AGENTS`; "" for single requests."""
 

@@ -28,7 +28,7 @@ BECOMING_NAMES = ("CAP_DAC_OVERRIDE", "CAP_SETGID", "CAP_SETUID", "CAP_SETPCAP")
 _NEEDED = BECOMING | _CHOWN | _FOWNER | _KILL
 _EVERY_USER = ["0", "0", "4294967295"]
 _FIRST = 1 << 30
-"""Users from here on are nobody's: distributions, containers and networks stay below."""
+"""First of the user ids that distributions, containers and networks do not use."""
 
 
 def can_become() -> bool:

@@ -70,7 +70,7 @@ truncate 76 45
 ALLOCATE = """
 fallocate 285 47
 """
-"""A call that takes gigabytes of disk in no time, before their use could be measured."""
+"""A call that allocates gigabytes of disk at once, before their use can be measured."""
 
 MODES_AND_TIMES = """
 chmod 90 -, fchmod 91 52, fchmodat 268 53, fchmodat2 452 452, utime 132 -, utimes 235 -,

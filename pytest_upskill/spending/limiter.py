@@ -16,7 +16,7 @@ _CUT = 0.8
 _COOLDOWN_S = 15.0
 _GROWTH = 0.1
 _TRIAL = 0.25
-"""Growth where answers take long, to see whether that is because of their number."""
+"""Tentative growth if answers take long, to see whether their number is the reason."""
 _SAFE = 0.75
 """Share of the timeout that a request may take after the limit has grown."""
 _SAFE_BELOW_CEILING = 0.9

@@ -10,7 +10,7 @@ from pytest_upskill.stats import CaseCounts, holm, regression_test
 from pytest_upskill.stats.exact_test import mid_p_tails, significant
 
 ALPHA = 0.05
-"""Chance that a hold-out ever accepts a version that is no better, over all looks at it."""
+"""Probability that a hold-out ever accepts a version that is no better, over all looks."""
 
 WORSE = 0.05
 """Significance at which a student counts as worse, which rules a version out."""

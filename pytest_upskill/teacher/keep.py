@@ -43,7 +43,7 @@ class Demand:
     count: int
     """Cases to keep; at most about twice as many are proposed."""
     held_out: int = 0
-    """Least held-out cases to keep, even if that takes more than ``count``."""
+    """Minimum number of held-out cases to keep, even if more than ``count`` cases result."""
 
     @property
     def rounds(self) -> int:

@@ -25,7 +25,7 @@ from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import Model
 
 MOST_REQUESTS = 3
-"""Requests of one run: a model may look around twice before it takes a skill."""
+"""Requests of one run: a model may look around twice before it chooses a skill."""
 
 FRAME = "You are an assistant that works in the user's folder with tools. Do what the user asks."
 """System prompt of every trigger trial, before the catalogue."""

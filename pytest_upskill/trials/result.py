@@ -188,7 +188,7 @@ class AnswerLabel:
     judged: bool
     """Whether the answer passed by the judge."""
     passed: bool | None
-    """Whether it passes by the label; None as long as nobody has labelled it."""
+    """Whether it passes by the label; None if it is not labelled."""
     present: bool
     """Whether the answer is one of this run, and judged as when it was drawn."""
 

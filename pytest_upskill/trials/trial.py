@@ -43,7 +43,7 @@ class Trial:
     first_run: int = 0
     """Index of the first run; another one asks for answers that no other trial has."""
     draw: int = 0
-    """How many earlier cases of the skill ask the same: each case has answers of its own."""
+    """Number of earlier cases of the skill with the same question: each has its own answers."""
     min_pass_rate: float
     max_tokens: int
     early_stop: bool = False

@@ -167,7 +167,7 @@ def test_a_threshold_that_no_lift_can_reach_is_refused(
         (["missing.json"], "ERROR: missing.json: No such file or directory\n"),
         (["bad.json"], "ERROR: bad.json: not a report of format 1: the file: Invalid JSON: *\n"),
         (["--baselins", "b"], "ERROR: unrecognized arguments: --baselins*: see * report --help\n"),
-        (["a.json", "--fail-on", "hurt"], "ERROR: argument --fail-on: no such word 'hurt': *\n"),
+        (["a.json", "--fail-on", "hurt"], "ERROR: argument --fail-on: unknown word 'hurt': *\n"),
     ],
 )
 def test_what_cannot_be_read_is_refused_in_one_line(

@@ -199,7 +199,7 @@ def test_a_report_knows_whether_its_run_could_read_every_file(
 
 
 def test_a_report_knows_whether_its_run_was_stopped(run: Run, write_skill: WriteSkill) -> None:
-    write_skill({"id": "red", "input": "Why?", "expected": {"contains": "no such word"}})
+    write_skill({"id": "red", "input": "Why?", "expected": {"contains": "unknown word"}})
     write_skill(name="csv")
 
     run("--upskill-models=offline", "--upskill-json=r.json", "-x", "skills")

@@ -94,7 +94,7 @@ def test_a_dashboard_that_is_not_known_is_refused(run_once: Run, write_skill: Wr
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines(
-        ["ERROR: --upskill-junit-properties: no such word 'datadgo': write any of *"]
+        ["ERROR: --upskill-junit-properties: unknown word 'datadgo': write any of *"]
     )
 
 

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("pytester")
 def test_shares_make_the_report_of_the_whole_run(run_once: Run, write_skill: WriteSkill) -> None:
     cases = [
         {"id": f"case-{n}", "input": "What is the budget?", "expected": {"contains": word}}
-        for n, word in enumerate(["37", "attempts", "billing", "no such word", "retry"])
+        for n, word in enumerate(["37", "attempts", "billing", "unknown word", "retry"])
     ]
     cases.append(cases[0] | {"id": "for-others", "models": ["haiku"]})
     folder = write_skill(*cases)

@@ -138,7 +138,7 @@ def test_without_capture_a_long_wait_is_reported_too(
 def test_what_is_captured_of_a_test_holds_no_progress(
     run_once: Run, write_skill: WriteSkill, held: Loopback
 ) -> None:
-    write_skill({"id": "red", "input": "Why?", "expected": {"contains": "no such word"}})
+    write_skill({"id": "red", "input": "Why?", "expected": {"contains": "unknown word"}})
 
     run_once(model(held), "--upskill-json=r.json", "--junitxml=j.xml", "skills")
 

@@ -46,7 +46,7 @@ OFFLINE = ("--upskill-models", "offline")
         (("--upskill-max-cost", "nan"), "--upskill-max-cost must be more than 0 dollars, got nan"),
         (
             ("--upskill-cache", "perhaps"),
-            "--upskill-cache: no such choice 'perhaps': write one of auto, refresh, replay, off",
+            "--upskill-cache: unknown choice 'perhaps': write one of auto, refresh, replay, off",
         ),
         (
             ("--upskill-models", "mystery"),

@@ -59,7 +59,7 @@ _VALUES = ("skill", "skill_name", "expected_skill", "required_skills", "value", 
 _BESIDE = frozenset(
     {*_TYPES, *_VALUES, "id", "name", "text", "description", "negate", "weight", "config"}
 )
-"""Keys beside which such an assertion says nothing more."""
+"""Keys that make such an assertion redundant."""
 
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = frozenset({"none", "null", "no skill", "no-skill", "n/a", "-"})

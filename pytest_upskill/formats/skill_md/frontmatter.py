@@ -58,7 +58,7 @@ class SkillText:
 
     name: str
     description: str = ""
-    """What an agent sees before it takes the skill."""
+    """What an agent sees before it loads the skill."""
     hidden: bool = False
     """Whether ``disable-model-invocation`` keeps it out of what an agent sees."""
     text: str

@@ -260,9 +260,9 @@ class Gate(Entry):
     min_pass_rate: Rate | None = None
     """Pass rate with the skill."""
     min_recall: Rate | None = None
-    """Share of the queries that should trigger the skill for which an agent takes it."""
+    """Share of the queries that should trigger the skill for which an agent chooses it."""
     max_false_triggers: Rate | None = None
-    """Share of the queries that should not trigger the skill for which an agent takes it."""
+    """Share of the queries that should not trigger the skill for which an agent chooses it."""
 
 
 class Defaults(Entry):

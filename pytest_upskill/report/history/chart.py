@@ -20,7 +20,7 @@ _RATES = (24, 144)
 _LIFTS = (180, 316)
 """Top and bottom of the lift."""
 _FOOT = 40
-"""Height of what stands below the lowest line."""
+"""Height of the part below the lowest line."""
 _RADIUS = 3.5
 """Of a dot where there is room."""
 _LABELS = 9

@@ -19,7 +19,7 @@ from pytest_upskill.session.options.settings import Settings
 
 _PER_CORE = 2
 _MEMORY = 400 << 20
-"""Bytes that a program takes, more than was seen of any."""
+"""Memory of one program in bytes, an upper bound of what was observed."""
 
 
 def program_hosts(

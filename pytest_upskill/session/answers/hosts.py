@@ -33,7 +33,7 @@ from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES
 
 _NAMES_OF_MODELS = ("anthropic", "openai", "offline")
-"""Providers of which the name alone tells the model, whichever host serves it."""
+"""Providers whose model is identified by its name alone, on any host."""
 
 
 def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:

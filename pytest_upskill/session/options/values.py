@@ -97,7 +97,7 @@ def choice(config: pytest.Config, name: str, choices: Sequence[C]) -> C:
     value = value_of(config, name) or DEFAULTS[f"upskill_{name}"]
     if value not in choices:
         raise pytest.UsageError(
-            f"{option_of(name)}: no such choice {value!r}: write one of {', '.join(choices)}"
+            f"{option_of(name)}: unknown choice {value!r}: write one of {', '.join(choices)}"
         )
     return choices[choices.index(value)]
 
@@ -115,7 +115,7 @@ def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...]
     for word in written:
         if word not in known:
             raise pytest.UsageError(
-                f"{option_of(name)}: no such word {word!r}: write any of {', '.join(known)}"
+                f"{option_of(name)}: unknown word {word!r}: write any of {', '.join(known)}"
             )
     return tuple(word for word in known if word in written)
 

@@ -20,7 +20,7 @@ _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 _KEY = "upskill_caseless"
 
 _HIDDEN = (".*/skills/*/SKILL.md", "skills/.*/*/SKILL.md", ".*/*/SKILL.md")
-"""Skills where pytest does not look unless told to, seen from a folder that it was given."""
+"""Places of skills, relative to a given folder, that pytest does not search by itself."""
 
 
 class Hints:
