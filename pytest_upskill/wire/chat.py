@@ -124,13 +124,26 @@ def read_chat(body: Mapping[str, Any]) -> Completion:
         tool_calls=content.tool_calls,
         assistant_blocks=(clean_json(_without_nulls(message)),),
         input_tokens=count(usage, "prompt_tokens"),
-        output_tokens=count(usage, "completion_tokens"),
+        output_tokens=_output_tokens(usage),
         cache_read_tokens=count(details, "cached_tokens") or 0,
         cache_write_tokens=count(details, "cache_write_tokens") or 0,
         stop_reason="refusal"
         if content.refusal
         else _STOP.get(choice.get("finish_reason"), "other"),
     )
+
+
+def _output_tokens(usage: object) -> int | None:
+    """Return all generated tokens, None if the server does not count them.
+
+    Gemini's endpoint and some gateways count reasoning in ``total_tokens`` alone. Totals that are
+    smaller than the sum of their parts, such as 0, are ignored.
+    """
+    output = count(usage, "completion_tokens")
+    prompt, total = count(usage, "prompt_tokens"), count(usage, "total_tokens")
+    if output is None or prompt is None or total is None:
+        return output
+    return max(output, total - prompt)
 
 
 def _parameters(request: Request) -> dict[str, Any]:

@@ -102,6 +102,15 @@ def test_cached_tokens_are_already_in_the_prompt(loopback: Loopback) -> None:
     assert (answer.cache_read_tokens, answer.cache_write_tokens) == (200, 30)
 
 
+@pytest.mark.parametrize(("total", "output"), [(8030, 8010), (30, 10), (0, 10), ("?", 10)])
+def test_reasoning_that_only_the_total_counts_is_output(
+    loopback: Loopback, total: object, output: int
+) -> None:
+    usage = {"prompt_tokens": 20, "completion_tokens": 10, "total_tokens": total}
+
+    assert completion(loopback, Reply(usage=usage)).output_tokens == output
+
+
 def test_an_answer_in_parts_is_read_with_its_reasoning_apart(loopback: Loopback) -> None:
     thought = {"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}
     parts = [thought, {"type": "text", "text": "It is "}, {"type": "text", "text": "37."}]
