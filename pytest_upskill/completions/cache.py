@@ -146,12 +146,15 @@ class Cache:
             completion=recorded,
             served=self.served.get((url, request.model.name), ""),
         )
-        data = _RECORDING.dump_json(recording, indent=1) + b"\n"
         try:
+            data = _RECORDING.dump_json(recording, indent=1) + b"\n"
             self._hide()
             write_whole(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
+        except ValueError as error:  # such as a text that is not Unicode
+            what = f"cannot record an answer: {type(error).__name__}"
+            self.problems[f"{self.folder}: {what}"] = None
 
     @property
     def replaced(self) -> list[str]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.completion import ToolCall
+from pytest_upskill.completion import ToolCall, clean
 from pytest_upskill.wire.fields import clean_json, part
 
 _TEXT = frozenset({"text", "output_text"})
@@ -99,9 +99,9 @@ def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
     return ToolCall(
         name=name,
-        id=call_id if isinstance(call_id, str) else "",
+        id=clean(call_id) if isinstance(call_id, str) else "",
         arguments=clean_json(known),
-        malformed="" if isinstance(parsed, Mapping) else raw,
+        malformed="" if isinstance(parsed, Mapping) else clean(raw),
     )
 
 

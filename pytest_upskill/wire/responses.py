@@ -10,7 +10,7 @@ from typing import Any
 
 from pytest_upskill.completion import Completion, StopReason, ToolCall, clean
 from pytest_upskill.wire.content import tool_call
-from pytest_upskill.wire.fields import count, part
+from pytest_upskill.wire.fields import clean_json, count, part
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:
@@ -55,6 +55,6 @@ def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
         elif item.get("type") == "custom_tool_call":
             yield ToolCall(
                 name=item["name"],
-                id=str(item.get("call_id") or ""),
-                arguments={"input": item.get("input")},
+                id=clean(str(item.get("call_id") or "")),
+                arguments=clean_json({"input": item.get("input")}),
             )

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.completion import ToolCall
 from pytest_upskill.completions.cache import Cache
 from tests.completions.one_recording import ANSWER, REQUEST, URL, only_file, recorded
 
@@ -143,6 +144,16 @@ def test_lone_surrogates_neither_break_recording_nor_replaying(tmp_path: Path) -
     found = cache.load(request, URL)
     assert found is not None
     assert found.text == "a?"
+
+
+def test_what_cannot_be_recorded_is_reported_and_loses_no_answer(tmp_path: Path) -> None:
+    cache = Cache(tmp_path, "auto")
+    call = ToolCall(name="f", arguments={"a": "\ud800"})
+
+    cache.store(REQUEST, URL, replace(ANSWER, tool_calls=(call,)), "someone")
+
+    (problem,) = cache.problems
+    assert problem.startswith(f"{tmp_path}: cannot record an answer: ")
 
 
 def write_and_read(folder: str) -> list[str]:

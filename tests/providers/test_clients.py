@@ -58,6 +58,17 @@ def test_an_answer_counts_whatever_the_server_calls_its_model(
     assert (answer.text, answer.served_model) == ("ok", told)
 
 
+def test_lone_surrogates_in_a_call_of_a_tool_are_replaced(loopback: Loopback) -> None:
+    function = {"name": "f", "arguments": '{"a": "oops \ud83d'}
+    call = {"id": "c\ud83d", "type": "function", "function": function}
+    loopback.replies.append(Reply(message={"tool_calls": [call]}))
+
+    answer = ask(request_to(model_at(loopback, "openai")))
+
+    (called,) = answer.tool_calls
+    assert (called.id, called.malformed) == ("c?", '{"a": "oops ?')
+
+
 @every_sdk
 def test_lone_surrogates_are_replaced_both_ways_and_nuls_are_kept(
     loopback: Loopback, provider: str
