@@ -14,6 +14,8 @@ T = TypeVar("T")
 async def in_daemon_thread(function: Callable[[], T]) -> T:
     """Call ``function`` on a daemon thread and wait for what it returns or raises.
 
+    An exception that is no ``Exception`` is raised as a ``RuntimeError`` with its name.
+
     ``asyncio.to_thread`` would keep the interpreter until the call returns: with an SDK's import,
     seconds after Ctrl-C.
     """
@@ -26,6 +28,8 @@ async def in_daemon_thread(function: Callable[[], T]) -> T:
             future.set_result(function())
         except Exception as error:  # noqa: BLE001  raised where it is waited for
             future.set_exception(error)
+        except BaseException as error:  # noqa: BLE001  such as SystemExit, which would end the loop
+            future.set_exception(RuntimeError(f"{type(error).__name__}: {error}"))
 
     threading.Thread(target=call, name="upskill-open", daemon=True).start()
     return await asyncio.wrap_future(future)

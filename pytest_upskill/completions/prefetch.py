@@ -129,8 +129,10 @@ class Prefetcher(Generic[K, T]):
             future = self._futures[key]
             try:
                 value = await self._fetch(key)
-            except Exception as error:  # noqa: BLE001  raised where the key is waited for
-                future.set_exception(error)
+            except BaseException as error:
+                if isinstance(error, asyncio.CancelledError) and _is_cancelled():
+                    raise
+                future.set_exception(error)  # raised where the key is waited for
             else:
                 future.set_result(value)
 
@@ -145,3 +147,9 @@ class Prefetcher(Generic[K, T]):
         if key in queue and not self._in_order:
             queue.move_to_end(key, last=False)
         self._wake.set()
+
+
+def _is_cancelled() -> bool:
+    """Return whether the task that runs is being cancelled."""
+    task = asyncio.current_task()
+    return task is not None and task.cancelling() > 0

@@ -143,7 +143,7 @@ def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
             return
         try:
             together.set_result([future.result() for future in futures])
-        except Exception as error:  # noqa: BLE001  raised where it is waited for
+        except BaseException as error:  # noqa: BLE001  raised where it is waited for
             together.set_exception(error)
 
     for future in futures:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
@@ -44,7 +45,9 @@ class PluginClient:
         except ProviderError as error:
             error.args = (self._clean(str(error)),)
             raise
-        except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
+        except BaseException as error:
+            if _is_cancellation(error):
+                raise
             raise ProviderError(
                 f"{self._name}: its client's complete() raised {self._clean(raised(error))}"
             ) from None
@@ -74,8 +77,20 @@ class PluginClient:
         """
         try:
             await self._client.aclose()
-        except Exception as error:  # noqa: BLE001  whatever a plugin's code raises
+        except BaseException as error:
+            if _is_cancellation(error):
+                raise
             raise ProviderError(
                 f"{self._name}: its client's aclose() raised {self._clean(raised(error))}: "
                 "no answer is lost"
             ) from None
+
+
+def _is_cancellation(error: BaseException) -> bool:
+    """Return whether an exception is due to the caller's being cancelled.
+
+    Any other that a plugin's code raises is a defect, also if it is no ``Exception``, such as those
+    of ``pytest.fail()`` and ``sys.exit()``.
+    """
+    task = asyncio.current_task()
+    return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import textwrap
+from functools import partial
 
 import pytest
 
@@ -19,6 +20,11 @@ def test_the_result_or_error_of_the_call_is_that_of_its_future() -> None:
     assert asyncio.run(in_daemon_thread(lambda: 37)) == 37
     with pytest.raises(LookupError, match="no such provider"):
         asyncio.run(in_daemon_thread(fail))
+
+
+def test_a_call_that_exits_is_an_error_of_its_future() -> None:
+    with pytest.raises(RuntimeError, match="SystemExit: 3"):
+        asyncio.run(in_daemon_thread(partial(sys.exit, 3)))
 
 
 def test_a_process_does_not_wait_for_a_call_to_leave() -> None:

@@ -189,6 +189,23 @@ def test_an_error_is_raised_only_where_its_key_is_waited_for(
     assert value(fetchers[0], 2) == 4
 
 
+@pytest.mark.parametrize("error", [pytest.fail.Exception, SystemExit, asyncio.CancelledError])
+def test_an_error_that_is_no_exception_settles_its_key_and_stops_nothing(
+    fetchers: list[Prefetcher[int, int]], error: type[BaseException]
+) -> None:
+    async def fetch(key: int) -> int:
+        if key == 1:
+            raise error
+        return key * key
+
+    fetchers.append(Prefetcher([[1, 2]], fetch, width=1))
+
+    with pytest.raises(error):
+        value(fetchers[0], 1)
+
+    assert value(fetchers[0], 2) == 4
+
+
 def test_stopping_cancels_what_is_in_flight_drops_the_rest_and_closes(source: Source) -> None:
     fetcher = Prefetcher([KEYS], source.fetch, width=2, close=source.close)
     source.wait_for(2)
