@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -73,7 +74,7 @@ def endpoints(
     takers: dict[str, set[str]] = defaultdict(set)
     for model in chosen:
         for variable in _own_variables(model, environ):
-            takers[variable].add(urlsplit(_url_of(model)).netloc)
+            takers[variable].add(urlsplit(_url_of(model, environ)).netloc)
     redactor = redactor or Redactor(secrets(chosen, environ))
     return {
         model: replace(_endpoint(model, environ, takers), redactor=redactor) for model in chosen
@@ -125,7 +126,7 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
     own = vendor.sdk and model.base_url is None
     return Endpoint(
         wire=wire,
-        url=_own_url(vendor, environ) if model.base_url is None else model.base_url,
+        url=_url_of(model, environ),
         own=own,
         key_variable=variable,
         key=_usable(variable, environ) or (None if own else NO_KEY),
@@ -153,7 +154,7 @@ def _custom_endpoint(
     if model.userinfo.strip(":"):
         return Endpoint(
             wire=wire,
-            url=_url_of(model),
+            url=_url_of(model, environ),
             key_variable="the user and password in its URL",
             scheme="Basic",
             key=basic(model.userinfo),
@@ -168,20 +169,23 @@ def _custom_endpoint(
         hosts = " and ".join(sorted(takers_of))
         raise KeyProblem(f"{variable} is ambiguous, {hosts} would all get it: {cure}")
     key = _usable(variable, environ) if takers_of else ""
-    return Endpoint(wire=wire, url=_url_of(model), key_variable=variable, key=key or NO_KEY)
+    return Endpoint(
+        wire=wire, url=_url_of(model, environ), key_variable=variable, key=key or NO_KEY
+    )
 
 
 def _own_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
     """Return the variables of this program that may have a model's key, the most specific first.
 
-    They are for hosts that the user names by URL. A server on the user's own machine needs no key,
-    so it gets none that is meant for any host; a vendor's gets none if there is one for the vendor.
+    The label's is for any host, the other for hosts that the user names by URL. A server on the
+    user's own machine needs no key, so it gets none that is meant for any host; a vendor's gets
+    none if there is one for the vendor, and a vendor's with an SDK never does.
     """
     host, vendor = BY_PREFIX.get(model.provider), model.vendor
-    if host is None or (vendor is not None and vendor.sdk):
+    if host is None:
         return ()
     named = model.base_url is not None and model.base_url != host.url
-    if named and (vendor is None or not _is_set(environ, *vendor.keys)):
+    if named and (vendor is None or not (vendor.sdk or _is_set(environ, *vendor.keys))):
         return _variable_of(model.label), _ANY_HOST
     return (_variable_of(model.label),)
 
@@ -190,8 +194,8 @@ def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
     return any(environ.get(name, "").strip() for name in variables)
 
 
-def _url_of(model: Model) -> str:
-    return model.base_url or BY_PREFIX[model.provider].url
+def _url_of(model: Model, environ: Mapping[str, str]) -> str:
+    return model.base_url or _own_url(BY_PREFIX[model.provider], environ)
 
 
 def _variable_of(label: str) -> str:
@@ -221,5 +225,5 @@ def _finds_credentials(environ: Mapping[str, str]) -> bool:
     federation = "ANTHROPIC_FEDERATION_RULE_ID", "ANTHROPIC_ORGANIZATION_ID"
     if all(environ.get(name) for name in federation) and any(map(environ.get, identity)):
         return True
-    home = environ.get("ANTHROPIC_CONFIG_DIR") or Path.home() / ".config" / "anthropic"
-    return Path(home, "configs").is_dir()
+    home = os.path.expanduser("~/.config/anthropic")  # noqa: PTH111 - Path.home() may raise
+    return Path(environ.get("ANTHROPIC_CONFIG_DIR") or home, "configs").is_dir()

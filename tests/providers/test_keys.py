@@ -205,6 +205,34 @@ def test_a_key_per_label_tells_custom_hosts_apart() -> None:
     assert (a.key, b.key) == ("for-a", "none")
 
 
+@pytest.mark.parametrize("prefix", ["openai", "anthropic", "groq"])
+def test_a_key_per_label_tells_two_accounts_of_a_vendor_apart(prefix: str) -> None:
+    first, second = models = parse_models([f"a={prefix}:x", f"b={prefix}:x"])
+    vendor = f"{prefix.upper()}_API_KEY"
+
+    found = endpoints(models, {vendor: "vendor-key", "UPSKILL_API_KEY_A": "label-key"})
+
+    assert (found[first].key, found[first].key_variable) == ("label-key", "UPSKILL_API_KEY_A")
+    assert (found[second].key, found[second].key_variable) == ("vendor-key", vendor)
+    assert found[first].url == found[second].url
+
+
+@every_sdk
+@pytest.mark.usefixtures("planted")
+def test_the_sdks_variables_are_not_for_the_account_of_a_label(
+    wire: list[httpx2.Request], provider: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("UPSKILL_API_KEY_M", "label-key")
+
+    with pytest.raises(ProviderError):
+        ask(request_to(parse_model(f"m={provider}:x")))
+
+    (request,) = wire
+    assert request.url.host == f"planted-{provider}-host.invalid"
+    assert request.headers["authorization"] == "Bearer label-key"
+    assert "planted" not in repr([*request.headers.items()]).replace(request.url.host, "")
+
+
 def test_labels_that_spell_one_variable_do_not_share_its_key() -> None:
     models = parse_models(["a.b=x@http://a.invalid/v1", "a-b=y@http://b.invalid/v1"])
 

@@ -61,6 +61,15 @@ def test_a_profile_on_disk_is_no_missing_key(tmp_path: Path) -> None:
     assert missing_key(parse_model("haiku"), {"ANTHROPIC_CONFIG_DIR": str(tmp_path)}) is None
 
 
+def test_without_a_home_the_key_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+
+    assert missing_key(parse_model("haiku"), {}) is not None
+
+
 @every_sdk
 def test_a_missing_sdk_is_one_line_with_the_command(
     provider: str, monkeypatch: pytest.MonkeyPatch
