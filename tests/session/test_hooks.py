@@ -13,6 +13,7 @@ from tests.conftest import Run, WriteSkill
 
 CLIENT = """
     import asyncio
+    import pytest
     from pytest_upskill.completion import Completion, ProviderError
 
     class Parrot:
@@ -26,6 +27,8 @@ CLIENT = """
                 await asyncio.sleep(60)
             if self.name == "clumsy":
                 raise ValueError("a bug\\nin two lines")
+            if self.name == "failing":
+                pytest.fail("no voice")
             if self.name == "terse":
                 return "37"
             if self.name == "careless":
@@ -49,6 +52,8 @@ CLIENT = """
             return {}["PARROT_KEY"]
         if model.name == "stuffed":
             return object()
+        if model.name == "absent":
+            pytest.skip("it flew away")
         if model.provider == "parrot":
             return Parrot(model.name)
 """
@@ -111,7 +116,12 @@ def test_a_plugin_leaves_other_models_to_others(run_once: Run, write_skill: Writ
         ("mute", "parrot: it does not speak"),
         (
             "clumsy",
-            "parrot:clumsy: its client's complete() raised ValueError: a bug *(conftest.py:14)",
+            "parrot:clumsy: its client's complete() raised ValueError: a bug *(conftest.py:15)",
+        ),
+        ("failing", "parrot:failing: its client's complete() raised Failed: no voice*"),
+        (
+            "absent",
+            "parrot:absent: the hook pytest_upskill_make_client raised Skipped: it flew away*",
         ),
         ("terse", "parrot:terse: its client's complete() returned str: return a Completion"),
         (
@@ -145,7 +155,7 @@ def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothin
     result.assert_outcomes(passed=6)
     assert result.outlines[-1] == (
         "upskill: parrot:clinging: its client's aclose() raised ValueError: it stays "
-        "(conftest.py:28): no answer is lost"
+        "(conftest.py:31): no answer is lost"
     )
     assert Path("closed.txt").read_text() == "closed\n"
     result.stderr.no_fnmatch_line("*Traceback*")
@@ -154,7 +164,7 @@ def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothin
 @pytest.mark.parametrize(
     ("name", "problem"),
     [
-        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:35): fix the plugin"),
+        ("keyless", "raised KeyError: 'PARROT_KEY' (conftest.py:38): fix the plugin"),
         (
             "stuffed",
             "returned object, which has no complete and no aclose: return a client or None",

@@ -32,6 +32,8 @@ from pytest_upskill.session.answers.agents import program_hosts
 from pytest_upskill.session.options.settings import SETTINGS, Settings
 from pytest_upskill.session.resources import RESOURCES
 
+_HOOK = "the hook pytest_upskill_make_client"
+
 _NAMES_OF_MODELS = ("anthropic", "openai", "offline")
 """Providers whose model is identified by its name alone, on any host."""
 
@@ -46,7 +48,11 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     found: dict[Model, Host] = {}
     own: list[Model] = []
     for model in models:
-        client = _client(model, config)
+        try:
+            client = _client(model, config)
+        except (pytest.fail.Exception, pytest.skip.Exception) as error:
+            found[model] = _unserved(model, raised(error), settings.timeout)
+            continue
         if client is None:
             own.append(model)
         elif replace(model.parameters, max_tokens=None) and not _takes_parameters(client):
@@ -69,6 +75,25 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
     return found | _own_hosts(own, settings, resources)
 
 
+def _unserved(model: Model, reason: str, timeout: float) -> Host:
+    """Return the host of a model for which a plugin's hook called pytest.fail() or pytest.skip().
+
+    Every request is missing data with the reason, and recordings are replayed.
+    """
+
+    def refuse() -> Client:
+        raise ProviderError(f"{model.address}: {_HOOK} raised {reason}", fatal=True)
+
+    return Host(
+        name=model.address,
+        url="",
+        open=refuse,
+        timeout=timeout,
+        recorded=model.provider not in _NAMES_OF_MODELS,
+        given=True,
+    )
+
+
 def _takes_parameters(client: Client) -> bool:
     return getattr(client, "accepts_parameters", False) is True
 
@@ -78,8 +103,9 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
 
     Raises:
         pytest.UsageError: The hook raises an error, or what it returns is not a client.
+        pytest.fail.Exception, pytest.skip.Exception: The hook calls one of these functions.
     """
-    hook = f"{model.address}: the hook pytest_upskill_make_client"
+    hook = f"{model.address}: {_HOOK}"
     try:
         client: Client | None = config.hook.pytest_upskill_make_client(model=model, config=config)
     except (pytest.UsageError, pytest.exit.Exception):
@@ -120,7 +146,7 @@ def _own_hosts(
             custom=is_custom(model),
             timeout=settings.timeout,
             served=partial(served_models, endpoint) if is_custom(model) else None,
-            caches_prompts=endpoint.wire == "anthropic" and endpoint.own,
+            caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
         programs.setdefault(model, shared.setdefault(endpoint, host))
     return {model: programs[model] for model in found}
