@@ -46,13 +46,14 @@ class Builds:
     ) -> Answer:
         """Return the answer with the results of its compilers."""
         # Not left to the compilers alone: a thread that waits for another's build builds nothing.
-        left = repr(completion.agent_run and completion.agent_run.changed)
-        digest = sha256((completion.text + left).encode("utf-8", "surrogatepass")).digest()
+        files = files_after(trial.case, completion)
+        told = repr((completion.text, sorted(files.items())))
+        digest = sha256(told.encode("utf-8", "surrogatepass")).digest()
         same = str(trial.skill.case_file), trial.case.id, digest
         task = self._tasks.get(same)
         if task is None:
             task = self._tasks[same] = asyncio.create_task(
-                self._decide(checks, completion.text, files_after(trial.case, completion))
+                self._decide(checks, completion.text, files)
             )
         try:
             return Answer(completion=completion, compiled=await task)
