@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.model import parse_model
-from pytest_upskill.session.options.parameters import with_parameters
+from pytest_upskill.sanitize.redaction import Redactor
+from pytest_upskill.session.options.parameters import refuse_secrets, with_parameters
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Loopback, Reply
 from tests.session.refused import only_line
@@ -95,6 +96,16 @@ def test_a_bad_option_is_refused_before_anything_is_sent(
     result = run_once("--upskill-models", f"{model},offline", "--upskill-param", entry)
 
     assert only_line(result).startswith(problem)
+
+
+def test_a_parameter_with_a_known_key_is_refused_without_showing_it() -> None:
+    entry = 'm:body.metadata={"api_key": "sk-planted-1"}'
+
+    with pytest.raises(pytest.UsageError) as caught:
+        refuse_secrets(["seed=1", entry], Redactor(["sk-planted-1"]))
+
+    assert str(caught.value).startswith("--upskill-param: m:body.metadata contains a key ")
+    assert "sk-planted-1" not in str(caught.value)
 
 
 def test_a_judge_has_parameters_of_its_own() -> None:

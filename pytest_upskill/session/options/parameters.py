@@ -9,6 +9,7 @@ import pytest
 
 from pytest_upskill.model import Model, Parameters
 from pytest_upskill.model.parameters import ParameterError, read_parameters
+from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.sanitize.suggestion import did_you_mean
 
 _JUDGE = "judge"
@@ -65,4 +66,23 @@ def _refuse_unknown(given: Mapping[str, Parameters], labels: list[str]) -> None:
             raise pytest.UsageError(
                 f"--upskill-param: no model has the label {label!r}{meant}: write one of "
                 f"{', '.join(labels)}, or no label for all models"
+            )
+
+
+def refuse_secrets(entries: Iterable[str], redactor: Redactor) -> None:
+    """Refuse parameters with a known key, because parameters are printed, recorded and reported.
+
+    Args:
+        entries: Parameters, each as ``[LABEL:]KEY=VALUE``.
+        redactor: The redactor of the known keys.
+
+    Raises:
+        pytest.UsageError: A parameter contains a key.
+    """
+    for entry in entries:
+        if redactor.redact(entry) != entry:
+            name = redactor.redact(entry.partition("=")[0].strip())
+            raise pytest.UsageError(
+                f"--upskill-param: {name} contains a key from the environment or a URL, and would "
+                "be printed and recorded: remove it, as keys are sent without it"
             )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import posixpath
 import re
 from collections.abc import Mapping
@@ -13,13 +14,15 @@ import pytest
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.model import Model
+from pytest_upskill.providers.keys import secrets
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
 from pytest_upskill.repository.git import GitError, merge_base
 from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
+from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.session.options.models import judge_of, models_of
-from pytest_upskill.session.options.parameters import with_parameters
+from pytest_upskill.session.options.parameters import refuse_secrets, with_parameters
 from pytest_upskill.session.options.prices import own_prices
 from pytest_upskill.session.options.values import (
     choice,
@@ -143,9 +146,10 @@ class Settings:
         """
         min_pass_rate = rate(config, "min_pass_rate")
         project = project_folder(config.rootpath)
-        models, judge = with_parameters(
-            models_of(config), judge_of(config), value_of(config, "params")
-        )
+        models, judge, params = models_of(config), judge_of(config), value_of(config, "params")
+        known = secrets((*models, judge) if judge else models, os.environ)
+        refuse_secrets(params, Redactor(known))
+        models, judge = with_parameters(models, judge, params)
         return cls(
             models=models,
             judge=judge,
