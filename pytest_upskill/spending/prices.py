@@ -27,6 +27,12 @@ _TEMPLATE_TOKENS = 64
 
 _STEP = 100
 
+_SURCHARGE = 0.25
+"""What Anthropic adds to the price of input that it writes to its prompt cache, as a share of it.
+
+Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching, for five minutes.
+"""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPrice:
@@ -37,16 +43,19 @@ class OwnPrice:
     cached: float | None = None
     """Price of cached input, at most that of other input; None if it is the same."""
 
-    def of(self, input_tokens: int, output_tokens: int, *, cache_read: int) -> float:
+    def of(
+        self, input_tokens: int, output_tokens: int, *, cache_read: int, cache_write: int = 0
+    ) -> float:
         """Return the price of a completion in dollars.
 
         Args:
             input_tokens: All prompt tokens, including cached ones.
             output_tokens: All generated tokens.
             cache_read: The prompt tokens that were read from a cache.
+            cache_write: The prompt tokens that were written to a cache for a surcharge.
         """
         cached = self.input if self.cached is None else self.cached
-        new = self.input * (input_tokens - cache_read)
+        new = self.input * (input_tokens - cache_read + _SURCHARGE * cache_write)
         return (new + cached * cache_read + self.output * output_tokens) / 1e6
 
 
@@ -118,7 +127,12 @@ class Prices:
         if model.provider == "offline":
             return 0.0
         if model.label in self._own:
-            return self._own[model.label].of(input_tokens, output_tokens, cache_read=cache_read)
+            return self._own[model.label].of(
+                input_tokens,
+                output_tokens,
+                cache_read=cache_read,
+                cache_write=cache_write if _charges_for_writing(model) else 0,
+            )
         # A user's own server may have any price, even for a model with a vendor's name. The list
         # identifies vendors by their URLs, all https, so it need not be imported for other URLs.
         own_server = model.base_url is not None and not model.base_url.startswith("https:")
@@ -149,6 +163,12 @@ def _list_price(
     except (LookupError, ValueError):  # no such model; counts that contradict each other
         return None
     return float(price.total_price)
+
+
+def _charges_for_writing(model: Model) -> bool:
+    """Return whether a model's host gets requests that mark what to write to its prompt cache."""
+    host = BY_PREFIX.get(model.provider)
+    return host is not None and host.wire == "anthropic"
 
 
 def _listed(model: Model) -> tuple[str, str | None]:

@@ -94,6 +94,20 @@ def test_an_own_price_comes_before_the_listed_one() -> None:
     assert prices.cost(parse_model("haiku"), ANSWER) == pytest.approx(3 + 1)
 
 
+@pytest.mark.parametrize(("spec", "factor"), [("haiku", 1.25), ("haiku=openai:x", 1)])
+def test_an_own_price_includes_what_writing_the_prompt_cache_costs(
+    spec: str, factor: float
+) -> None:
+    model = parse_model(spec)
+    prices = Prices({model.label: OwnPrice(input=3, output=10)})
+    request = Request(model=model, frame="", skill="", user="x" * 36, max_tokens=0, run=0)
+
+    written = replace(ANSWER, output_tokens=0, cache_write_tokens=1_000_000)
+
+    assert prices.cost(model, written) == pytest.approx(3 * factor)
+    assert prices.most(request) == pytest.approx(3 * factor * 100 / 1e6)
+
+
 @pytest.mark.parametrize(("cached", "dollars"), [("", 3300 * 5), (" cached 0.5", 300 * 5 + 1500)])
 def test_an_own_price_may_have_a_rate_for_cached_input(
     run_once: Run,
