@@ -11,6 +11,7 @@ from pytest_upskill.formats.skill import Skill, SkillVersion
 from pytest_upskill.formats.skill_md.files import leads_out
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.formats.source.text import read_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,11 +81,9 @@ def _read_folder(folder: Path, root: Path | None) -> Folder:
             left_out.append(f"{file.parent.name}: a link leads outside the project")
             continue
         try:
-            text = read_skill_text(file.read_text("utf-8-sig"), folder=file.parent.name)
+            text = read_skill_text(read_text(file), folder=file.parent.name)
         except BadFile as error:
             left_out.append(f"{file.parent.name}: {error.problems[0].what}")
-        except (OSError, UnicodeDecodeError):
-            left_out.append(f"{file.parent.name}: its SKILL.md cannot be read")
         else:
             if text.hidden:
                 left_out.append(f"{file.parent.name}: disable-model-invocation is set")

@@ -10,6 +10,8 @@ from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.formats.evals.owner import HINTING, NAMING, names_in, plain_name
+from pytest_upskill.formats.source.problems import BadFile
+from pytest_upskill.formats.source.text import MAX_BYTES, read_text
 
 _CASE_FOLDERS = frozenset(
     {"evals", "eval", "evaluations", "tests", "test", "testing", "benchmark", "benchmarks"}
@@ -250,8 +252,12 @@ def _holds_cases(path: Path) -> bool:
     # Imported late: slow, and most case files are recognized by their names.
     from pytest_upskill.formats.evals.reader import holds_cases
 
-    with suppress(OSError, UnicodeDecodeError):
-        return holds_cases(path.read_text("utf-8-sig"), suffix=path.suffix)
+    with suppress(OSError, BadFile):
+        if path.stat().st_size <= MAX_BYTES:
+            return holds_cases(read_text(path), suffix=path.suffix)
+        # Too large for the reader, which then says so; only of lines, the first ones can tell.
+        if path.suffix == ".jsonl":
+            return holds_cases(_head(path).rpartition("\n")[0], suffix=path.suffix)
     return False
 
 
@@ -300,6 +306,8 @@ def _title(folder: Path) -> str:
 
 
 def _head(path: Path) -> str:
-    with suppress(OSError), path.open(encoding="utf-8", errors="replace") as file:
-        return file.read(_HEAD)
+    with suppress(OSError):
+        if path.is_file():  # not a pipe, which might never end
+            with path.open(encoding="utf-8", errors="replace") as file:
+                return file.read(_HEAD)
     return ""

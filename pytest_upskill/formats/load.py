@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
-from stat import S_ISREG
 from typing import TYPE_CHECKING, Any
 
 from pytest_upskill import CASE_FILE, LABELS_FILE
@@ -20,12 +19,10 @@ from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_te
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
+from pytest_upskill.formats.source.text import read_text
 
 if TYPE_CHECKING:
     from pytest_upskill.formats.evals.owner import Owner
-
-MAX_BYTES = 1 << 20
-"""Maximum size of a file."""
 
 MAX_CASES = 1000
 """Maximum number of cases in a file."""
@@ -228,7 +225,7 @@ class _Loader:
                 f"it as an argument"
             )
             raise BadFile([Problem(what=what)])
-        return _text(path)
+        return read_text(path)
 
     def _no_skill(self) -> str:
         cure = "(a skill is a folder with a SKILL.md)"
@@ -254,40 +251,12 @@ def _noting(problems: list[Problem]) -> Iterator[None]:
         problems += error.problems
 
 
-def _text(path: Path) -> str:
-    """Read a text file in UTF-8, with or without a byte order mark.
-
-    Raises:
-        BadFile: The file cannot be read.
-    """
-    try:
-        status = path.stat()
-        if not S_ISREG(status.st_mode):
-            raise BadFile([Problem(what="is not a file")])
-        if status.st_size > MAX_BYTES:
-            raise BadFile([Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: split it")])
-        with path.open("rb") as file:
-            content = file.read()
-    except OSError as error:
-        raise BadFile([Problem(what=f"cannot be read: {error.strerror}")]) from None
-    try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        # A byte order mark is neither in the error's object nor in its offsets.
-        before = error.object[: error.start]
-        column = len(before[before.rfind(b"\n") + 1 :].decode()) + 1
-        line = before.count(b"\n") + 1
-        byte = f"byte {error.start} (0x{error.object[error.start]:02x})"
-        what = f"{byte} is not UTF-8: save the file as UTF-8"
-        raise BadFile([Problem(line=line, column=column, what=what)]) from None
-
-
 def _read_schema(folder: Path, name: str) -> Any:
     """Read the JSON file ``name`` of a skill; raise ValueError with a one-line message."""
     path = (folder / name).resolve()
     if not path.is_relative_to(folder.resolve()):
         raise ValueError(f"{name!r} is outside the skill's folder: move it inside")
     try:
-        return read_json(_text(path)).value
+        return read_json(read_text(path)).value
     except BadFile as error:
         raise ValueError(error.problems[0].at(name)) from None

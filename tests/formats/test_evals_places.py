@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.formats.discovery import Places
 from tests.conftest import Run
 from tests.formats.conftest import CASE, IDS, collected, write
 
@@ -191,6 +192,17 @@ def test_a_file_of_a_common_name_that_holds_no_cases_of_a_skill_is_left_alone(
     write(folder / place, value)
 
     assert collected(run_once, ".") == []
+
+
+@pytest.mark.parametrize(("name", "holds"), [("cases.json", False), ("cases.jsonl", True)])
+def test_of_a_file_that_is_too_large_to_read_only_the_first_lines_tell_whether_it_holds_cases(
+    folder: Path, name: str, *, holds: bool
+) -> None:
+    write(folder / name, CASE)
+    with (folder / name).open("a", encoding="utf-8") as file:
+        file.write("\n" + " " * (1 << 20))
+
+    assert Places().is_case_file(folder / name) is holds
 
 
 def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
