@@ -11,6 +11,7 @@ import time
 import zlib
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from pytest_upskill.agents.cli import Cli
 from pytest_upskill.agents.connection import Connection, Out, Sent
 from pytest_upskill.agents.tally import Tally
 from pytest_upskill.agents.upstream import Reply, Upstream
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.run_budget import Settle
@@ -216,11 +217,13 @@ class Proxy:
         label = self._request.model.label
         if whole.get("error"):
             raise ProviderError(f"{label}: {_said(whole['error'])}", status=200)
+        name = whole.get("model")
         try:
-            return _READERS[self._wire](whole)
+            completion = _READERS[self._wire](whole)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}"
             raise ProviderError(f"{label}: malformed reply ({what})", status=200) from None
+        return replace(completion, served_model=clean(name) if isinstance(name, str) else None)
 
     async def _fail(self, error: Exception, out: Out) -> None:
         """End the run with an error."""

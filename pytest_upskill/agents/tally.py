@@ -51,6 +51,7 @@ class Tally:
     taken: str = ""
     """The first skill that the model asked for; "" for none."""
     served_model: str | None = None
+    """The model id in the last reply of the conversation that has one."""
     read: set[str] = field(default_factory=set)
     calls: list[ToolCall] = field(default_factory=list)
     last: Completion | None = None
@@ -108,6 +109,7 @@ class Tally:
         self._tokens += counted
         if main:
             self.last = completion
+            self.served_model = completion.served_model or self.served_model
             self._following = counted
             self.calls += completion.tool_calls
             asked = filter(None, map(self.cli.skill_of, completion.tool_calls))

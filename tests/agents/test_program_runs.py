@@ -81,6 +81,7 @@ def test_what_an_agent_did_is_read_from_its_requests() -> None:
     assert (run.turns, run.requests, run.version) == (3, 3, "9.9.9")
     assert (completion.text, completion.input_tokens, completion.output_tokens) == ("Sent.", 3, 3)
     assert completion.cost_usd == pytest.approx(0.15)
+    assert completion.served_model == asked().model.name
 
 
 def test_links_pipes_and_files_with_odd_names_are_not_recorded(tmp_path: Path) -> None:
