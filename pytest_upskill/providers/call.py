@@ -92,6 +92,8 @@ class Call:
             reply = await self._reply(sent, sdk)
             return self._told(read(reply.body), reply)
         except _Filtered as refusal:
+            # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
+            # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
             return Completion(
                 text=self.endpoint.redact(clean(str(refusal))),
                 input_tokens=None,
