@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.proof.holdout import is_held_out
 from tests.loopback import Loopback, Received, Reply
 
 BAYS = tuple(range(24))

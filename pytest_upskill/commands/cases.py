@@ -18,9 +18,9 @@ from pytest_upskill.commands.teacher_command import (
 )
 from pytest_upskill.teacher import harden
 from pytest_upskill.teacher.cases import Order, propose_cases
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.load import load_evals, load_skill
-from pytest_upskill.teacher.terms import Terms
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.load import load_evals, load_skill
+from pytest_upskill.teacher.work.terms import Terms
 
 _COUNT = 24
 

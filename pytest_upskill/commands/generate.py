@@ -13,11 +13,11 @@ from pytest_upskill.commands.teacher_command import (
     run_with,
     sources_of,
 )
-from pytest_upskill.teacher.confirmation import RUNS
-from pytest_upskill.teacher.engine import Engine
 from pytest_upskill.teacher.generate import UNMEASURED, generate
 from pytest_upskill.teacher.generation_plan import Order
-from pytest_upskill.teacher.terms import Terms
+from pytest_upskill.teacher.proof.confirmation import RUNS
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.terms import Terms
 
 _COUNT = 24
 _STEPS = 3

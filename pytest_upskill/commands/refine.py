@@ -12,11 +12,11 @@ from pytest_upskill.commands.teacher_command import (
     folder_of_skill,
     run_with,
 )
-from pytest_upskill.teacher.confirmation import RUNS
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.load import load_skill
+from pytest_upskill.teacher.proof.confirmation import RUNS
 from pytest_upskill.teacher.refine import Order, refine
-from pytest_upskill.teacher.terms import Terms
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.load import load_skill
+from pytest_upskill.teacher.work.terms import Terms
 
 _STEPS = 4
 

@@ -11,12 +11,12 @@ from pytest_upskill.commands.command import PASSED, CommandError
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
-from pytest_upskill.teacher.conclusion import DRY_RUN
-from pytest_upskill.teacher.consent import Consent
-from pytest_upskill.teacher.decision import Decision
-from pytest_upskill.teacher.engine import Engine, Limits
 from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
-from pytest_upskill.teacher.terms import Terms
+from pytest_upskill.teacher.work.conclusion import DRY_RUN
+from pytest_upskill.teacher.work.consent import Consent
+from pytest_upskill.teacher.work.decision import Decision
+from pytest_upskill.teacher.work.engine import Engine, Limits
+from pytest_upskill.teacher.work.terms import Terms
 
 NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
 """Exit codes: those of a failed test, of a mistake in the command, and of missing data."""

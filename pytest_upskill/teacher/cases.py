@@ -11,32 +11,32 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.teacher.case_file import with_cases
-from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.consent import (
-    Change,
-    check_clean,
-    check_sources,
-    replace_files,
-)
-from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.engine import Engine, TeacherError
-from pytest_upskill.teacher.holdout import is_held_out, missing_cases
-from pytest_upskill.teacher.keep import (
+from pytest_upskill.teacher.proof.holdout import is_held_out, missing_cases
+from pytest_upskill.teacher.proposals.case_file import with_cases
+from pytest_upskill.teacher.proposals.keep import (
     FRESH_ANSWERS,
     SCREENING_RUNS,
     Demand,
     Kept,
     keep_cases,
 )
-from pytest_upskill.teacher.measure import teacher_trial, trials_of
-from pytest_upskill.teacher.place import place
-from pytest_upskill.teacher.plan import Part, check_models, plan_lines
-from pytest_upskill.teacher.prompts import marked
-from pytest_upskill.teacher.proposals import BATCH, propose_prompt
-from pytest_upskill.teacher.reply import MAX_TOKENS
+from pytest_upskill.teacher.proposals.proposals import BATCH, propose_prompt
 from pytest_upskill.teacher.sources.read import BUDGET, Source, source_of
-from pytest_upskill.teacher.terms import Terms
+from pytest_upskill.teacher.work.conclusion import DRY_RUN, conclude
+from pytest_upskill.teacher.work.consent import (
+    Change,
+    check_clean,
+    check_sources,
+    replace_files,
+)
+from pytest_upskill.teacher.work.decision import Decision, Drafts
+from pytest_upskill.teacher.work.engine import Engine, TeacherError
+from pytest_upskill.teacher.work.measure import teacher_trial, trials_of
+from pytest_upskill.teacher.work.place import place
+from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines
+from pytest_upskill.teacher.work.prompts import marked
+from pytest_upskill.teacher.work.reply import MAX_TOKENS
+from pytest_upskill.teacher.work.terms import Terms
 
 _LONGEST_CASE = 1000
 """Characters of a question, to bound its price."""

@@ -9,15 +9,7 @@ from tempfile import TemporaryDirectory
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.teacher.case_file import with_cases
 from pytest_upskill.teacher.cases import told
-from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.confirmation import Confirmation, Contest, confirm
-from pytest_upskill.teacher.consent import check_sources
-from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.draft import Draft, check_name, draft_prompt, read_draft
-from pytest_upskill.teacher.edits import Refused
-from pytest_upskill.teacher.engine import Engine, TeacherError
 from pytest_upskill.teacher.generation_log import log_generation
 from pytest_upskill.teacher.generation_plan import (
     DRAFTS,
@@ -28,15 +20,23 @@ from pytest_upskill.teacher.generation_plan import (
     demand_of,
     generation_parts,
 )
-from pytest_upskill.teacher.holdout import MIN_HELD_OUT, split
-from pytest_upskill.teacher.keep import Kept, keep_cases
-from pytest_upskill.teacher.ledger import Ledger
-from pytest_upskill.teacher.picture import figures_of
-from pytest_upskill.teacher.place import place
-from pytest_upskill.teacher.plan import check_models, plan_lines
-from pytest_upskill.teacher.prompts import marked_sources
-from pytest_upskill.teacher.reply import BadReply, whole_text
-from pytest_upskill.teacher.search import Task, search, version
+from pytest_upskill.teacher.proof.confirmation import Confirmation, Contest, confirm
+from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, split
+from pytest_upskill.teacher.proof.ledger import Ledger
+from pytest_upskill.teacher.proposals.case_file import with_cases
+from pytest_upskill.teacher.proposals.keep import Kept, keep_cases
+from pytest_upskill.teacher.versions.draft import Draft, check_name, draft_prompt, read_draft
+from pytest_upskill.teacher.versions.edits import Refused
+from pytest_upskill.teacher.versions.search import Task, search, version
+from pytest_upskill.teacher.work.conclusion import DRY_RUN, conclude
+from pytest_upskill.teacher.work.consent import check_sources
+from pytest_upskill.teacher.work.decision import Decision, Drafts
+from pytest_upskill.teacher.work.engine import Engine, TeacherError
+from pytest_upskill.teacher.work.picture import figures_of
+from pytest_upskill.teacher.work.place import place
+from pytest_upskill.teacher.work.plan import check_models, plan_lines
+from pytest_upskill.teacher.work.prompts import marked_sources
+from pytest_upskill.teacher.work.reply import BadReply, whole_text
 
 UNMEASURED = "--no-eval: nothing was measured"
 """The reason of a decision without cases."""

@@ -16,8 +16,8 @@ from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.history.log import log_run
 from pytest_upskill.repository.project import RUNS
 from pytest_upskill.repository.revision import revision
-from pytest_upskill.teacher.confirmation import Confirmation
-from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.proof.confirmation import Confirmation
+from pytest_upskill.teacher.work.engine import Engine
 
 
 def log_generation(

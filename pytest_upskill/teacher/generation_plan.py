@@ -9,19 +9,19 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.teacher.cases import plan_parts
-from pytest_upskill.teacher.confirmation import Contest, trials_of_look
-from pytest_upskill.teacher.draft import MAX_BYTES, draft_prompt
-from pytest_upskill.teacher.edits import byte_limit
-from pytest_upskill.teacher.engine import Engine, TeacherError
-from pytest_upskill.teacher.holdout import MIN_HELD_OUT
-from pytest_upskill.teacher.keep import Demand
-from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial
-from pytest_upskill.teacher.plan import Part, padded
-from pytest_upskill.teacher.proposals import BATCH
-from pytest_upskill.teacher.reply import MAX_TOKENS
-from pytest_upskill.teacher.search import Task, train_trials
+from pytest_upskill.teacher.proof.confirmation import Contest, trials_of_look
+from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT
+from pytest_upskill.teacher.proposals.keep import Demand
+from pytest_upskill.teacher.proposals.proposals import BATCH
 from pytest_upskill.teacher.sources.read import Source, source_of
-from pytest_upskill.teacher.terms import Terms
+from pytest_upskill.teacher.versions.draft import MAX_BYTES, draft_prompt
+from pytest_upskill.teacher.versions.edits import byte_limit
+from pytest_upskill.teacher.versions.search import Task, train_trials
+from pytest_upskill.teacher.work.engine import Engine, TeacherError
+from pytest_upskill.teacher.work.measure import TRAIN_RUNS, teacher_trial
+from pytest_upskill.teacher.work.plan import Part, padded
+from pytest_upskill.teacher.work.reply import MAX_TOKENS
+from pytest_upskill.teacher.work.terms import Terms
 from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2

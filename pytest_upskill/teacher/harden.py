@@ -12,20 +12,20 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import Document, parse_json
-from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.consent import Change, check_clean, replace_files
-from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.engine import Engine, TeacherError
-from pytest_upskill.teacher.keep import FRESH_ANSWERS
-from pytest_upskill.teacher.measure import teacher_trial, trials_of
-from pytest_upskill.teacher.place import place
-from pytest_upskill.teacher.plan import Part, check_models, plan_lines
-from pytest_upskill.teacher.prompts import MATERIAL, marked
-from pytest_upskill.teacher.proposals import Proposal, Text
-from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, json_of, whole_text
-from pytest_upskill.teacher.statements import Statement, find_statements, with_assertions
-from pytest_upskill.teacher.terms import Terms
-from pytest_upskill.teacher.validation import Dropped, check_problems, read_case
+from pytest_upskill.teacher.proposals.keep import FRESH_ANSWERS
+from pytest_upskill.teacher.proposals.proposals import Proposal, Text
+from pytest_upskill.teacher.proposals.statements import Statement, find_statements, with_assertions
+from pytest_upskill.teacher.proposals.validation import Dropped, check_problems, read_case
+from pytest_upskill.teacher.work.conclusion import DRY_RUN, conclude
+from pytest_upskill.teacher.work.consent import Change, check_clean, replace_files
+from pytest_upskill.teacher.work.decision import Decision, Drafts
+from pytest_upskill.teacher.work.engine import Engine, TeacherError
+from pytest_upskill.teacher.work.measure import teacher_trial, trials_of
+from pytest_upskill.teacher.work.place import place
+from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines
+from pytest_upskill.teacher.work.prompts import MATERIAL, marked
+from pytest_upskill.teacher.work.reply import MAX_TOKENS, BadReply, json_of, whole_text
+from pytest_upskill.teacher.work.terms import Terms
 
 _HARDEN = """\
 Below are an agent skill, a question to a model that has read it, and numbered statements about \

@@ -7,31 +7,31 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.teacher.acceptance import alpha_of_look, power
-from pytest_upskill.teacher.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.confirmation import (
+from pytest_upskill.teacher.proof.acceptance import alpha_of_look, power
+from pytest_upskill.teacher.proof.confirmation import (
     Confirmation,
     Contest,
     confirm,
     look_ahead,
     trials_of_look,
 )
-from pytest_upskill.teacher.consent import Change, check_clean, encoded_like, replace_files
-from pytest_upskill.teacher.decision import Decision, Drafts, Outcome
-from pytest_upskill.teacher.edits import byte_limit
-from pytest_upskill.teacher.eligible import eligible
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.holdout import MIN_HELD_OUT, missing_cases, split
-from pytest_upskill.teacher.ledger import Ledger
-from pytest_upskill.teacher.literals import marked_diff
-from pytest_upskill.teacher.measure import teacher_trial
-from pytest_upskill.teacher.picture import figures_of
-from pytest_upskill.teacher.place import place
-from pytest_upskill.teacher.plan import Part, check_models, padded, plan_lines
-from pytest_upskill.teacher.reply import MAX_TOKENS
-from pytest_upskill.teacher.search import Found, Task, search, train_trials, version
-from pytest_upskill.teacher.terms import Terms
-from pytest_upskill.teacher.train_marks import with_train_marks
+from pytest_upskill.teacher.proof.eligible import eligible
+from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, missing_cases, split
+from pytest_upskill.teacher.proof.ledger import Ledger
+from pytest_upskill.teacher.versions.edits import byte_limit
+from pytest_upskill.teacher.versions.literals import marked_diff
+from pytest_upskill.teacher.versions.search import Found, Task, search, train_trials, version
+from pytest_upskill.teacher.versions.train_marks import with_train_marks
+from pytest_upskill.teacher.work.conclusion import DRY_RUN, conclude
+from pytest_upskill.teacher.work.consent import Change, check_clean, encoded_like, replace_files
+from pytest_upskill.teacher.work.decision import Decision, Drafts, Outcome
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.measure import teacher_trial
+from pytest_upskill.teacher.work.picture import figures_of
+from pytest_upskill.teacher.work.place import place
+from pytest_upskill.teacher.work.plan import Part, check_models, padded, plan_lines
+from pytest_upskill.teacher.work.reply import MAX_TOKENS
+from pytest_upskill.teacher.work.terms import Terms
 from pytest_upskill.trials.trial import runs_of
 
 _PROMPT_BYTES = 24_000

@@ -12,7 +12,7 @@ from pytest_upskill.compile import Compilers
 from pytest_upskill.compile.device import read_functions
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.formats.suspect_statements import needs_agent
-from pytest_upskill.teacher.edits import check_candidate
+from pytest_upskill.teacher.versions.edits import check_candidate
 from pytest_upskill.wire.chat import Dialect
 from tests.compiling import build
 

@@ -12,10 +12,10 @@ from typing import TextIO
 
 import pytest
 
-from pytest_upskill.teacher.case_file import with_cases
-from pytest_upskill.teacher.consent import Change, Consent, encoded_like, replace_files
-from pytest_upskill.teacher.engine import TeacherError
-from pytest_upskill.teacher.train_marks import with_train_marks
+from pytest_upskill.teacher.proposals.case_file import with_cases
+from pytest_upskill.teacher.versions.train_marks import with_train_marks
+from pytest_upskill.teacher.work.consent import Change, Consent, encoded_like, replace_files
+from pytest_upskill.teacher.work.engine import TeacherError
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -55,7 +55,7 @@ def test_only_yes_is_consent(
     typed, terminal = keyboard
     os.write(typed, b"y\n")  # typed before the question, and so no answer to it
     monkeypatch.setattr(
-        "pytest_upskill.teacher.consent.sys.stderr.flush", lambda: os.write(typed, keys)
+        "pytest_upskill.teacher.work.consent.sys.stderr.flush", lambda: os.write(typed, keys)
     )
 
     assert Consent(yes=False, apply=False, terminal=terminal).asks("Write this?") is agrees

@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.teacher.edits import (
+from pytest_upskill.teacher.versions.edits import (
     Edit,
     Refused,
     apply_edits,
@@ -18,8 +18,8 @@ from pytest_upskill.teacher.edits import (
     check_candidate,
     read_edits,
 )
-from pytest_upskill.teacher.literals import marked_diff
-from pytest_upskill.teacher.reply import BadReply, whole_text
+from pytest_upskill.teacher.versions.literals import marked_diff
+from pytest_upskill.teacher.work.reply import BadReply, whole_text
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"

@@ -14,10 +14,15 @@ from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.teacher.prompts import marked
-from pytest_upskill.teacher.proposals import Malformed, Proposal, propose_prompt, read_proposals
+from pytest_upskill.teacher.proposals.proposals import (
+    Malformed,
+    Proposal,
+    propose_prompt,
+    read_proposals,
+)
+from pytest_upskill.teacher.proposals.validation import Dropped, Surroundings, validate
 from pytest_upskill.teacher.sources.read import source_of
-from pytest_upskill.teacher.validation import Dropped, Surroundings, validate
+from pytest_upskill.teacher.work.prompts import marked
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
 GOOD: dict[str, Any] = {

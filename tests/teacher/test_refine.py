@@ -11,7 +11,7 @@ import sys
 
 import pytest
 
-from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.proof.holdout import is_held_out
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, FIX, LACKING, SKILL, TRAIN, Depot, adding, code, line, question
 

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.commands.main import main
-from pytest_upskill.teacher.decision import Drafts
-from pytest_upskill.teacher.holdout import is_held_out
+from pytest_upskill.teacher.proof.holdout import is_held_out
+from pytest_upskill.teacher.work.decision import Drafts
 from tests.teaching import BAYS, FIX, HEAD, TRAIN, Depot, case, line
 
 

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.acceptance import alpha_of_look, decide, power
-from pytest_upskill.teacher.holdout import is_held_out, split
-from pytest_upskill.teacher.ledger import Comparison, Ledger, Look, Recorded, number_of_look
+from pytest_upskill.teacher.proof.acceptance import alpha_of_look, decide, power
+from pytest_upskill.teacher.proof.holdout import is_held_out, split
+from pytest_upskill.teacher.proof.ledger import Comparison, Ledger, Look, Recorded, number_of_look
 
 BETTER = [CaseCounts(10, 10, 3, 10)] * 8
 EQUAL = [CaseCounts(5, 10, 5, 10)] * 8

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from pytest_upskill.teacher.decision import Decision, Drafts
-from pytest_upskill.teacher.engine import Engine, Stopped, TeacherError
-from pytest_upskill.teacher.place import place
+from pytest_upskill.teacher.work.decision import Decision, Drafts
+from pytest_upskill.teacher.work.engine import Engine, Stopped, TeacherError
+from pytest_upskill.teacher.work.place import place
 
 DRY_RUN = "--dry-run: nothing was requested"
 """The reason of a decision that was not to be made."""

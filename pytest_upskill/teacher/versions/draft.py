@@ -12,11 +12,11 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.teacher.edits import Refused, foreign_parts
-from pytest_upskill.teacher.engine import TeacherError
-from pytest_upskill.teacher.prompts import MATERIAL, marked_sources
-from pytest_upskill.teacher.reply import BadReply, json_of
 from pytest_upskill.teacher.sources.read import Source
+from pytest_upskill.teacher.versions.edits import Refused, foreign_parts
+from pytest_upskill.teacher.work.engine import TeacherError
+from pytest_upskill.teacher.work.prompts import MATERIAL, marked_sources
+from pytest_upskill.teacher.work.reply import BadReply, json_of
 
 MAX_BYTES = 12_000
 """Size of a draft: about 3,000 tokens, which every use of the skill costs."""

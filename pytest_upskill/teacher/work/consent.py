@@ -13,10 +13,10 @@ from typing import TextIO
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.repository.git import GitError, is_dirty
-from pytest_upskill.teacher.decision import Drafts
-from pytest_upskill.teacher.engine import Engine, TeacherError
-from pytest_upskill.teacher.place import place
 from pytest_upskill.teacher.sources.read import Source
+from pytest_upskill.teacher.work.decision import Drafts
+from pytest_upskill.teacher.work.engine import Engine, TeacherError
+from pytest_upskill.teacher.work.place import place
 
 _SHOWN_LINES = 12
 

@@ -12,10 +12,9 @@ from typing import Any
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
 from pytest_upskill.stats import CaseCounts, lift, lift_interval, runs_needed
-from pytest_upskill.teacher.acceptance import Acceptance, decide
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.holdout import digest_of, holdout_digest
-from pytest_upskill.teacher.ledger import (
+from pytest_upskill.teacher.proof.acceptance import Acceptance, decide
+from pytest_upskill.teacher.proof.holdout import digest_of, holdout_digest
+from pytest_upskill.teacher.proof.ledger import (
     STRIDE,
     Comparison,
     Ledger,
@@ -23,8 +22,9 @@ from pytest_upskill.teacher.ledger import (
     number_of_look,
     recorded_looks,
 )
-from pytest_upskill.teacher.measure import compared, counts_of, trials_of
-from pytest_upskill.teacher.picture import mean_rate
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.measure import compared, counts_of, trials_of
+from pytest_upskill.teacher.work.picture import mean_rate
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial, request
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any
 
 from pydantic import Field, TypeAdapter, ValidationError
 
-from pytest_upskill.teacher.prompts import MATERIAL, marked, marked_sources
-from pytest_upskill.teacher.reply import BadReply, json_of
 from pytest_upskill.teacher.sources.read import Source
+from pytest_upskill.teacher.work.prompts import MATERIAL, marked, marked_sources
+from pytest_upskill.teacher.work.reply import BadReply, json_of
 
 BATCH = 10
 """Proposals of one request."""

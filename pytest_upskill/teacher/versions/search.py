@@ -11,17 +11,17 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.model import Model
-from pytest_upskill.teacher.edits import (
+from pytest_upskill.teacher.versions.edits import (
     Refused,
     apply_edits,
     byte_limit,
     check_candidate,
     read_edits,
 )
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.measure import TRAIN_RUNS, teacher_trial, trials_of
-from pytest_upskill.teacher.prompts import Failure, refine_prompt
-from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, whole_text
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.measure import TRAIN_RUNS, teacher_trial, trials_of
+from pytest_upskill.teacher.work.prompts import Failure, refine_prompt
+from pytest_upskill.teacher.work.reply import MAX_TOKENS, BadReply, whole_text
 from pytest_upskill.trials.result import TrialResult
 
 _SHOWN = 8

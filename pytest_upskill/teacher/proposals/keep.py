@@ -8,19 +8,19 @@ from typing import Any
 
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import Model
-from pytest_upskill.teacher.engine import Engine
-from pytest_upskill.teacher.holdout import is_held_out
-from pytest_upskill.teacher.measure import SCREENING, teacher_trial, trials_of
-from pytest_upskill.teacher.proposals import (
+from pytest_upskill.teacher.proof.holdout import is_held_out
+from pytest_upskill.teacher.proposals.proposals import (
     BATCH,
     Malformed,
     Proposal,
     propose_prompt,
     read_proposals,
 )
-from pytest_upskill.teacher.reply import MAX_TOKENS, BadReply, whole_text
+from pytest_upskill.teacher.proposals.validation import Dropped, Surroundings, validate
 from pytest_upskill.teacher.sources.read import Source
-from pytest_upskill.teacher.validation import Dropped, Surroundings, validate
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.measure import SCREENING, teacher_trial, trials_of
+from pytest_upskill.teacher.work.reply import MAX_TOKENS, BadReply, whole_text
 
 FRESH_ANSWERS = 2
 """Answers of the teacher, given the source, all of which must pass."""

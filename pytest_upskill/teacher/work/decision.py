@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.teacher.engine import TeacherError
+from pytest_upskill.teacher.work.engine import TeacherError
 
 _NO_NAME = re.compile(r"[^\w-]+")
 _LONGEST_NAME = 64

@@ -9,7 +9,7 @@ from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.teacher.engine import TeacherError
+from pytest_upskill.teacher.work.engine import TeacherError
 
 _FOLDERS = ("", "evals", "eval", "tests")
 

@@ -14,7 +14,7 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 from pytest_upskill.teacher.ngrams import copies
-from pytest_upskill.teacher.reply import BadReply, json_of
+from pytest_upskill.teacher.work.reply import BadReply, json_of
 
 GROWTH = 1.5
 """How many times as long as before a skill may get."""

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill.model import Model
-from pytest_upskill.teacher.consent import Consent
-from pytest_upskill.teacher.decision import Decision
-from pytest_upskill.teacher.engine import Limits
+from pytest_upskill.teacher.work.consent import Consent
+from pytest_upskill.teacher.work.decision import Decision
+from pytest_upskill.teacher.work.engine import Limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

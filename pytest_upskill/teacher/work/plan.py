@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from pytest_upskill.cells.wording import counted, money
 from pytest_upskill.model import Model
-from pytest_upskill.teacher.engine import Engine, Limits, TeacherError
+from pytest_upskill.teacher.work.engine import Engine, Limits, TeacherError
 from pytest_upskill.trials.trial import Trial
 
 

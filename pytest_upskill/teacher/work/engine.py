@@ -20,7 +20,7 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.teacher.live_line import LiveLine
+from pytest_upskill.teacher.work.live_line import LiveLine
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial
 

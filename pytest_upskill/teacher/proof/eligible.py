@@ -8,7 +8,7 @@ from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.model import Model
-from pytest_upskill.teacher.engine import Engine
+from pytest_upskill.teacher.work.engine import Engine
 
 
 def eligible(

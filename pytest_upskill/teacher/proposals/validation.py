@@ -16,7 +16,7 @@ from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.ngrams import copies
-from pytest_upskill.teacher.proposals import Proposal
+from pytest_upskill.teacher.proposals.proposals import Proposal
 
 EMPTY_ANSWERS = (
     "",

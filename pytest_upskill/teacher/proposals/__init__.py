@@ -1,0 +1,1 @@
+"""Cases that a teacher proposes: validated, kept or dropped, and written."""

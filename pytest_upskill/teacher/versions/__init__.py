@@ -1,0 +1,1 @@
+"""Versions of a skill: drafts, edits, and the search for a better one."""

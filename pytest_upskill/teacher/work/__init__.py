@@ -1,0 +1,1 @@
+"""How a command with a teacher works: requests within limits, consent, and its decision."""
