@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell, CellVerdict
@@ -114,12 +114,12 @@ def no_decision(cell: Cell, reason: str) -> Gate:
     )
 
 
-def compares_nothing(gates: Sequence[Gate]) -> str | None:
+def compares_nothing(gates: Sequence[Decision[Any, Any]]) -> str | None:
     """Return what the cells should be compared with if no comparison was possible, else None.
 
     A skill that is new or unchanged since a git ref needs no comparison.
     """
-    comparisons = [gate.comparison for gate in gates if gate.comparison is not None]
+    comparisons: list[Comparison] = [gate.comparison for gate in gates if gate.comparison]
     if comparisons and all(comparison.lacking for comparison in comparisons):
         return comparisons[0].base
     return None

@@ -137,7 +137,12 @@ def wanted_of(trial: TrialResult) -> str:
         return trial.listed_as
     if trigger.others:
         return " or ".join(trigger.others)
-    return NO_SKILL if trigger.nothing else f"(not {trial.listed_as})"
+    return NO_SKILL if trigger.nothing else anything_but(trial.listed_as)
+
+
+def anything_but(skill: str) -> str:
+    """Return what is wanted where only one skill would be wrong, as a row of the matrix."""
+    return f"(not {skill})"
 
 
 def _takes(trial: TrialResult, choice: object) -> bool:

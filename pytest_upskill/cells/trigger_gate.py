@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING, ClassVar
 from pytest_upskill import stats
 from pytest_upskill.cells.decision import Decision, regression, weighed
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
+from pytest_upskill.cells.trigger_cell import (
+    NO_SKILL,
+    Confusion,
+    Rate,
+    TriggerCell,
+    anything_but,
+)
 from pytest_upskill.cells.wording import percent, runs
 
 if TYPE_CHECKING:
@@ -86,9 +92,14 @@ def rate_text(rate: Rate) -> str:
 
 def mistakes(cell: TriggerCell) -> str:
     """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
-    return "; ".join(
-        f"chose {each.taken} instead of {each.wanted} ({runs(each.runs)})" for each in cell.mistakes
-    )
+    return "; ".join(f"{_mistake(each)} ({runs(each.runs)})" for each in cell.mistakes)
+
+
+def _mistake(each: Confusion) -> str:
+    if each.wanted == anything_but(each.taken):
+        return f"chose {each.taken} where it should not"
+    taken, wanted = ("no skill" if name == NO_SKILL else name for name in (each.taken, each.wanted))
+    return f"chose {taken} instead of {wanted}"
 
 
 def queries_that_would_do(cell: TriggerCell, thresholds: Thresholds) -> list[str]:

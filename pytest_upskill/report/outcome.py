@@ -25,7 +25,7 @@ def outcome(report: Report) -> Outcome:
         return "undecided"
     # Where offline alone chose among skills, there is nothing to decide.
     chosen = bool(report.trigger_gates) and not gates
-    open_ = (gates != {"passed"} and not chosen) or compares_nothing(report.gates)
+    open_ = (gates != {"passed"} and not chosen) or compares_nothing(report.decisions)
     return "undecided" if open_ else "passed"
 
 

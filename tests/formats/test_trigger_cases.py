@@ -173,14 +173,26 @@ def test_in_a_file_of_several_skills_a_query_for_none_of_them_should_trigger_no_
     assert lost.skip == "names no skill: add 'skill'"
 
 
-def test_a_query_that_should_and_should_not_trigger_is_refused(write_skill: WriteSkill) -> None:
+@pytest.mark.parametrize(
+    ("second", "problem"),
+    [
+        ({"should_trigger": False}, "contradicts"),
+        ({"expected_skill": "parcels"}, "contradicts"),
+        ({"expected_skill": "billing"}, "repeats"),
+    ],
+)
+def test_a_query_that_occurs_twice_is_refused(
+    write_skill: WriteSkill, second: dict[str, object], problem: str
+) -> None:
     folder = write_skill(
-        {"id": "yes", "input": "Bill Ada.", "should_trigger": True},
-        {"id": "no", "input": "Bill Ada.", "should_trigger": False},
+        {"id": "one", "input": "Bill Ada.", "should_trigger": True},
+        {"id": "two", "input": "Bill Ada.", **second},
+        {"id": "bob", "input": "Bill Bob.", "should_trigger": True},
+        {"id": "answered", "input": "Bill Ada.", "expected": {"contains": "37"}},
     )
 
     with pytest.raises(
-        SkillError, match=r"cases\[1\].should_trigger: contradicts the case in line"
+        SkillError, match=rf"cases\[1\]: {problem} the query of the case in line \d+: remove one$"
     ):
         load_skills(folder / "skill_meta.json")
 

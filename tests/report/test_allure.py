@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Run
+from tests.conftest import Run, WriteSkill
 from tests.scripted_model import Script
 
 # As allure-pytest's: it follows items, not reports, and registers under this name.
@@ -72,3 +72,16 @@ def test_allure_has_every_gate_once_and_no_failed_case_is_broken(
     assert status["one[haiku-with_skill]"] == case
     assert status["gate[haiku]"] == gate
     assert result.parseoutcomes().get("failed", 0) == (2 if gate == "failed" else 0)
+
+
+def test_allure_has_the_gates_of_triggers(
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+) -> None:
+    pytester.mkdir("allure")
+    pytester.makeconftest(LISTENER)
+    write_skill({"id": "bill", "input": "Facts about billing.", "should_trigger": True})
+
+    run_once("--upskill-models", "offline", "skills")
+
+    status = {file.stem: json.loads(file.read_text()) for file in Path("allure").iterdir()}
+    assert status == {"bill[offline-trigger]": "passed", "trigger-gate[offline]": "skipped"}

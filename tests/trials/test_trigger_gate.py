@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 from tests.loopback import Loopback, Received, Reply
@@ -39,6 +40,7 @@ def test_the_gate_fails_beyond_its_limits(
     junit = Path("j.xml").read_text("utf-8")
     assert '<property name="upskill.trigger.recall" value="0.7500"/>' in junit.replace(" />", "/>")
     assert 'name="upskill.trigger.taken" value="none"' in junit
+    assert 'name="upskill.trigger.recall[billing-m]" value="0.7500"' in junit
 
 
 def test_the_limit_of_the_case_file_precedes_that_of_the_option(
@@ -50,6 +52,22 @@ def test_the_limit_of_the_case_file_precedes_that_of_the_option(
     result = run_once("--upskill-models", model, "--upskill-min-recall", "0.9", "skills")
 
     result.assert_outcomes(passed=5)
+
+
+def test_a_comparison_of_triggers_without_any_baseline_is_not_green_and_says_how_to_record_one(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    write_skill(*queries(1, 0))
+    loopback.answer = choosing({"Query 0.": took("billing")})
+    args = ("--upskill-models", model, "--upskill-compare", "baseline", "-q", "skills")
+
+    result = run_once(*args, "--upskill-md", "r.md")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(
+        ["nothing was compared with the baseline (exit code 75): billing on m: no baseline of *"]
+    )
+    assert "nothing compared with the baseline" in Path("r.md").read_text("utf-8").splitlines()[1]
 
 
 def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_changed(
@@ -88,7 +106,10 @@ def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_cha
     worse.stdout.fnmatch_lines(
         ["*the choice became worse than the baseline: q1, *2/12 runs right, baseline 12/12, p*"]
     )
-    assert "became worse than the baseline" in Path("r.md").read_text("utf-8")
+    page = Path("r.md").read_text("utf-8")
+    assert "Measured on 6 queries, 2 runs of each: " in page
+    assert "became worse than the baseline" in page
+    assert "chose no skill instead of billing (10 runs)" in page
     taken.stdout.fnmatch_lines(
         ["*chose thief instead of billing*", "*the description is unchanged*"]
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -57,7 +56,7 @@ def read_cases(
         "extensions": extensions,
     }
     file = _validated(document, context, extensions)
-    cases, problems = [], list[Problem]()
+    placed, problems = [], list[Problem]()
     named = _named_entries(document.value)
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
         trigger = None
@@ -68,12 +67,13 @@ def read_cases(
         line = document.line(path)
         case = _case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger)
         try:
-            cases.append(marked(case, read_marks(entry.statements or {})))
+            placed.append((path, marked(case, read_marks(entry.statements or {}))))
         except ValueError as error:
             problems.append(document.problem((*path, MARK_KEY), str(error)))
+    problems += _repeated_queries(document, placed)
     if problems:
         raise BadFile(problems)
-    return tuple(cases), GateRule(
+    return tuple(case for _, case in placed), GateRule(
         min_lift=file.gate.min_lift,
         min_pass_rate=file.gate.min_pass_rate,
         min_recall=file.gate.min_recall,
@@ -94,7 +94,6 @@ def _validated(
     named = _named_entries(document.value)
     problems = [
         *_repeated_ids(document, named),
-        *_contradictions(document, named),
         *_unclaimed(document, extensions),
     ]
     try:
@@ -169,22 +168,21 @@ def _repeated_ids(
             yield document.problem(path, f"repeats the case in line {line}: remove it")
 
 
-def _contradictions(
-    document: Document, named: Iterable[tuple[JsonPath, Mapping[str, Any], str]]
+def _repeated_queries(
+    document: Document, placed: Iterable[tuple[JsonPath, Case]]
 ) -> Iterator[Problem]:
-    """Yield a problem for each query that two cases expect different skills for."""
-    first: dict[object, tuple[JsonPath, object]] = {}
-    for path, entry, _ in named:
-        should = entry.get("should_trigger")
-        if not isinstance(should, bool):
+    """Yield a problem for each query that occurs twice: it would count as two, or contradict."""
+    first: dict[object, Case] = {}
+    for path, case in placed:
+        if case.trigger is None:
             continue
-        asked = json.dumps([entry.get("input"), entry.get("context")], sort_keys=True)
-        other, said = first.setdefault(asked, (path, should))
-        if said is not should:
-            line = document.line(other)
-            yield document.problem(
-                (*path, "should_trigger"), f"contradicts the case in line {line}: remove one"
-            )
+        asked = case.input, tuple(case.files.items()), case.workspace, case.models
+        other = first.setdefault(asked, case)
+        if other is case or other.trigger is None:
+            continue
+        said = "contradicts" if case.trigger.should != other.trigger.should else "repeats"
+        what = f"{said} the query of the case in line {other.line}: remove one"
+        yield document.problem(path, what)
 
 
 def _case(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from statistics import fmean
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.cells.wording import corrected, counted, money, percent, points, times
 from pytest_upskill.report.document import Report, dollars, runs_of
@@ -60,7 +62,7 @@ def headline(report: Report) -> str:
         parts.append(f"shard{'s' * (len(shards) > 1)} {', '.join(shards)} missing")
     if runs := cut_short(report):
         parts.append(f"{counted(len(runs), 'run')} cut short")
-    if then := compares_nothing(report.gates):
+    if then := compares_nothing(report.decisions):
         parts.append(f"nothing compared with {then}")
     return ", ".join(parts)
 
@@ -97,10 +99,11 @@ def _change(gate: Gate) -> str:
 def scope(report: Report) -> str:
     """Return a sentence about the number of cases and runs, and what the intervals mean."""
     cells = report.cells
+    if report.trigger_gates and not cells:
+        return _trigger_scope(report.trigger_cells)
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
     skipped = {(cell.path, case) for cell in cells for case in cell.unmeasured} - measured
-    repeats = sorted({len(t.runs) + len(t.errors) for cell in cells for t in cell.trials})
-    runs = "-".join(dict.fromkeys((str(repeats[0]), str(repeats[-1])))) if repeats else "0"
+    runs = _repeats(cells)
     what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
     if skipped:
         what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
@@ -109,6 +112,20 @@ def scope(report: Report) -> str:
         f"Measured on {what}, {often} in each arm: intervals show how the same cases would vary "
         f"if run again, not how other prompts would do."
     )
+
+
+def _trigger_scope(cells: Sequence[TriggerCell]) -> str:
+    queries = len({(cell.path, trial.case) for cell in cells for trial in cell.trials})
+    what = "1 query" if queries == 1 else f"{queries} queries"
+    runs = _repeats(cells)
+    often = "once" if runs == "1" else f"{runs} runs of each"
+    return f"Measured on {what}, {often}: intervals show how other queries like these would do."
+
+
+def _repeats(cells: Iterable[TrialGroup]) -> str:
+    """Return the least and the greatest number of runs of a trial: ``3``, ``1-3``."""
+    counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
+    return "-".join(dict.fromkeys((str(min(counts)), str(max(counts))))) if counts else "0"
 
 
 def matrix_parts(cell: Cell) -> list[str]:

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.session.collection.collectors import SkillFile
 from pytest_upskill.session.collection.items import CaseFailed
 from pytest_upskill.session.results.results import Results
+
+AnyGate = Gate | TriggerGate
 
 _LISTENER = "allure_listener"
 """Name under which allure-pytest registers its listener."""
@@ -43,7 +46,7 @@ class AllureGates:
             return (yield)
         finally:
             if (listener := self._plugins.get_plugin(_LISTENER)) is not None:
-                for gate in self._results.gates:
+                for gate in self._results.decisions:
                     self._play(session, listener, gate)
 
     def pytest_runtest_makereport(
@@ -52,14 +55,14 @@ class AllureGates:
         """Make the report of a gate item, which the listener needs."""
         return pytest.TestReport.from_item_and_call(item, call) if _is_gate(item) else None
 
-    def _play(self, session: pytest.Session, listener: object, gate: Gate) -> None:
+    def _play(self, session: pytest.Session, listener: object, gate: AnyGate) -> None:
         others = [each for each in self._plugins.get_plugins() if each not in {listener, self}]
 
         def call_hook(hook: str, **arguments: object) -> None:
             self._plugins.subset_hook_caller(hook, others)(**arguments)
 
         file = SkillFile.from_parent(session, path=self._root / gate.cell.path)
-        item = GateItem.from_parent(file, name=f"gate[{gate.cell.model}]", nodeid=gate.nodeid)
+        item = GateItem.from_parent(file, name=gate.name, nodeid=gate.nodeid)
         call_hook("pytest_runtest_setup", item=item)
         ready = pytest.CallInfo.from_call(_nothing, when="setup")
         call_hook("pytest_runtest_makereport", item=item, call=ready)
@@ -78,7 +81,7 @@ def _nothing() -> None:
     """Do nothing: the setup of a gate."""
 
 
-def _end(gate: Gate) -> None:
+def _end(gate: AnyGate) -> None:
     """Skip, fail or pass like the gate."""
     if gate.outcome == "skipped":
         pytest.skip(gate.text)

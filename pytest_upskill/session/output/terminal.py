@@ -122,7 +122,7 @@ class Terminal:
     def _not_compared(self, *, quiet: bool) -> Iterator[str]:
         """Yield lines about missing comparisons if all are missing or -q hides the notes."""
         cells = defaultdict[str, list[str]](list)
-        for gate in self._results.gates:
+        for gate in self._results.decisions:
             for gap in gate.comparison.gaps if gate.comparison else ():
                 cells[gap].append(gate.cell.name)
         gaps = [f"{_listed(names)}: {gap}" for gap, names in cells.items()]

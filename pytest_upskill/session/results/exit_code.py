@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED, Gate, compares_nothing
-from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.cells.gate import NOT_MEASURED, compares_nothing
 from pytest_upskill.session.options.settings import Settings, runs_tests
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.results import Results
@@ -60,7 +59,7 @@ class ExitCode:
         """
         if self._settings.baseline_update:
             return None
-        return compares_nothing(self._results.gates)
+        return compares_nothing(self._results.decisions)
 
     def _lacks_a_result(self) -> bool:
         if self.nothing_measured or self.compares_nothing is not None:
@@ -71,5 +70,4 @@ class ExitCode:
     def _misses_data(self) -> bool:
         if self._results.records.unmeasured or self._config.stash[RESOURCES].budget.stopped:
             return True
-        gates: list[Gate | TriggerGate] = [*self._results.gates, *self._results.trigger_gates]
-        return any(gate.misses_data for gate in gates)
+        return any(gate.misses_data for gate in self._results.decisions)

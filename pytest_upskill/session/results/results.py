@@ -44,6 +44,11 @@ class Results:
         self._baselines = baselines_of(settings, settings.baselines)
         self._trigger_baselines = baselines_of(settings, settings.trigger_baselines)
 
+    @property
+    def decisions(self) -> list[Gate | TriggerGate]:
+        """The gates of both kinds."""
+        return [*self.gates, *self.trigger_gates]
+
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Record a trial's result."""
         self.records.add(report)
