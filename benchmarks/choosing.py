@@ -7,11 +7,11 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from measure import Cost, cpu, interleaved, megabytes, wall
-from server import Weather
+from server import Behaviour
 from suites import write_catalogue
 from workbench import Bench, Row, healthy, pytest_run
 
-CALM = Weather()
+INSTANT = Behaviour()
 
 
 def triggers(bench: Bench) -> Iterator[Row]:
@@ -42,7 +42,7 @@ def _changed(bench: Bench) -> Row:
     skill = root / "skills" / "facts-7" / "SKILL.md"
 
     def asked() -> int:
-        bench.measure(root, CALM, "--upskill-runs=3", concurrency=50, cache=cache, trials=1200)
+        bench.measure(root, INSTANT, "--upskill-runs=3", concurrency=50, cache=cache, trials=1200)
         return int(bench.backend.stats().requests)
 
     at_first = asked()
@@ -67,7 +67,7 @@ def _planned(bench: Bench) -> Row:
 
     def plan() -> Cost:
         options = ("--upskill-runs=3", "--upskill-dry-run")
-        run = bench.ask(root, CALM, *options, concurrency=50)
+        run = bench.ask(root, INSTANT, *options, concurrency=50)
         if not re.search(r"3,?000 answers.* 3,?000 to request", run.output):
             raise RuntimeError(f"exit {run.status}: {run.output[-3000:]}")
         return run

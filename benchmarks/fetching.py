@@ -8,24 +8,24 @@ from functools import partial
 from statistics import median
 
 from measure import Cost, cpu, interleaved, list_schedule, megabytes, wall
-from server import Weather
+from server import Behaviour
 from workbench import Bench, Row, passed
 
 
 def fetch_120(bench: Bench) -> Iterator[Row]:
     """120 completions of 300 ms, with both SDKs."""
-    weather, trials = Weather(latency=0.3), 120
+    behaviour, trials = Behaviour(latency=0.3), 120
     root = bench.skills(trials)
     for sdk, model in (("openai", "m=model"), ("anthropic", "m=anthropic:model")):
         for width in (20, 50, 120):
             ours, floor = interleaved(
                 bench.repeats,
                 partial(
-                    bench.measure, root, weather, concurrency=width, model=model, trials=trials
+                    bench.measure, root, behaviour, concurrency=width, model=model, trials=trials
                 ),
-                partial(bench.bare, sdk, weather, requests=trials, concurrency=width),
+                partial(bench.bare, sdk, behaviour, requests=trials, concurrency=width),
             )
-            beyond = wall(ours) - math.ceil(trials / width) * weather.latency
+            beyond = wall(ours) - math.ceil(trials / width) * behaviour.latency
             ratio = wall(ours) / wall(floor)
             # The bar on seconds is the openai SDK's: anthropic's takes one more to import.
             bar = "≤ ideal + 1.1 s, ≤ 1.2" if sdk == "openai" else "≤ 1.2"
@@ -41,14 +41,14 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
 
 def fetch_1200(bench: Bench) -> Iterator[Row]:
     """1,200 completions of 50 ms: time, CPU, memory."""
-    weather, few, many = Weather(latency=0.05), 120, 1200
+    behaviour, few, many = Behaviour(latency=0.05), 120, 1200
     roots = {trials: bench.skills(trials) for trials in (few, many)}
 
     def ours(trials: int, width: int) -> Cost:
-        return bench.measure(roots[trials], weather, concurrency=width, trials=trials)
+        return bench.measure(roots[trials], behaviour, concurrency=width, trials=trials)
 
     def bare(trials: int, width: int) -> Cost:
-        return bench.bare("openai", weather, requests=trials, concurrency=width)
+        return bench.bare("openai", behaviour, requests=trials, concurrency=width)
 
     for width in (50, 100):
         short, long, short_floor, floor = interleaved(
@@ -97,11 +97,11 @@ def _rows_1200(
 
 def lognormal(bench: Bench) -> Iterator[Row]:
     """400 completions of unequal latency against the list schedule of the same latencies."""
-    weather, trials, width = Weather(latency=2.0, sigma=0.5), 400, 50
+    behaviour, trials, width = Behaviour(latency=2.0, sigma=0.5), 400, 50
     root = bench.skills(trials)
     walls, spans, ideals = [], [], []
     for _ in range(min(3, bench.repeats)):
-        run = bench.measure(root, weather, concurrency=width, trials=trials)
+        run = bench.measure(root, behaviour, concurrency=width, trials=trials)
         stats = bench.backend.stats()
         ideals.append(list_schedule(stats.latencies, width))
         walls.append(run.wall)
@@ -120,17 +120,17 @@ def lognormal(bench: Bench) -> Iterator[Row]:
 
 def xdist(bench: Bench) -> Iterator[Row]:
     """The requests' span under two workers against one process."""
-    for what, trials, weather, width in (
-        ("120 x 300 ms", 120, Weather(latency=0.3), 20),
-        ("400 x lognormal 2 s", 400, Weather(latency=2.0, sigma=0.5), 50),
-        ("1,200 x 50 ms", 1200, Weather(latency=0.05), 50),
+    for what, trials, behaviour, width in (
+        ("120 x 300 ms", 120, Behaviour(latency=0.3), 20),
+        ("400 x lognormal 2 s", 400, Behaviour(latency=2.0, sigma=0.5), 50),
+        ("1,200 x 50 ms", 1200, Behaviour(latency=0.05), 50),
     ):
         root = bench.skills(trials)
         spans: dict[str, list[float]] = {"-n2": [], "-n0": []}
         duplicates = 0
         for _ in range(bench.repeats):
             for workers, found in spans.items():
-                bench.measure(root, weather, workers, concurrency=width, trials=trials)
+                bench.measure(root, behaviour, workers, concurrency=width, trials=trials)
                 stats = bench.backend.stats()
                 found.append(stats.last - stats.first)
                 duplicates += stats.duplicates
@@ -150,24 +150,24 @@ def faults(bench: Bench) -> Iterator[Row]:
     trials, width = 120, 20
     root = bench.skills(trials)
     for too_many, broken, bar in ((0.05, 0.02, 3.0), (0.2, 0.2, math.inf)):
-        storms: list[Cost] = []
-        calms: list[Cost] = []
+        faulty: list[Cost] = []
+        faultless: list[Cost] = []
         refused = lost = 0
         for seed in range(1, bench.repeats + 1):
-            storm = Weather(latency=0.05, too_many=too_many, broken=broken, seed=seed)
-            storms.append(bench.ask(root, storm, concurrency=width))
+            behaviour = Behaviour(latency=0.05, too_many=too_many, broken=broken, seed=seed)
+            faulty.append(bench.ask(root, behaviour, concurrency=width))
             stats = bench.backend.stats()
             refused += stats.refused
-            lost += trials - min(stats.answered, passed(storms[-1]))
-            calms.append(
-                bench.measure(root, Weather(latency=0.05), concurrency=width, trials=trials)
+            lost += trials - min(stats.answered, passed(faulty[-1]))
+            faultless.append(
+                bench.measure(root, Behaviour(latency=0.05), concurrency=width, trials=trials)
             )
-        later = wall(storms) - wall(calms)
-        green = all(run.status == 0 for run in storms)
+        later = wall(faulty) - wall(faultless)
+        green = all(run.status == 0 for run in faulty)
         yield Row(
             work=f"120 x 50 ms with {too_many:.0%} 429 and {broken:.0%} 500",
-            measured=f"{wall(storms):.2f} s, {refused} refusals, {lost} lost",
-            floor=f"{wall(calms):.2f} s fault-free",
+            measured=f"{wall(faulty):.2f} s, {refused} refusals, {lost} lost",
+            floor=f"{wall(faultless):.2f} s fault-free",
             ratio=f"+ {later:.2f} s",
             bar="none lost" + ("" if bar == math.inf else f", ≤ + {bar:g} s"),
             met=green and lost == 0 and later <= bar,

@@ -15,11 +15,11 @@ from functools import partial
 from pathlib import Path
 
 from measure import HERE, Cost, cpu, interleaved, megabytes, wall
-from server import Weather
+from server import Behaviour
 from suites import KERNEL, write_kernels
 from workbench import Bench, Row, pytest_run
 
-CALM = Weather()
+INSTANT = Behaviour()
 
 
 def warm(bench: Bench) -> Iterator[Row]:
@@ -96,7 +96,7 @@ def growth(bench: Bench) -> Iterator[Row]:
         asked, warm = [], []
         for _ in range(min(3, bench.repeats)):
             cache = bench.fresh()
-            run = partial(bench.measure, root, CALM, concurrency=50, cache=cache, trials=trials)
+            run = partial(bench.measure, root, INSTANT, concurrency=50, cache=cache, trials=trials)
             asked.append(run())
             warm.append(run())
         curves["asked"].append(asked)
@@ -128,7 +128,7 @@ def compiles(bench: Bench) -> Iterator[Row]:
     again = partial(
         bench.measure,
         root,
-        CALM,
+        INSTANT,
         "--upskill-runs=2",
         "-pcacheprovider",
         concurrency=20,

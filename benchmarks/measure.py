@@ -18,7 +18,7 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.request import urlopen
 
-from server import Weather
+from server import Behaviour
 
 HERE = Path(__file__).parent
 
@@ -43,9 +43,9 @@ class Backend:
     def __init__(self, port: int) -> None:
         self.url = f"http://127.0.0.1:{port}"
 
-    def reset(self, weather: Weather) -> None:
-        """Set the weather and zero the counters."""
-        with urlopen(f"{self.url}/reset", json.dumps(asdict(weather)).encode()) as reply:
+    def reset(self, behaviour: Behaviour) -> None:
+        """Set the behaviour and zero the counters."""
+        with urlopen(f"{self.url}/reset", json.dumps(asdict(behaviour)).encode()) as reply:
             reply.read()
 
     def stats(self) -> Any:

@@ -10,7 +10,7 @@ from itertools import count
 from pathlib import Path
 
 from measure import HERE, Backend, Cost, cost, interleaved
-from server import Weather
+from server import Behaviour
 from suites import write_plain, write_skills
 
 PROBE = """\
@@ -76,14 +76,14 @@ class Bench:
     def ask(
         self,
         root: Path,
-        weather: Weather,
+        behaviour: Behaviour,
         *options: str,
         concurrency: int,
         cache: Path | None = None,
         model: str = "m=model",
     ) -> Cost:
         """Run the skills of ``root``, recording into ``cache`` or a fresh one."""
-        self.backend.reset(weather)
+        self.backend.reset(behaviour)
         v1 = "" if model.startswith("m=anthropic") else "/v1"
         return pytest_run(
             root,
@@ -96,7 +96,7 @@ class Bench:
     def measure(
         self,
         root: Path,
-        weather: Weather,
+        behaviour: Behaviour,
         *options: str,
         concurrency: int,
         cache: Path | None = None,
@@ -104,7 +104,7 @@ class Bench:
         trials: int,
     ) -> Cost:
         """Run as `ask` does, and make sure that all of the trials were measured."""
-        run = self.ask(root, weather, *options, concurrency=concurrency, cache=cache, model=model)
+        run = self.ask(root, behaviour, *options, concurrency=concurrency, cache=cache, model=model)
         return healthy(run, trials)
 
     def warm(
@@ -116,14 +116,14 @@ class Bench:
             What the replays took, what plain pytest took, and the requests of the last replay.
         """
         plain, cache = self.plain(trials), self.fresh()
-        again = partial(self.measure, root, Weather(), concurrency=50, cache=cache, trials=trials)
+        again = partial(self.measure, root, Behaviour(), concurrency=50, cache=cache, trials=trials)
         again()
         ours, floor = interleaved(repeats or self.repeats, again, partial(pytest_run, plain))
         return ours, floor, self.backend.stats().requests
 
-    def bare(self, sdk: str, weather: Weather, *, requests: int, concurrency: int) -> Cost:
+    def bare(self, sdk: str, behaviour: Behaviour, *, requests: int, concurrency: int) -> Cost:
         """Run the bare script on the same SDK."""
-        self.backend.reset(weather)
+        self.backend.reset(behaviour)
         command = [sys.executable, str(HERE / "floor_sdk.py"), sdk, self.backend.url]
         command += ["--requests", str(requests), "--concurrency", str(concurrency)]
         return cost(command, self.folder)

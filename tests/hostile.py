@@ -4,7 +4,6 @@
 suite runs a few of each kind. What they try is in `tests.attacks`.
 """
 
-# Attacks read best on lines of their own.
 # ruff: noqa: T201 - it is a script
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The walk from an uncalibrated judge to one that is corrected by labels, and back by an edit."""
+"""A judge that is uncalibrated, then corrected by labels, and uncalibrated again after an edit."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ CASES = [
     {"id": f"case-{number}", "input": f"Be kind ({number})", "expected": {"judge": KIND}}
     for number in range(10)
 ]
-Walk = Callable[..., Any]
+JudgedRun = Callable[..., Any]
 
 
 @pytest.fixture
-def walk(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> Walk:
+def judged_run(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> JudgedRun:
     """Run the cases with a judge who passes a share of unkind answers with the skill.
 
     Of ten answers, nine are kind with the skill and four without it.
@@ -48,7 +48,7 @@ def walk(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> Walk:
 
     loopback.answer = answer
 
-    def walk(*more: str, lenient: float = 0.0, kind: float = 0.9) -> pytest.RunResult:
+    def judged_run(*more: str, lenient: float = 0.0, kind: float = 0.9) -> pytest.RunResult:
         shares.update(lenient=lenient, kind=kind)
         url = loopback.openai_url
         return run_once(
@@ -61,7 +61,7 @@ def walk(write_skill: WriteSkill, loopback: Loopback, run_once: Run) -> Walk:
             *more,
         )
 
-    return walk
+    return judged_run
 
 
 def labels_file() -> Path:
@@ -78,10 +78,12 @@ def label(honestly: Callable[[str], bool] = lambda text: "lovely" in text) -> No
 
 
 def label_a_run(
-    walk: Walk, honestly: Callable[[str], bool] = lambda text: "lovely" in text, **shares: float
+    judged_run: JudgedRun,
+    honestly: Callable[[str], bool] = lambda text: "lovely" in text,
+    **shares: float,
 ) -> None:
     """Run the cases, draw answers of the run, and label them."""
-    walk(**shares)
+    judged_run(**shares)
     main(["judge", "draw", "report.json"])
     label(honestly)
 
@@ -93,10 +95,10 @@ def figures() -> dict[str, Any]:
 
 
 def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
-    walk: Walk, capsys: pytest.CaptureFixture[str]
+    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
     # A skill that does nothing, and a judge who favours it.
-    alone = walk("--junitxml=junit.xml", lenient=0.6, kind=0.4)
+    alone = judged_run("--junitxml=junit.xml", lenient=0.6, kind=0.4)
     alone.stdout.fnmatch_lines(["*helps, uncalibrated*"])
     alone.stdout.fnmatch_lines(
         ["billing on m: helps by an uncalibrated judge: holds unless the judge favours the *"]
@@ -119,7 +121,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
     assert "m without the skill: accepts 100% " in said
     assert "the judge says that 'The answer is kind.' holds, the labels of answers " in said
 
-    corrected = walk("--upskill-cache=replay", lenient=0.6, kind=0.4)
+    corrected = judged_run("--upskill-cache=replay", lenient=0.6, kind=0.4)
     corrected.stdout.fnmatch_lines(["*, judged +*  too few runs*"])
     corrected.stdout.fnmatch_lines(["billing on m: judged +*, corrected *"])
     found = figures()
@@ -130,7 +132,7 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
 
     skill = Path("skills/billing/SKILL.md")
     skill.write_text(skill.read_text("utf-8") + "\nBe kinder.\n", "utf-8")
-    edited = walk(lenient=0.6, kind=0.4)
+    edited = judged_run(lenient=0.6, kind=0.4)
     edited.stdout.fnmatch_lines(
         ["billing on m: judge: labels are for an older skill: SKILL.md has changed since: draw *"]
     )
@@ -142,11 +144,13 @@ def test_a_lenient_judge_is_found_out_by_labels_until_the_skill_changes(
 
 
 def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
-    walk: Walk, capsys: pytest.CaptureFixture[str]
+    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    label_a_run(walk)
+    label_a_run(judged_run)
 
-    result = walk("--upskill-cache=replay", "--upskill-md=report.md", "--upskill-html=report.html")
+    result = judged_run(
+        "--upskill-cache=replay", "--upskill-md=report.md", "--upskill-html=report.html"
+    )
     main(["judge", "draw", "report.json"])
 
     result.stdout.fnmatch_lines(["* helps*"])
@@ -161,10 +165,10 @@ def test_a_judge_who_is_right_keeps_its_verdict_and_its_labels(
 
 
 def test_drawing_again_keeps_labels_of_answers_that_are_not_in_the_run(
-    walk: Walk, capsys: pytest.CaptureFixture[str]
+    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    label_a_run(walk)
-    walk("--upskill-cache=off")
+    label_a_run(judged_run)
+    judged_run("--upskill-cache=off")
     capsys.readouterr()
 
     main(["judge", "draw", "report.json", "--answers=4"])
@@ -176,15 +180,15 @@ def test_drawing_again_keeps_labels_of_answers_that_are_not_in_the_run(
 
 
 def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
-    walk: Walk, capsys: pytest.CaptureFixture[str]
+    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    label_a_run(walk, lenient=0.6, kind=0.4)
-    walk("--upskill-cache=replay")
+    label_a_run(judged_run, lenient=0.6, kind=0.4)
+    judged_run("--upskill-cache=replay")
     whole = figures()
     capsys.readouterr()
 
     shards = [
-        walk("--upskill-cache=replay", f"--upskill-shard={n}/5", f"--upskill-json={n}.json")
+        judged_run("--upskill-cache=replay", f"--upskill-shard={n}/5", f"--upskill-json={n}.json")
         for n in range(1, 6)
     ]
     main(["report", *(f"{n}.json" for n in range(1, 6)), "--json", "report.json"])
@@ -209,13 +213,13 @@ def test_labels_are_compared_when_shards_are_merged_and_missed_in_none(
     ],
 )
 def test_what_changed_since_the_labels_were_drawn_is_one_line(
-    walk: Walk, change: dict[str, Any], line: str
+    judged_run: JudgedRun, change: dict[str, Any], line: str
 ) -> None:
-    label_a_run(walk)
+    label_a_run(judged_run)
     file = json.loads(labels_file().read_text("utf-8"))
     labels_file().write_text(json.dumps(file | change), "utf-8")
 
-    result = walk("--upskill-cache=replay")
+    result = judged_run("--upskill-cache=replay")
 
     told = [each for each in result.outlines if line in each]
     assert len(told) == 1
@@ -223,9 +227,9 @@ def test_what_changed_since_the_labels_were_drawn_is_one_line(
 
 
 def test_a_changed_statement_drops_its_labels(
-    walk: Walk, capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
+    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str], write_skill: WriteSkill
 ) -> None:
-    label_a_run(walk)
+    label_a_run(judged_run)
     changed = [case | {"expected": {"judge": "It is polite."}} for case in CASES]
     write_skill(*changed[:1], *CASES[1:])
     capsys.readouterr()
@@ -239,9 +243,9 @@ def test_a_changed_statement_drops_its_labels(
 
 
 def test_another_judge_is_compared_with_the_same_labels(
-    walk: Walk, capsys: pytest.CaptureFixture[str], loopback: Loopback
+    judged_run: JudgedRun, capsys: pytest.CaptureFixture[str], loopback: Loopback
 ) -> None:
-    label_a_run(walk, honestly=lambda _: True)
+    label_a_run(judged_run, honestly=lambda _: True)
     other = f"--judge=openai:other-judge@{loopback.openai_url}"
     holds = {"statement": 1, "quote": "I have to say", "reason": "r", "holds": True}
     loopback.answer = lambda _: Reply(text=json.dumps({"verdicts": [holds]}))
@@ -271,11 +275,11 @@ def test_another_judge_is_compared_with_the_same_labels(
     ],
 )
 def test_a_mistake_in_the_labels_file_is_shown_with_its_place(
-    walk: Walk, broken: dict[str, Any], message: str
+    judged_run: JudgedRun, broken: dict[str, Any], message: str
 ) -> None:
     labels_file().write_text(json.dumps(EMPTY | broken, indent=1), "utf-8")
 
-    result = walk()
+    result = judged_run()
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     (line,) = {each for each in result.outlines if message in each}
@@ -299,14 +303,14 @@ EMPTY: dict[str, Any] = {
 
 
 def test_statements_excluded_in_the_labels_file_are_not_judged(
-    walk: Walk, write_skill: WriteSkill, loopback: Loopback
+    judged_run: JudgedRun, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     expected = {"judge": [KIND, "The tests were run."]}
     write_skill(CASES[0] | {"expected": expected}, CASES[1])
     marks = {"case-0/2": "agent", "case-1/1": "vacuous"}
     labels_file().write_text(json.dumps(EMPTY | {"statements": marks}), "utf-8")
 
-    result = walk("-rs")
+    result = judged_run("-rs")
 
     asked = [each.user for each in loopback.requests if each.body["model"] == "judge"]
     assert asked

@@ -71,7 +71,9 @@ def test_cases_that_will_be_skipped_for_one_reason_are_one_warning_of_lint(
     result = run_once("--upskill-lint", "skills", "-W", "default")
 
     result.assert_outcomes(warnings=1, failed=1)
-    result.stdout.fnmatch_lines(["*PytestWarning: validator: upskill's code *(2 times: skills/*"])
+    result.stdout.fnmatch_lines(
+        ["*PytestWarning: validator: upskill's validators *(2 times: skills/*"]
+    )
 
 
 def test_a_path_may_contain_colons(run_once: Run, write_skill: WriteSkill) -> None:
