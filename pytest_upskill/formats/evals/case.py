@@ -8,11 +8,11 @@ from typing import Any, TypeGuard
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.formats.evals.agent_parts import agent_parts
 from pytest_upskill.formats.evals.assertions import checks_of, statements
-from pytest_upskill.formats.evals.owner import NAMING, Owner
-from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS, Choice
+from pytest_upskill.formats.evals.keys import ASSERTIONS, DESCRIPTIONS, PROMPTS, SOUGHT, STATED
+from pytest_upskill.formats.evals.owner import Owner
+from pytest_upskill.formats.evals.triggers import Choice
 from pytest_upskill.formats.evals.typed_checks import Checks, Unsupported
 from pytest_upskill.formats.evals.unsupported import (
-    FEATURES,
     NO_TURNS,
     features,
 )
@@ -21,59 +21,6 @@ from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
 from pytest_upskill.formats.statement_marks import MARK_KEY, marked, read_marks
-
-PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
-"""Keys of the question; the first that is present wins."""
-
-NAMES = ("id", "name", "eval_name", "slug", "title")
-"""Keys of the name of a case."""
-
-_DESCRIPTIONS = ("expected_output", "expected", "expect")
-"""Keys that hold assertions, or the expected answer if their value is text."""
-_ASSERTIONS = (
-    "assertions",
-    "assert",
-    "expectations",
-    "expected_behavior",
-    "expected_behaviors",
-    "anti_expectations",
-    "checks",
-    "acceptance",
-    "acceptance_criteria",
-    "rubric",
-    "criteria",
-    "must",
-    "must_have",
-    *_DESCRIPTIONS,
-)
-_STATED: Mapping[str, str] = {
-    "must_include": "The answer includes this: ",
-    "must_not_include": "The answer does not include this: ",
-    "expected_output_characteristics": "The answer has this: ",
-    "must_do": "The answer does this: ",
-    "must_avoid": "The answer avoids this: ",
-    **dict.fromkeys(
-        ("must_not", "must_not_have", "must_not_do", "failure_conditions", "fail"),
-        "The answer does not do this: ",
-    ),
-}
-"""Keys of texts that are not statements, with the prefix that makes them statements."""
-
-_SOUGHT: Mapping[str, str] = {
-    "must_contain": "contains",
-    "expected_output_contains": "contains",
-    "must_not_contain": "not_contains",
-    "required_regex": "regex",
-    "forbidden_regex": "not_regex",
-}
-"""Keys of texts to search for, with the type of assertion that each stands for."""
-
-READ = {
-    *(*PROMPTS, *NAMES, *_ASSERTIONS, *_STATED, *_SOUGHT, *TRIGGER_KEYS, *NAMING),
-    *(MARK_KEY, "ground_truth", "files", "context", "tags"),
-    *FEATURES,
-}
-"""All keys that are read."""
 
 _NOTHING_ASKED = f"no prompt: add {PROMPTS[0]!r}"
 
@@ -188,14 +135,14 @@ class _Reader:
         checks: list[AnyCheck] = [
             check
             for key, value in self.value.items()
-            if key in _ASSERTIONS and not (key in _DESCRIPTIONS and isinstance(value, str))
+            if key in ASSERTIONS and not (key in DESCRIPTIONS and isinstance(value, str))
             for step, assertion in _assertions(value)
             for check in self._checks(assertion, (key, *step))
         ]
-        for key, kind in _SOUGHT.items():
+        for key, kind in SOUGHT.items():
             for step, part in _assertions(self.value.get(key)):
                 checks += self._checks(_sought(part, kind), (key, *step))
-        for key, prefix in _STATED.items():
+        for key, prefix in STATED.items():
             texts = [text for _, text in _assertions(self.value.get(key)) if isinstance(text, str)]
             checks += statements(texts, prefix=prefix)
         checks += self.agent.checks
@@ -203,7 +150,7 @@ class _Reader:
         self.trigger = self.choice.trigger(self._owner, alone=not checks)
         self.reasons += self.choice.reasons
         if not checks and self.trigger is None:
-            self.reasons.append(f"nothing to check: add {_ASSERTIONS[0]!r}")
+            self.reasons.append(f"nothing to check: add {ASSERTIONS[0]!r}")
         return checks
 
     def files(self) -> Mapping[str, str]:
@@ -284,7 +231,7 @@ def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
     """
     texts = [("The answer agrees with this reference: ", value.get("ground_truth"))]
     if alone:
-        texts += [("The answer fits this: ", value.get(key)) for key in _DESCRIPTIONS]
+        texts += [("The answer fits this: ", value.get(key)) for key in DESCRIPTIONS]
     return [
         statement
         for prefix, text in texts

@@ -7,7 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from pytest_upskill.formats.evals.case import NAMES, PROMPTS, READ, read_case
+from pytest_upskill.formats.evals.case import read_case
+from pytest_upskill.formats.evals.keys import NAMES, PROMPTS, READ
 from pytest_upskill.formats.evals.owner import NAMES_NONE, FindOwner, Owner, owner_of
 from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
 from pytest_upskill.formats.skill import Case, Trigger

@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeGuard
 
-from pytest_upskill.formats.evals.case import PROMPTS
+from pytest_upskill.formats.evals.keys import PROMPTS
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile
 
