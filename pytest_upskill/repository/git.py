@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import tempfile
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
-_SECONDS = 60
-_KEPT = ("HOME", "PATH", "XDG_CONFIG_HOME")
-
-
-class GitError(Exception):
-    """A git command that fails; the message says why and what to do."""
+from pytest_upskill.repository.git_command import (
+    GitError,
+    checked,
+    git_output,
+    line_of,
+    output_of,
+    run_git,
+)
 
 
 def commit_then(folder: Path, ref: str, project: Path) -> str | None:
@@ -38,7 +38,7 @@ def commit_then(folder: Path, ref: str, project: Path) -> str | None:
     if not git_output(folder, "rev-parse", "--show-superproject-working-tree"):
         return merge_base(folder, ref)
     outer, top = (
-        Path(_said(folder, "rev-parse", f"--show-{what}"))
+        Path(line_of(folder, "rev-parse", f"--show-{what}"))
         for what in ("superproject-working-tree", "toplevel")
     )
     if project.resolve().is_relative_to(top):
@@ -97,8 +97,8 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     Raises:
         GitError: A git command fails.
     """
-    top = Path(_said(folder, "rev-parse", "--show-toplevel"))
-    path = _said(folder, "rev-parse", "--show-prefix")
+    top = Path(line_of(folder, "rev-parse", "--show-toplevel"))
+    path = line_of(folder, "rev-parse", "--show-prefix")
     if not _has_skill(top, commit, path):
         renamed = _old_prefix(commit, top, path)
         if renamed is None:
@@ -115,7 +115,7 @@ def gone_skills(commit: str, folder: Path) -> list[str]:
         GitError: A git command fails.
     """
     gone = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
-    names = _must(folder, *gone, "--", ":(top,glob)**/SKILL.md")
+    names = output_of(folder, *gone, "--", ":(top,glob)**/SKILL.md")
     files = names.decode("utf-8", "surrogateescape").split("\0")
     return sorted(file.rpartition("/")[0] or "." for file in files if file)
 
@@ -136,9 +136,9 @@ def changed_files(commit: str, folder: Path) -> dict[str, str]:
         GitError: A git command fails.
     """
     shown = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
-    fields = iter(_must(folder, *shown).decode("utf-8", "surrogateescape").split("\0"))
+    fields = iter(output_of(folder, *shown).decode("utf-8", "surrogateescape").split("\0"))
     found = {name: letter for letter, name in zip(fields, fields, strict=False)}
-    new = _must(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
+    new = output_of(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
     names = new.decode("utf-8", "surrogateescape").split("\0")
     return found | {name: "A" for name in names if name}
 
@@ -153,7 +153,7 @@ def is_changed(commit: str, folder: Path) -> bool:
     """
     if git_output(folder, "diff", "--quiet", commit, "--", ".") is None:
         return True
-    return bool(_must(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
+    return bool(output_of(folder, "ls-files", "--others", "--exclude-standard", "--", "."))
 
 
 def is_dirty(path: Path) -> bool:
@@ -186,7 +186,7 @@ def _gitlink(outer: Path, commit: str, path: str) -> str | None:
     names = {place: name for name, place in _submodules(outer, "--file", ".gitmodules")}
     then = dict(_submodules(outer, "--blob", f"{commit}:.gitmodules"))
     for place in dict.fromkeys((path, then.get(names.get(path, ""), path))):
-        mode, kind, rest = (_said(outer, "ls-tree", commit, "--", place) or "  ").split(" ", 2)
+        mode, kind, rest = (line_of(outer, "ls-tree", commit, "--", place) or "  ").split(" ", 2)
         if (mode, kind) == ("160000", "commit"):
             return rest.partition("\t")[0]
     return None
@@ -229,8 +229,8 @@ def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
     Untracked files are included: they are added to a copy of the index.
     """
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
-        index = top / _said(top, "rev-parse", "--git-path", "index")
-        objects = (top / _said(top, "rev-parse", "--git-path", "objects")).absolute()
+        index = top / line_of(top, "rev-parse", "--git-path", "index")
+        objects = (top / line_of(top, "rev-parse", "--git-path", "objects")).absolute()
         copy = Path(temporary, "index")
         if index.exists():
             shutil.copyfile(index, copy)
@@ -240,9 +240,9 @@ def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
             "GIT_ALTERNATE_OBJECT_DIRECTORIES": f'"{objects}"',
         }
         copy.with_name("objects").mkdir()
-        _run(top, "add", "--intent-to-add", "--", prefix or ".", **apart)
+        run_git(top, "add", "--intent-to-add", "--", prefix or ".", **apart)
         args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
-        renames = _checked(_run(top, *args, **apart), top, args)
+        renames = checked(run_git(top, *args, **apart), top, args)
     # A score, the old name, the new one.
     fields = iter(renames.decode("utf-8", "surrogateescape").split("\0"))
     return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
@@ -256,64 +256,8 @@ def _check_out(top: Path, tree: str, into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = str(Path(temporary, "index"))
         for args in (("read-tree", tree), ("checkout-index", "--all", f"--prefix={into}/")):
-            _checked(_run(top, *args, GIT_INDEX_FILE=index), top, args)
+            checked(run_git(top, *args, GIT_INDEX_FILE=index), top, args)
     inside = into.resolve()
     for path in into.rglob("*"):
         if path.is_symlink() and not path.resolve().is_relative_to(inside):
             path.unlink()
-
-
-def _said(folder: Path, *args: str) -> str:
-    """Return the one-line output of a git command; names in it may not be UTF-8."""
-    return _must(folder, *args).decode("utf-8", "surrogateescape").removesuffix("\n")
-
-
-def _must(folder: Path, *args: str) -> bytes:
-    """Return the output of a git command; raise GitError if it fails."""
-    return _checked(_run(folder, *args), folder, args)
-
-
-def _checked(done: subprocess.CompletedProcess[bytes], folder: Path, args: Sequence[str]) -> bytes:
-    if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise GitError(f"git {' '.join(args)} fails in {folder}: {said}")
-    return done.stdout
-
-
-def git_output(folder: Path, *args: str) -> bytes | None:
-    """Return the output of a git command, None if it fails."""
-    done = _run(folder, *args)
-    return None if done.returncode else done.stdout
-
-
-def _run(folder: Path, *args: str, **variables: str) -> subprocess.CompletedProcess[bytes]:
-    """Run git in a folder, with additional environment variables.
-
-    Raises:
-        GitError: Git cannot be run.
-    """
-    environment = {name: os.environ[name] for name in _KEPT if name in os.environ}
-    try:
-        done = subprocess.run(  # noqa: S603 - the arguments are ours, and a ref is no option
-            # Do not run a program that the repository's settings name.
-            ["git", "-c", "core.fsmonitor=false", *args],  # noqa: S607 - the git of the user
-            cwd=folder,
-            env={
-                **environment,
-                **variables,
-                "LC_ALL": "C",
-                "GIT_OPTIONAL_LOCKS": "0",
-                "GIT_TERMINAL_PROMPT": "0",
-            },
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=_SECONDS,
-            check=False,
-        )
-    except FileNotFoundError:
-        raise GitError("git is not installed: install it, or compare with a baseline") from None
-    except subprocess.TimeoutExpired:
-        raise GitError(f"git {args[0]} took over {_SECONDS} s in {folder}") from None
-    if b"dubious ownership" in done.stderr:
-        raise GitError(f"git does not trust {folder}: git config --global --add safe.directory ...")
-    return done

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.repository.git import GitError, git_output
+from pytest_upskill.repository.git_command import GitError, git_output
 from pytest_upskill.repository.project import STATE
 
 _NOT_OURS = f":(exclude,glob,top)**/{STATE}/**"

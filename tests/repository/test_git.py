@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.repository.git import GitError, extract, merge_base
+from pytest_upskill.repository.git import extract, merge_base
+from pytest_upskill.repository.git_command import GitError
 from tests.git_repository import commit_all, git
 
 pytestmark = pytest.mark.needs("git")

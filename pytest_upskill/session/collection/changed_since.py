@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.repository.git import GitError, commit_then, is_changed
+from pytest_upskill.repository.git import commit_then, is_changed
+from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.worker_output import send_to_controller, sent_by
 

@@ -14,7 +14,7 @@ from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.installed import InstallError
 from pytest_upskill.grading.grade import sandboxed_of
-from pytest_upskill.repository.git import GitError
+from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS

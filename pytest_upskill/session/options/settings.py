@@ -17,7 +17,8 @@ from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
-from pytest_upskill.repository.git import GitError, merge_base
+from pytest_upskill.repository.git import merge_base
+from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
 from pytest_upskill.sanitize.redaction import Redactor

@@ -12,7 +12,8 @@ from typing import TextIO
 
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.repository.git import GitError, is_dirty
+from pytest_upskill.repository.git import is_dirty
+from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.decision import Drafts
 from pytest_upskill.teacher.work.engine import Engine, TeacherError
