@@ -119,9 +119,9 @@ def test_a_refused_request_costs_nothing(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*budget_cases(10))
-    loopback.replies.extend([Reply(status=503, headers={"retry-after-ms": "1"})] * 10)
+    loopback.replies.extend([Reply(status=503)] * 3)
 
-    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.002")
+    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.0015")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.no_fnmatch_line("--upskill-max-cost: *")
