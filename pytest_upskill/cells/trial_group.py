@@ -14,7 +14,7 @@ class TrialGroup:
     """Trials of one skill on one model, from which figures are computed."""
 
     path: str
-    """Node id of the case file."""
+    """Path of the case file from the rootdir, with which the node ids of its gates begin."""
     case_file: str = ""
     """Path of the case file from the folder that contains ``.upskill``; empty if it is ``path``."""
     skill: str

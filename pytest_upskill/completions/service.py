@@ -161,5 +161,5 @@ def _unexpected(error: Exception) -> str:
 
 def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
     """Yield the runs in order: trial by trial, or round by round."""
-    keys = ((nodeid, run) for nodeid, trial in trials.items() for run in range(trial.runs))
+    keys = ((name, run) for name, trial in trials.items() for run in range(trial.runs))
     yield from sorted(keys, key=lambda key: key[1]) if by_round else keys

@@ -21,14 +21,14 @@ JUDGEMENT = "judgement of "
 """What the subject of a judgement's recording begins with."""
 
 Key = tuple[str, int]
-"""Node id of a trial and index of the run."""
+"""Key of a trial and index of the run."""
 
 
 class TrialRunner:
     """The answers of runs; used on one event loop.
 
     Args:
-        trials: By node id.
+        trials: By key.
         hosts: Where each model is served.
         resources: What else it takes.
         source: Who asks the models.
@@ -59,8 +59,8 @@ class TrialRunner:
         Here, not on the loop: a thread that reads files beside one that runs items loses more time
         to Python's interpreter lock than to the files.
         """
-        nodeid, run = key
-        trial = self._trials[nodeid]
+        name, run = key
+        trial = self._trials[name]
         host = self._hosts[trial.model]
         if not host.recorded or sandboxed_of(trial.case) or statements_of(trial.case):
             return None
@@ -71,8 +71,8 @@ class TrialRunner:
 
     async def answer(self, key: Key) -> Answer:
         """Return the answer of a run; an error is part of the answer, not raised."""
-        nodeid, run = key
-        trial = self._trials[nodeid]
+        name, run = key
+        trial = self._trials[name]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
         host = self._hosts[trial.model]
         if trial.chooses:

@@ -228,7 +228,7 @@ class TrialRecord:
     """A trial's result with its place in the session, as attached to a test report."""
 
     path: str
-    """Node id of the case file."""
+    """Path of the case file from the rootdir; in a file of several skills, with the skill's."""
     index: int
     """Index among the trials of the skill."""
     planned: int

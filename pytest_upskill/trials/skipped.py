@@ -29,7 +29,7 @@ class Unmeasured:
     """A skill on a model with every trial skipped."""
 
     path: str
-    """Node id of the case file."""
+    """Path of the case file from the rootdir."""
     skill: str
     model: str
     """Label of the model."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pydantic import TypeAdapter
@@ -36,22 +36,22 @@ class Handover:
         """Mark the folder as open: answers will come."""
         self._open.touch()
 
-    def give(self, nodeid: str, answers: Sequence[Answer]) -> None:
+    def give(self, key: str, answers: Sequence[Answer]) -> None:
         """Write a trial's answers for the worker that waits for them.
 
         Raises:
             OSError: The file cannot be written.
             ValueError: An answer cannot be written as JSON.
         """
-        write_whole(self._folder / _name(nodeid), _ANSWERS.dump_json([*answers]))
+        write_whole(self._folder / _name(key), _ANSWERS.dump_json([*answers]))
 
-    def take(self, nodeid: str) -> list[Answer]:
+    def take(self, key: str) -> list[Answer]:
         """Wait for a trial's answers and return them.
 
         Raises:
             StoppedError: The controller has stopped without writing them.
         """
-        file = self._folder / _name(nodeid)
+        file = self._folder / _name(key)
         while not file.exists():
             if not self._open.exists():
                 raise StoppedError
@@ -63,15 +63,15 @@ class Handover:
         # Deleting a file works on a full disk too.
         self._open.unlink(missing_ok=True)
 
-    def want(self, nodeids: Iterable[str]) -> None:
-        """Write the node ids of the trials that need answers."""
-        write_whole(self._folder / "wanted", json.dumps(list(nodeids)).encode())
+    def want(self, trials: Mapping[str, str]) -> None:
+        """Write which trials need answers: the node id of each, by its key."""
+        write_whole(self._folder / "wanted", json.dumps(trials).encode())
 
-    def wanted(self) -> list[str]:
-        """Return the node ids of the trials that need answers, in the order of their items."""
-        nodeids: list[str] = json.loads((self._folder / "wanted").read_text("utf-8"))
-        return nodeids
+    def wanted(self) -> dict[str, str]:
+        """Return the node id of each trial that needs answers, by its key, in their order."""
+        trials: dict[str, str] = json.loads((self._folder / "wanted").read_text("utf-8"))
+        return trials
 
 
-def _name(nodeid: str) -> str:
-    return hashlib.sha256(nodeid.encode()).hexdigest()[:32]
+def _name(key: str) -> str:
+    return hashlib.sha256(key.encode()).hexdigest()[:32]

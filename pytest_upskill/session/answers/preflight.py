@@ -32,7 +32,7 @@ _REPLAY = re.compile(r"(--upskill-cache[= ])replay\b")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prepared:
-    """Trials whose answers can be fetched, by node id, with their hosts and the cost forecast."""
+    """Trials whose answers can be fetched, by key, with their hosts and the cost forecast."""
 
     trials: Mapping[str, Trial]
     hosts: Mapping[Model, Host]
@@ -44,7 +44,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
 
     Args:
         config: Config of this process.
-        trials: Trials that need answers, by node id.
+        trials: Trials that need answers, by key.
 
     Raises:
         pytest.UsageError: A provider is unknown, an SDK or a key is missing, a price is missing

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 from collections.abc import Generator, Iterable
@@ -23,7 +24,7 @@ from pytest_upskill.session.answers.preflight import (
     stop_service,
 )
 from pytest_upskill.session.collection.catalogues import catalogues_of
-from pytest_upskill.session.collection.items import TrialItem, trials_by_name, wanted
+from pytest_upskill.session.collection.items import TrialItem, shown, trials_by_name
 from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.interruption import interruptible
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
@@ -48,6 +49,8 @@ class Controller:
         self._handover = Handover(self._folder)
         self._handover.start()
         self._trials: dict[str, Trial] = {}
+        self._keys: dict[str, list[str]] = {}
+        """Keys of the trials by node id, which those outside the rootdir may share."""
         self._service: Service | None = None
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
@@ -67,14 +70,17 @@ class Controller:
         """Start fetching when the first worker has collected; all workers collect the same."""
         if self._service is not None or not runs_tests(self._config):
             return
-        self._trials = _trials(self._config, self._handover.wanted())
+        found = self._handover.wanted()
+        self._trials = _trials(self._config, found)
+        for key, nodeid in found.items():
+            self._keys.setdefault(nodeid, []).append(key)
         prepared = prepare(self._config, self._trials)
         self._spending.forecast = prepared.forecast
         self._spending.announce()
         self._service = start_service(self._config, prepared)
         self._heartbeat.watch(Progress(self._config, self._service, self._trials))
-        for nodeid in self._trials:
-            self._service.result(nodeid).add_done_callback(partial(self._hand_over, nodeid))
+        for key in self._trials:
+            self._service.result(key).add_done_callback(partial(self._hand_over, key))
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)
@@ -90,20 +96,21 @@ class Controller:
 
     def pytest_runtest_logstart(self, nodeid: str) -> None:
         """Move the requests of a trial that starts to the front of the queue."""
-        if self._service is not None and nodeid in self._trials:
-            self._service.want(nodeid)
+        if self._service is not None:
+            for key in self._keys.get(nodeid, ()):
+                self._service.want(key)
 
     def pytest_runtest_logreport(self) -> None:
         """Stop the workers' waiting once -x or --maxfail ends the run."""
         if self._session is not None and self._session.shouldfail:
             self._handover.stop()
 
-    def _hand_over(self, nodeid: str, answers: Future[list[Answer]]) -> None:
+    def _hand_over(self, key: str, answers: Future[list[Answer]]) -> None:
         """Write a trial's answers for the worker that waits for them."""
         if answers.cancelled():
             return
         try:
-            self._handover.give(nodeid, answers.result())
+            self._handover.give(key, answers.result())
         # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
         # workers must not wait for what cannot reach them.
         except (OSError, ValueError):
@@ -124,32 +131,39 @@ class HandedAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
-        self._handover.want(wanted(session.items))
+        self._handover.want(
+            {
+                item.key: item.nodeid
+                for item in session.items
+                if isinstance(item, TrialItem) and item.needs_answers
+            }
+        )
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
         with suppress(StoppedError):
-            return self._handover.take(item.nodeid)
+            return self._handover.take(item.key)
         pytest.fail(
             "the run was stopped, or the disk is full, before this trial had its answers",
             pytrace=False,
         )
 
 
-def _trials(config: pytest.Config, nodeids: Iterable[str]) -> dict[str, Trial]:
-    """Return the trials of the workers' node ids, read again from the same case files."""
+def _trials(config: pytest.Config, keys: Iterable[str]) -> dict[str, Trial]:
+    """Return the trials of the workers' keys, read again from the same case files."""
     settings = config.stash[SETTINGS]
     files: dict[str, dict[str, Trial]] = {}
     trials = {}
-    for nodeid in nodeids:
-        path, _, name = nodeid.partition("::")
+    for key in keys:
+        path, _, name = key.partition("::")
         if path not in files:
-            extensions = claimed_elsewhere(config.stash[RESOURCES].languages)
+            case_file = Path(os.path.normpath(config.rootpath / path))
             skills = load_skills(
-                config.rootpath / path, shown=path, extensions=extensions, places=places_of(config)
+                case_file,
+                shown=shown(case_file, config),
+                extensions=claimed_elsewhere(config.stash[RESOURCES].languages),
+                places=places_of(config),
             )
             files[path] = trials_by_name(skills, settings, catalogues_of(config))
-        # --dist loadgroup appends "@group" to a name.
-        trial = files[path].get(name) or files[path][name.rpartition("@")[0]]
-        trials[nodeid] = trial
+        trials[key] = files[path][name]
     return trials

@@ -18,8 +18,8 @@ from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import TrialItem, names_of, shown, trials_of
-from pytest_upskill.session.collection.places import places_of
+from pytest_upskill.session.collection.items import TrialItem, shown, trials_of
+from pytest_upskill.session.collection.places import names_of, places_of
 from pytest_upskill.session.options.settings import (
     NO_MODELS,
     SETTINGS,

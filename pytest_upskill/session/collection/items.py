@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -19,6 +19,7 @@ from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.session.collection.places import names_of, path_from
 from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.trials.result import TrialRecord, TrialResult
@@ -56,6 +57,28 @@ class TrialItem(pytest.Item):
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
         # The rest of what -k finds is in the item's name, and the skill's is on the file.
         self.extra_keyword_matches.update(trial.case.tags)
+
+    @cached_property
+    def place(self) -> str:
+        """The case file's path from the rootdir, and the skill's folder in a file of several.
+
+        It is the beginning of the node id, but of files outside the rootdir, pytest makes node ids
+        that are no paths, and not unique.
+        """
+        path = path_from(self.config.rootpath, self.path)
+        if self.parent is None or not self.trial.skill.shares_file:
+            return path
+        return f"{path}::{self.parent.name}"
+
+    @property
+    def key(self) -> str:
+        """What tells the trial from all others of the session, in each of its processes."""
+        return f"{self.place}::{self.trial.name}"
+
+    @property
+    def needs_answers(self) -> bool:
+        """Whether the trial runs; a skipped one needs no answers."""
+        return not _skipped(self)
 
     def listchain(self) -> list[Any]:
         """Return this node and those above it, except Python packages.
@@ -104,7 +127,7 @@ class TrialItem(pytest.Item):
         if self.result is None:
             return None
         return TrialRecord(
-            path=self.parent.nodeid if self.parent else "",
+            path=self.place,
             index=self.index,
             planned=self.planned,
             gate=self.trial.skill.gate,
@@ -124,8 +147,7 @@ class TrialItem(pytest.Item):
     def names(self) -> tuple[str, str, str, bool, str]:
         """Return what identifies a skipped trial: case file, skill, model, kind and case."""
         trial = self.trial
-        path = self.parent.nodeid if self.parent else ""
-        return path, trial.skill.name, trial.model.label, trial.chooses, trial.case.id
+        return self.place, trial.skill.name, trial.model.label, trial.chooses, trial.case.id
 
     def missed_answers(self) -> list[tuple[str, str]]:
         """Return each different answer that did not pass, quoted, as a section of a report."""
@@ -189,7 +211,7 @@ def _records() -> TypeAdapter[TrialRecord]:
 def trials_by_name(
     skills: Sequence[Skill], settings: Settings, catalogues: Catalogues
 ) -> dict[str, Trial]:
-    """Return the trials of a file's skills, by the part of the node id after the file.
+    """Return the trials of a file's skills, by the part of their keys after the file.
 
     Args:
         skills: All skills of one case file.
@@ -206,35 +228,10 @@ def trials_by_name(
     }
 
 
-def names_of(skills: Sequence[Skill]) -> list[str]:
-    """Return what the node ids of a file's skills contain: their folders, as short as is unique.
-
-    Args:
-        skills: All skills of one case file, each in a folder of its own.
-    """
-    folders = [skill.folder.absolute() for skill in skills]
-    return [
-        _shortest(folder, [each for each in folders if each.name == folder.name])
-        for folder in folders
-    ]
-
-
-def _shortest(folder: Path, same: Sequence[Path]) -> str:
-    """Return as many last parts of a path as tell all the paths of its name apart."""
-    parts = next(
-        count
-        for count in range(1, len(max(same, key=lambda each: len(each.parts)).parts) + 1)
-        if len({each.parts[-count:] for each in same}) == len(same)
-    )
-    return "/".join(folder.parts[-parts:])
-
-
 def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
-    """Return the trials that need answers, by node id; skipped trials need none."""
+    """Return the trials that need answers, by key; skipped trials need none."""
     return {
-        item.nodeid: item.trial
-        for item in items
-        if isinstance(item, TrialItem) and not _skipped(item)
+        item.key: item.trial for item in items if isinstance(item, TrialItem) and item.needs_answers
     }
 
 

@@ -1,10 +1,15 @@
-"""Which files are case files, according to the ini file."""
+"""Where case files and skills are: by the ini file, from the rootdir, and in node ids."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.skill import Skill
 
 _PLACES = pytest.StashKey[Places]()
 
@@ -19,3 +24,34 @@ def places_of(config: pytest.Config) -> Places:
             owners=tuple((name, config.rootpath / skill) for name, _, skill in entries if skill),
         )
     return config.stash[_PLACES]
+
+
+def path_from(root: Path, path: Path) -> str:
+    """Return a path relative to a folder, with slashes, also if it is not below the folder."""
+    try:
+        return Path(os.path.relpath(path, root)).as_posix()
+    except ValueError:  # Windows: on another drive
+        return path.as_posix()
+
+
+def names_of(skills: Sequence[Skill]) -> list[str]:
+    """Return what the node ids of a file's skills contain: their folders, as short as is unique.
+
+    Args:
+        skills: All skills of one case file, each in a folder of its own.
+    """
+    folders = [skill.folder.absolute() for skill in skills]
+    return [
+        _shortest(folder, [each for each in folders if each.name == folder.name])
+        for folder in folders
+    ]
+
+
+def _shortest(folder: Path, same: Sequence[Path]) -> str:
+    """Return as many last parts of a path as tell all the paths of its name apart."""
+    parts = next(
+        count
+        for count in range(1, len(max(same, key=lambda each: len(each.parts)).parts) + 1)
+        if len({each.parts[-count:] for each in same}) == len(same)
+    )
+    return "/".join(folder.parts[-parts:])

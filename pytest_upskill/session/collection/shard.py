@@ -74,5 +74,4 @@ def cases_of_shard(cases: Iterable[str], number: int, shards: int) -> frozenset[
 
 def _case(item: TrialItem) -> str:
     """Return the name of a case on a model, whose arms must run in the same shard."""
-    path = item.parent.nodeid if item.parent else ""
-    return f"{path}::{item.trial.case.id}[{item.trial.model.label}]"
+    return f"{item.place}::{item.trial.case.id}[{item.trial.model.label}]"

@@ -130,7 +130,7 @@ class Settings:
         return self.project / STATE / TRIGGER_BASELINES
 
     def in_project(self, path: str) -> str:
-        """Return a node id's path relative to the project's folder, whatever the rootdir is."""
+        """Return a path from the rootdir relative to the project's folder."""
         return posixpath.normpath(posixpath.join(self.rootdir, path))
 
     @property

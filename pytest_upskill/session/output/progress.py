@@ -22,7 +22,7 @@ class Progress:
     Args:
         config: Config of this process.
         service: Service that runs the trials.
-        trials: Node ids of all of them.
+        trials: Keys of all of them.
     """
 
     def __init__(self, config: pytest.Config, service: Service, trials: Iterable[str]) -> None:
@@ -31,9 +31,9 @@ class Progress:
         self._activity = config.stash[RESOURCES].activity
         self._tally = Tally(run for trial in trials for run in service.runs(trial))
 
-    def wait(self, nodeid: str) -> list[Answer]:
+    def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""
-        answers = self._service.result(nodeid)
+        answers = self._service.result(key)
         try:
             while True:
                 try:

@@ -10,24 +10,28 @@ from itertools import groupby
 import pytest
 
 from pytest_upskill.trials.result import TrialRecord
-from pytest_upskill.trials.trial import TRIGGER_ARMS
+from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
 
 CellKey = tuple[str, str, str, bool]
 """Case file, skill, model, and whether a model chooses among skills."""
+
+
+TrialKey = tuple[str, str, str, Arm]
+"""Case file, case, model and arm."""
 
 
 @dataclass(slots=True)
 class Records:
     """Results of trials, and skipped cases with the reason."""
 
-    trials: dict[str, TrialRecord] = field(default_factory=dict)
-    """By node id; if a trial is rerun, the last attempt counts."""
+    trials: dict[TrialKey, TrialRecord] = field(default_factory=dict)
+    """If a trial is rerun, the last attempt counts."""
     skipped: defaultdict[CellKey, dict[str, str]] = field(
         default_factory=lambda: defaultdict[CellKey, dict[str, str]](dict)
     )
     """The reason by the id of the case, for each cell."""
-    skipped_trials: set[str] = field(default_factory=set)
-    """Node ids of the skipped trials."""
+    skipped_trials: set[tuple[CellKey, str]] = field(default_factory=set)
+    """The skipped trials: the cell, and the node id, which is unique in it."""
     unmeasured: int = 0
     """Number of trials that are errors because runs are missing."""
 
@@ -35,12 +39,13 @@ class Records:
         """Record what a report says of a trial."""
         record = getattr(report, "upskill", None)
         if record is not None:
-            self.trials[report.nodeid] = record
+            result = record.result
+            self.trials[record.path, result.case, result.model, result.arm] = record
             self.unmeasured += report.failed and report.when == "setup"
         if names := getattr(report, "upskill_skipped", None):
             *cell, case = names
             self.skipped[tuple(cell)][case] = _reason(report)
-            self.skipped_trials.add(report.nodeid)
+            self.skipped_trials.add((tuple(cell), report.nodeid))
 
     def by_cell(self, models: Mapping[str, int], *, chooses: bool) -> Iterator[list[TrialRecord]]:
         """Yield the records of each cell, in the order of case files and models.
