@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Literal
@@ -99,42 +99,19 @@ def plan(
         judge: Model that decides statements about answers.
         catalogues: What an agent would see; None for no trials in which a model chooses.
     """
-    return _drawn(
-        _trials(
-            skill,
-            tuple(models),
-            runs=runs,
-            min_pass_rate=min_pass_rate,
-            max_tokens=max_tokens,
-            early_stop=early_stop,
-            judge=judge,
-            catalogues=catalogues,
-        )
-    )
-
-
-def _trials(
-    skill: Skill,
-    models: Collection[Model],
-    *,
-    runs: int,
-    min_pass_rate: float,
-    max_tokens: int,
-    early_stop: bool,
-    judge: Model | None,
-    catalogues: Catalogues | None,
-) -> Iterator[Trial]:
+    models = tuple(models)
     # A judge's verdict may be clear where the corrected one is not.
     early_stop = early_stop and skill.gate.min_lift is None and not (judge and skill.labelled)
     blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
     if skill.before is not None:
         blocks["old_skill"] = block_of(skill.before)
     shown = {} if catalogues is None else _shown(skill, catalogues)
+    asked = Counter[tuple[object, ...]]()
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
         meant = [model for model in models if not case.foreign([model.label])]
         for model in meant or models:
-            trial = partial(
+            make = partial(
                 Trial,
                 skill=skill,
                 model=model,
@@ -142,7 +119,7 @@ def _trials(
                 max_tokens=model.parameters.max_tokens or max_tokens,
             )
             for arm, block in blocks.items() if case.is_answered else ():
-                yield trial(
+                answered = make(
                     case=case,
                     arm=arm,
                     skill_block=block,
@@ -150,29 +127,32 @@ def _trials(
                     early_stop=early_stop,
                     judge=judge,
                 )
+                yield _drawn(answered, asked)
             for arm, (catalogue, own) in shown.items() if case.trigger else ():
                 query = _query(case, catalogue, workspace=bool(model.agent))
-                yield trial(
+                chosen = make(
                     case=query, arm=arm, skill_block="", runs=runs, catalogue=catalogue, listed=own
                 )
+                yield _drawn(chosen, asked)
 
 
-def _drawn(trials: Iterable[Trial]) -> Iterator[Trial]:
-    """Yield trials, each with its ``draw``: cases with one answer would not be independent.
+def _drawn(trial: Trial, asked: Counter[tuple[object, ...]]) -> Trial:
+    """Return a trial with its ``draw``: cases with one answer would not be independent.
 
     It is counted by model and arm in the order of the file, whatever is selected later: so an
     answer belongs to the same case in every run.
+
+    Args:
+        trial: The trial.
+        asked: How often each prompt was drawn before; this trial is added.
     """
-    asked = Counter[tuple[object, ...]]()
-    for trial in trials:
-        if trial.case.foreign([trial.model.label]):
-            yield trial
-            continue
-        case = trial.case
-        turns = case.max_turns or MAX_TURNS
-        prompt = trial.model, trial.arm, user_message(case), case.workspace, turns
-        yield replace(trial, draw=asked[prompt]) if asked[prompt] else trial
-        asked[prompt] += 1
+    case = trial.case
+    if case.foreign([trial.model.label]):
+        return trial
+    turns = case.max_turns or MAX_TURNS
+    prompt = trial.model, trial.arm, user_message(case), case.workspace, turns
+    asked[prompt] += 1
+    return replace(trial, draw=asked[prompt] - 1) if asked[prompt] > 1 else trial
 
 
 def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
