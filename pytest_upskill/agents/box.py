@@ -11,7 +11,7 @@ import json
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill.agents.cli import Cli, Installed, Launch
@@ -69,7 +69,9 @@ def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
     return root / "run" / "proxy"
 
 
-def command(root: Path, installed: Installed, launch: Launch, info: int) -> list[str]:
+def command(
+    root: Path, installed: Installed, launch: Launch, info: int, filters: Sequence[int]
+) -> list[str]:
     """Return the command line that runs an agent in the sandbox.
 
     Args:
@@ -77,13 +79,17 @@ def command(root: Path, installed: Installed, launch: Launch, info: int) -> list
         installed: The agent's program.
         launch: How it starts.
         info: File descriptor to which bubblewrap writes the process id of the sandbox's init.
+        filters: File descriptors of filters of system calls.
     """
     python = Path(os.path.realpath(sys.executable))
     inside = Path(_AGENT, installed.program.relative_to(installed.folder.parent))
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
     words += ["--cap-drop", "ALL", "--uid", _USER, "--gid", _USER, "--hostname", "upskill"]
     words += ["--info-fd", str(info), "--clearenv", *_system()]
+    words += [word for file in filters for word in ("--seccomp", str(file))]
     words += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
+    if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
+        words += ["--ro-bind", "/dev/null", "/proc/keys"]
     words += ["--bind", str(root / "tmp"), "/tmp"]  # noqa: S108  in the sandbox
     words += ["--bind", str(root / "home"), HOME, "--bind", str(root / "work"), WORK]
     words += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]

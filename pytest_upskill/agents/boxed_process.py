@@ -12,7 +12,9 @@ from pathlib import Path
 from pytest_upskill.agents.box import command, init_process
 from pytest_upskill.agents.cli import Installed, Launch
 from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.sandbox.confinement import open_filter
 from pytest_upskill.sandbox.launcher import descendants
+from pytest_upskill.sandbox.seccomp import build_open_filter
 from pytest_upskill.sandbox.workspace import Usage
 
 _FOLDER_BYTES = 1 << 30
@@ -53,18 +55,18 @@ class BoxedProcess:
             OSError: It cannot be started.
         """
         readable, written = os.pipe()
-        os.set_blocking(readable, False)
         try:
-            process = await asyncio.create_subprocess_exec(
-                *command(self._root, installed, launch, written),
-                stdin=asyncio.subprocess.DEVNULL,
-                stdout=asyncio.subprocess.PIPE,
-                stderr=asyncio.subprocess.STDOUT,
-                start_new_session=True,
-                # Of bubblewrap itself, whose environment the agent can read in /proc/1.
-                env={"PATH": os.defpath},
-                pass_fds=(written,),
-            )
+            with open_filter(build_open_filter) as filters:
+                process = await asyncio.create_subprocess_exec(
+                    *command(self._root, installed, launch, written, filters),
+                    stdin=asyncio.subprocess.DEVNULL,
+                    stdout=asyncio.subprocess.PIPE,
+                    stderr=asyncio.subprocess.STDOUT,
+                    start_new_session=True,
+                    # Of bubblewrap itself, whose environment the agent can read in /proc/1.
+                    env={"PATH": os.defpath},
+                    pass_fds=(written, *filters),
+                )
         except BaseException:
             os.close(readable)
             raise

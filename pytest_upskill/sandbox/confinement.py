@@ -6,7 +6,7 @@ import contextlib
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -66,7 +66,7 @@ def confined(
         kept = BECOMING if own_user else 0
         yield Start(_launcher(level, home, readable, (str(seconds), str(kept))))
         return
-    with _open_filter() as filters:
+    with open_filter(_build) as filters:
         command = [*_bubblewrap(own_user=own_user), *_mounts(home.root, readable)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
         yield Start((*command, *options, "--"), filters)
@@ -114,12 +114,17 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
     return [*command, "--chdir", str(root / "cwd")]
 
 
+def _build(machine: str) -> bytes:
+    """Build the filter of what namespaces do not hide, such as the session's keyring."""
+    return build_filter(machine, files=True, signals=True, truncation=True)
+
+
 @contextlib.contextmanager
-def _open_filter() -> Iterator[tuple[int, ...]]:
+def open_filter(build: Callable[[str], bytes]) -> Iterator[tuple[int, ...]]:
     """Yield a file descriptor of a system call filter, or none on an unknown architecture.
 
-    The filter denies what namespaces do not hide, such as the session's keyring and rarely used
-    kernel interfaces.
+    Args:
+        build: Returns the filter for one of `MACHINES`.
     """
     machine = os.uname().machine
     if machine not in MACHINES:
@@ -127,7 +132,7 @@ def _open_filter() -> Iterator[tuple[int, ...]]:
         return
     readable, written = os.pipe()
     try:
-        os.write(written, build_filter(machine, files=True, signals=True, truncation=True))
+        os.write(written, build(machine))
         os.close(written)
         yield (readable,)
     finally:

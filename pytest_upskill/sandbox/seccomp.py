@@ -15,6 +15,7 @@ import struct
 from pytest_upskill.sandbox.syscalls import (
     ALLOCATE,
     ATTRIBUTES,
+    BEYOND_NAMESPACES,
     CHECKED,
     GROUPS,
     HARMLESS,
@@ -27,10 +28,12 @@ from pytest_upskill.sandbox.syscalls import (
 )
 
 _AUDIT_NUMBERS = dict(zip(MACHINES, (0xC000003E, 0xC00000B7), strict=True))
-_LOAD, _AND, _JUMP_IF_EQUAL, _RETURN = 0x20, 0x54, 0x15, 0x06
+_LOAD, _AND, _JUMP_IF_EQUAL, _JUMP_IF_LEAST, _RETURN = 0x20, 0x54, 0x15, 0x35, 0x06
 _NUMBER_AT, _MACHINE_AT, _ARGUMENTS_AT = 0, 4, 16
 _ALLOW, _KILL, _FAIL = 0x7FFF0000, 0x80000000, 0x00050000
 _ALL_BITS = 0xFFFFFFFF
+_X32 = 0x40000000
+"""From here on, x86-64 has every call a second time."""
 
 # Queries of terminals and of readable bytes, non-blocking mode and close-on-exec. Others can change
 # files that are only open for reading.
@@ -78,12 +81,7 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
         signals: For calls that send signals.
         truncation: For ``truncate``.
     """
-    steps: list[_Step] = [
-        (_LOAD, 0, 0, _MACHINE_AT),
-        (_JUMP_IF_EQUAL, 1, 0, _AUDIT_NUMBERS[machine]),
-        (_RETURN, 0, 0, _KILL),
-        (_LOAD, 0, 0, _NUMBER_AT),
-    ]
+    steps = _start(machine)
     answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals else _FAIL | errno.EPERM}
     answers[TRUNCATE] = _ALLOW if truncation else _FAIL | errno.EPERM
     # With this error, the C library writes zeros instead.
@@ -99,6 +97,33 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
         tests = _check(_TESTS[name], errno.ENOTTY if name == "ioctl" else errno.EPERM)
         steps += [(_JUMP_IF_EQUAL, 0, len(tests), number), *tests]
     steps.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
+    return _packed(steps)
+
+
+def build_open_filter(machine: str) -> bytes:
+    """Return a filter that allows all calls but those that reach beyond namespaces.
+
+    Args:
+        machine: One of `MACHINES`.
+    """
+    denied = _FAIL | errno.ENOSYS
+    steps: list[_Step] = [*_start(machine), (_JUMP_IF_LEAST, 0, 1, _X32), (_RETURN, 0, 0, denied)]
+    for _, number in numbers(BEYOND_NAMESPACES, machine):
+        steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, denied)]
+    return _packed([*steps, (_RETURN, 0, 0, _ALLOW)])
+
+
+def _start(machine: str) -> list[_Step]:
+    """Return steps that kill programs of another machine, and load the number of the call."""
+    return [
+        (_LOAD, 0, 0, _MACHINE_AT),
+        (_JUMP_IF_EQUAL, 1, 0, _AUDIT_NUMBERS[machine]),
+        (_RETURN, 0, 0, _KILL),
+        (_LOAD, 0, 0, _NUMBER_AT),
+    ]
+
+
+def _packed(steps: list[_Step]) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 

@@ -90,6 +90,14 @@ chown 92 -, fchown 93 55, lchown 94 -, fchownat 260 54
 """
 """Calls that can change the owner of any file of the user."""
 
+BEYOND_NAMESPACES = """
+add_key 248 217, request_key 249 218, keyctl 250 219, bpf 321 280, perf_event_open 298 241,
+io_uring_setup 425 425, io_uring_enter 426 426, io_uring_register 427 427, userfaultfd 323 282,
+open_by_handle_at 304 265, init_module 175 105, finit_module 313 273, delete_module 176 106,
+kexec_load 246 104, kexec_file_load 320 294
+"""
+"""Calls that reach what no namespace holds, such as the session's keyring."""
+
 GROUPS = """
 setsid 112 157, setpgid 109 154
 """

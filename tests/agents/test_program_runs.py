@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import ctypes
+import platform
 import socket
 import time
 from pathlib import Path
@@ -12,6 +14,7 @@ import pytest
 
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.sandbox.syscalls import BEYOND_NAMESPACES, numbers
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
 from tests.agent_programs import (
@@ -100,6 +103,23 @@ def test_a_program_that_leaves_too_large_a_workspace_to_record_has_failed() -> N
     run = run_of(completed(bash("mkdir d; cd d; seq 3000 | xargs touch")))
 
     assert (run.limit, run.changed) == ("it left more than 2,000 files in the workspace", ())
+
+
+def test_the_keyring_of_the_session_is_not_inside() -> None:
+    call = dict(numbers(BEYOND_NAMESPACES, platform.machine()))
+    libc = ctypes.CDLL(None)
+    libc.syscall(call["add_key"], b"user", b"upskill-box", b"the-secret-key", 14, -3)
+    ask = (
+        "import ctypes; c = ctypes.CDLL(None).syscall; b = ctypes.create_string_buffer(99); "
+        f'k = c({call["keyctl"]}, 10, -3, b"user", b"upskill-box", 0); '
+        f'c({call["keyctl"]}, 11, k, b, 99); print("read", b.value)'
+    )
+    upstream = Recorded([bash(f"python3 -c '{ask}'; cat /proc/keys"), "Done."])
+
+    asyncio.run(client(upstream).complete(asked()))
+
+    assert "read b''" in upstream.told
+    assert "upskill-box: " not in upstream.told
 
 
 @pytest.mark.parametrize(

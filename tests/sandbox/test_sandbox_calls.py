@@ -14,10 +14,11 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.seccomp import build_filter
+from pytest_upskill.sandbox.seccomp import build_filter, build_open_filter
 from pytest_upskill.sandbox.syscalls import (
     ALLOCATE,
     ATTRIBUTES,
+    BEYOND_NAMESPACES,
     CHECKED,
     GROUPS,
     MACHINES,
@@ -72,7 +73,7 @@ def test_system_calls_of_an_ordinary_user_reach_nothing_either(level: Level) -> 
 def decision(program: bytes, machine: str, call: str, *arguments: int) -> int:
     """Return what the kernel does about a call: 0 to allow it, the error, or -1 to kill."""
     known = dict(numbers(",".join(GROUPS_OF_CALLS), machine)) if machine in MACHINES else {}
-    number = known.get(call, 9999)
+    number = known.get(call.removeprefix("x32 "), 9999) | (call.startswith("x32 ") << 30)
     audit = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7, "i386": 0x40000003}[machine]
     data = struct.pack("=IIQ6Q", number, audit, 0, *arguments, *[0] * (6 - len(arguments)))
     steps = list(struct.iter_unpack("=HBBI", program))
@@ -86,6 +87,8 @@ def decision(program: bytes, machine: str, call: str, *arguments: int) -> int:
             value &= operand
         elif code == 0x15:
             at += jump_if if value == operand else jump_else
+        elif code == 0x35:
+            at += jump_if if value >= operand else jump_else
         elif code == 0x06:
             return {0x7FFF0000: 0, 0x80000000: -1}.get(operand, operand & 0xFFFF or FAKED)
         else:
@@ -95,7 +98,7 @@ def decision(program: bytes, machine: str, call: str, *arguments: int) -> int:
 FAKED = -2
 GROUPS_OF_CALLS = (
     *(HARMLESS_CALLS, CHECKED, SIGNALS, TRUNCATE, ALLOCATE),
-    *(MODES_AND_TIMES, ATTRIBUTES, OWNERS, GROUPS),
+    *(MODES_AND_TIMES, ATTRIBUTES, OWNERS, GROUPS, BEYOND_NAMESPACES),
 )
 
 
@@ -154,6 +157,20 @@ def test_the_filter_allows_what_something_else_holds(machine: str, call: str) ->
     program = build_filter(machine, files=True, signals=True, truncation=True)
 
     assert decision(program, machine, call) == 0
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_an_open_filter_denies_only_what_reaches_beyond_namespaces(machine: str) -> None:
+    program = build_open_filter(machine)
+
+    decisions = {
+        call: decision(program, machine, call)
+        for call in ("read", "kill", "setsid", "keyctl", "bpf", "io_uring_setup", "x32 keyctl")
+    }
+
+    assert [call for call, answer in decisions.items() if answer == 0] == ["read", "kill", "setsid"]
+    assert set(decisions.values()) == {0, errno.ENOSYS}
+    assert decision(program, "i386", "read") == -1
 
 
 def test_calls_in_the_numbers_of_another_machine_kill() -> None:
