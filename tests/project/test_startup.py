@@ -65,7 +65,7 @@ def test_a_run_without_models_imports_and_writes_nothing(
     assert written == {"modules.json", "stdout", "stderr"}
 
 
-def test_a_run_on_offline_imports_no_sdk_price_list_compiler_or_judge(
+def test_a_run_on_offline_imports_no_sdk_price_list_compiler_judge_or_report(
     pytester: pytest.Pytester, write_skill: WriteSkill
 ) -> None:
     write_skill()
@@ -76,7 +76,7 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_or_judge(
     result.assert_outcomes(passed=3)
     assert _modules(pytester, "pytest_upskill.providers.offline")
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
-    names = ("compile", "completions.builds", "sandbox.run", "grading.judge")
+    names = ("compile", "completions.builds", "sandbox.run", "grading.judge", "report.document")
     unused = {f"pytest_upskill.{name}" for name in names}
     assert not unused & _modules(pytester, "pytest_upskill")
 
