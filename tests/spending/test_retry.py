@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.providers import make_client
 from pytest_upskill.providers.keys import endpoints
+from pytest_upskill.providers.registry import make_client
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.budgeted_client import BudgetedClient
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause

@@ -15,7 +15,6 @@ from pytest_upskill.completion import Client, ProviderError
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.model import AGENTS, Model
 from pytest_upskill.model.hosts import BY_PREFIX
-from pytest_upskill.providers import make_client, missing_sdk
 from pytest_upskill.providers.error_hints import refused_parameter
 from pytest_upskill.providers.keys import (
     Endpoint,
@@ -25,6 +24,7 @@ from pytest_upskill.providers.keys import (
     missing_key,
 )
 from pytest_upskill.providers.plugin_client import PluginClient
+from pytest_upskill.providers.registry import make_client, missing_sdk
 from pytest_upskill.providers.served import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN, Redactor
 from pytest_upskill.sanitize.suggestion import closest

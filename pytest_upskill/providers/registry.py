@@ -1,0 +1,72 @@
+"""The client of each wire format, and the SDK that it needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from importlib.util import find_spec
+
+from pytest_upskill.completion import Client, ProviderError
+from pytest_upskill.model import Model
+from pytest_upskill.model.hosts import BY_PREFIX
+from pytest_upskill.providers.keys import Endpoint
+from pytest_upskill.sanitize.redaction import without_userinfo
+
+
+def missing_sdk(model: Model) -> str | None:
+    """Return how to install the SDK that a model needs, None if nothing is missing."""
+    if model.provider not in BY_PREFIX:
+        return None
+    name = BY_PREFIX[model.provider].wire
+    if find_spec(name) is not None:
+        return None
+    return f"{model.label}: needs the {name} SDK: pip install 'pytest-upskill[{name}]'"
+
+
+def make_client(endpoint: Endpoint) -> Client:
+    """Make the client for all models at an endpoint.
+
+    It imports the provider's SDK, which can take seconds, so do not call it on the event loop.
+
+    Args:
+        endpoint: Host and key.
+
+    Raises:
+        LookupError: The provider is not built in; a plugin may serve it.
+        ProviderError: The environment variables prevent the creation of a client.
+    """
+    if endpoint.wire == "offline":
+        from pytest_upskill.providers.offline import OfflineClient
+
+        return OfflineClient()
+    if endpoint.wire not in _CLIENTS:
+        raise LookupError(endpoint.wire)
+    try:
+        return _CLIENTS[endpoint.wire](endpoint)
+    except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
+        words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
+        said = f"{type(error).__name__}: {words}"
+        raise ProviderError(
+            f"cannot create a client for {endpoint.host} ({said}): check the environment "
+            f"variables for proxies, certificates (SSL_CERT_FILE) and "
+            f"{endpoint.wire.upper()}_*",
+            fatal=True,
+        ) from None
+
+
+def _anthropic(endpoint: Endpoint) -> Client:
+    from pytest_upskill.providers.anthropic import AnthropicClient
+
+    return AnthropicClient(endpoint)
+
+
+def _openai(endpoint: Endpoint) -> Client:
+    from pytest_upskill.providers.openai import OpenAIClient
+
+    return OpenAIClient(endpoint)
+
+
+_CLIENTS: Mapping[str, Callable[[Endpoint], Client]] = {
+    "anthropic": _anthropic,
+    "openai": _openai,
+}
+"""What makes the client of each wire format; each imports an SDK, so only when it is called."""
