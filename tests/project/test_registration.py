@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+from pkgutil import resolve_name
+
 from pytest_upskill.agents.programs import PROGRAMS
 from pytest_upskill.checks import Compile, Run
 from pytest_upskill.checks.languages import LANGUAGES, RUNNABLE
@@ -30,3 +34,10 @@ def test_every_agent_that_is_a_program_has_its_adapter() -> None:
     programs = {agent for agent, wire in AGENTS.items() if wire is not None}
 
     assert {PROGRAMS[prefix]().name for prefix in PROGRAMS} == programs == PROGRAMS.keys()
+
+
+def test_everything_that_the_reference_calls_public_can_be_imported() -> None:
+    reference = Path(__file__).parents[2] / "docs" / "reference.md"
+    public = re.findall(r"`(pytest_upskill\.[\w.]+)`", reference.read_text("utf-8"))
+
+    assert [resolve_name(name) for name in public]
