@@ -123,17 +123,6 @@ def test_a_warning_in_a_file_of_the_machine_does_not_hide_the_kernels(tmp_path: 
     assert SECRET not in result.detail
 
 
-@every_level
-def test_the_environment_of_the_session_does_not_reach_the_result(
-    compilers: Compilers, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
-
-    result = build(compilers, "c", 'asm(".include \\"/proc/self/environ\\"");\n#error seen')
-
-    assert SECRET not in result.message + result.detail
-
-
 @pytest.mark.parametrize(
     ("language", "code"),
     [
