@@ -117,11 +117,14 @@ def no_decision(cell: Cell, reason: str) -> Gate:
 def compares_nothing(gates: Sequence[Decision[Any, Any]]) -> str | None:
     """Return what the cells should be compared with if no comparison was possible, else None.
 
-    A skill that is new or unchanged since a git ref needs no comparison.
+    A skill that is new or unchanged since a git ref needs no comparison. Where there are lifts,
+    they decide: the first trigger cases of a project have no baseline yet.
     """
-    comparisons: list[Comparison] = [gate.comparison for gate in gates if gate.comparison]
-    if comparisons and all(comparison.lacking for comparison in comparisons):
-        return comparisons[0].base
+    lifts = [gate.comparison for gate in gates if isinstance(gate, Gate) and gate.comparison]
+    found: list[Any] = lifts or [gate.comparison for gate in gates if gate.comparison]
+    if found and all(comparison.lacking for comparison in found):
+        base: str = found[0].base
+        return base
     return None
 
 

@@ -70,6 +70,25 @@ def test_a_comparison_of_triggers_without_any_baseline_is_not_green_and_says_how
     assert "nothing compared with the baseline" in Path("r.md").read_text("utf-8").splitlines()[1]
 
 
+def test_a_baseline_of_triggers_alone_does_not_stand_for_that_of_the_lift(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+) -> None:
+    args = ("--upskill-models", model, "skills")
+    loopback.answer = choosing({"Query 0.": took("billing")})
+    write_skill(*queries(1, 0))
+    run_once(*args, "--upskill-baseline-update")
+    write_skill(
+        *queries(1, 0),
+        {"id": "lift", "input": "Why?", "expected": {"contains": "x"}},
+        defaults={"min_pass_rate": 0},
+    )
+
+    result = run_once(*args, "--upskill-compare", "baseline")
+
+    assert result.ret == NOT_MEASURED
+    result.stdout.fnmatch_lines(["nothing was compared with the baseline (exit code 75): *"])
+
+
 def test_a_worse_choice_is_caught_against_the_baseline_whichever_description_changed(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
