@@ -81,9 +81,7 @@ class BoxedProcess:
         try:
             await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            info = b""
-            with suppress(BlockingIOError):  # bubblewrap has written nothing yet
-                info = os.read(readable, 1 << 12) if process.returncode is None else b""
+            info = written_so_far(readable)
             os.close(readable)
             _kill(process, init_process(info))
             for task in ends[1:]:
@@ -121,6 +119,14 @@ class BoxedProcess:
         lines = kept.decode("utf-8", "replace").split("\n")
         last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
         self.said = last[:_MOST_SAID]
+
+
+def written_so_far(readable: int) -> bytes:
+    """Return what has been written to a pipe, without waiting for bubblewrap to write it."""
+    os.set_blocking(readable, False)
+    with suppress(BlockingIOError):
+        return os.read(readable, 1 << 12)
+    return b""
 
 
 def _threads_below(process: int) -> int:

@@ -83,7 +83,9 @@ class Parameters:
             run: Index of the run.
             draw: Number of earlier cases that ask the same.
         """
-        return None if self.seed is None else self.seed + run + draw * _SEEDS_OF_A_DRAW
+        if self.seed is None:
+            return None
+        return (self.seed + run + draw * _SEEDS_OF_A_DRAW) % (_MOST_SEED + 1)
 
     def with_defaults(self, others: Parameters) -> Parameters:
         """Return these parameters, with what is not set taken from others."""

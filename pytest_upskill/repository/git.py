@@ -259,5 +259,6 @@ def _check_out(top: Path, tree: str, into: Path) -> None:
             checked(run_git(top, *args, GIT_INDEX_FILE=index), top, args)
     inside = into.resolve()
     for path in into.rglob("*"):
-        if path.is_symlink() and not path.resolve().is_relative_to(inside):
+        # One that exists is no loop, which could not be resolved.
+        if path.is_symlink() and not (path.exists() and path.resolve().is_relative_to(inside)):
             path.unlink()

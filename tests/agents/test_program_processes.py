@@ -16,6 +16,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from pytest_upskill.agents.boxed_process import written_so_far
 from pytest_upskill.agents.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy import Proxy
 from pytest_upskill.agents.upstream import Reply
@@ -229,3 +230,12 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         return proxy.tally.cost_usd
 
     assert asyncio.run(hang()) == 0.25
+
+
+def test_a_sandbox_that_has_written_nothing_yet_is_not_waited_for() -> None:
+    readable, written = os.pipe()
+
+    assert written_so_far(readable) == b""
+
+    os.close(readable)
+    os.close(written)

@@ -39,6 +39,7 @@ def test_links_inside_a_skill_are_part_of_its_old_version(skill: Path) -> None:
 def test_links_out_of_a_skill_are_not(skill: Path) -> None:
     (skill / "secret").symlink_to("/etc/passwd")
     (skill / "above").symlink_to("../../..")
+    (skill / "loop").symlink_to("loop")
 
     assert sorted(path.name for path in before(skill).iterdir()) == ["SKILL.md", "references"]
 

@@ -98,3 +98,16 @@ def test_an_unknown_ref_is_refused_in_one_line_with_a_cure(run_once: Run) -> Non
     result.stderr.fnmatch_lines(
         ["ERROR: --upskill-changed-since: no commit is called 'origin/main' *: git fetch origin *"]
     )
+
+
+def test_a_bad_ref_in_the_ini_file_is_refused_in_one_line(
+    write_skill: WriteSkill, run: Run, pytester: pytest.Pytester
+) -> None:
+    write_skill()
+    commit_all(pytester.path)
+    pytester.makeini("[pytest]\nupskill_models = offline\nupskill_changed_since = nowhere")
+
+    result = run("skills")
+
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: *no commit is called 'nowhere' in *: git fetch, *"])

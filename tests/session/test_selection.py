@@ -274,6 +274,41 @@ def test_nothing_is_requested_for_trials_that_a_mark_keeps_from_running(
         """
     )
 
-    run_once("--upskill-models", model, "skills")
+    result = run_once("--upskill-models", model, "skills")
 
     assert len(loopback.requests) == 2
+    outcomes = result.parseoutcomes()
+    assert outcomes.get("skipped", 0) + outcomes.get("xfailed", 0) >= 2
+    assert "INTERNALERROR" not in result.stdout.str()
+
+
+@pytest.mark.parametrize(
+    ("mark", "option"),
+    [
+        ("xfail(run=False)", "--runxfail"),
+        ("xfail('1 == 2', run=False, reason='')", "-v"),
+        ("skipif(True, reason='')", "-pno:skipping"),
+    ],
+)
+def test_trials_that_run_in_spite_of_a_mark_have_their_answers(
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    model: str,
+    mark: str,
+    option: str,
+) -> None:
+    write_skill(GREEN)
+    pytester.makeconftest(
+        f"""
+        import pytest
+
+        def pytest_collection_modifyitems(items):
+            for item in items:
+                item.add_marker(pytest.mark.{mark})
+        """
+    )
+
+    result = run_once("--upskill-models", model, option, "skills")
+
+    result.assert_outcomes(passed=3)

@@ -181,7 +181,10 @@ def _repeated_queries(
         if other is case or other.trigger is None:
             continue
         said = "contradicts" if case.trigger.should != other.trigger.should else "repeats"
-        what = f"{said} the query of the case in line {other.line}: remove one"
+        cure = "remove one"
+        if case.checks:
+            cure = "remove should_trigger or expected_skill from one"
+        what = f"{said} the query of the case in line {other.line}: {cure}"
         yield document.problem(path, what)
 
 

@@ -181,7 +181,7 @@ class TrialReports:
             if report.when == "call":
                 # Not through the item: there, sections of earlier attempts would accumulate.
                 report.sections += [*item.missed_answers(), *item.process_lines()]
-        elif report.skipped and isinstance(item, TrialItem):
+        elif report.skipped and isinstance(item, TrialItem) and not hasattr(report, "wasxfail"):
             report.upskill_skipped = item.names()  # type: ignore[attr-defined]
         return report
 
@@ -267,14 +267,20 @@ def shown(path: Path, config: pytest.Config) -> str:
 def _skipped(item: TrialItem) -> bool:
     if item.blocked is not None or item.get_closest_marker("skip") is not None:
         return True
-    # Only pytest can evaluate a condition that is text.
-    if any(
-        True in (*mark.args, mark.kwargs.get("condition")) for mark in item.iter_markers("skipif")
-    ):
+    if not item.config.pluginmanager.has_plugin("skipping"):
+        return False
+    if any(True in _conditions(mark) for mark in item.iter_markers("skipif")):
         return True
-    return any(
-        mark.kwargs.get("run") is False and all(mark.args) for mark in item.iter_markers("xfail")
+    # The first mark that applies decides, and only pytest can evaluate a condition that is text.
+    marks = () if item.config.getoption("runxfail") else tuple(item.iter_markers("xfail"))
+    return bool(marks) and all(
+        mark.kwargs.get("run") is False and (True in _conditions(mark) or not _conditions(mark))
+        for mark in marks
     )
+
+
+def _conditions(mark: pytest.Mark) -> tuple[object, ...]:
+    return (mark.kwargs["condition"],) if "condition" in mark.kwargs else mark.args
 
 
 def without_packages(nodes: Iterable[Any]) -> list[Any]:

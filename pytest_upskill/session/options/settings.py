@@ -204,8 +204,10 @@ def _ref(
     """
     ref = value_of(config, name) or None
     try:
-        # A ref in the ini file must not stop runs without skills: its skills will say the same.
-        if ref not in {None, other} and config.getoption(f"upskill_{name}"):
+        # A ref in the ini file must not stop runs without skills: the skills will say the same,
+        # but not in a worker, where it would be an internal error.
+        sure = config.getoption(f"upskill_{name}") or config.getoption("numprocesses", None)
+        if ref not in {None, other} and sure:
             merge_base(project, ref)
     except GitError as error:
         raise pytest.UsageError(f"{option_of(name)}: {error}") from None
