@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import textwrap
-import unicodedata
 from collections.abc import Iterable
 from itertools import accumulate
 
@@ -112,8 +111,10 @@ def found(agreement: Agreement) -> str:
 
 
 def columns(text: str) -> int:
-    """Return the terminal columns of ``safe`` text; a character has zero, one or two."""
-    return sum(map(_columns, text))
+    """Return the terminal columns of ``safe`` text."""
+    from wcwidth import wcswidth  # holds tables of Unicode, and most runs print no table
+
+    return wcswidth(text)
 
 
 def broken(text: str, width: int) -> list[str]:
@@ -171,12 +172,6 @@ def money(dollars: float | None, *, at_most: bool = False) -> str:
     if at_most:
         dollars = math.ceil(dollars * 10**digits) / 10**digits
     return f"${dollars:,.{digits}f}"
-
-
-def _columns(character: str) -> int:
-    if unicodedata.category(character) in {"Mn", "Me"}:
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in {"F", "W"} else 1
 
 
 def _misses(run: RunResult) -> list[str]:
