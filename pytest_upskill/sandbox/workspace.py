@@ -147,7 +147,9 @@ def _lock(root: Path, flags: int = 0) -> int | None:
     try:
         if os.fstat(file).st_uid == os.getuid():
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return file
+            # Another process may have locked it, removed the workspace, and unlocked it before.
+            if os.fstat(file).st_nlink:
+                return file
     except OSError:
         pass
     os.close(file)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.workspace import remove_leftovers, workspace
 from tests.conftest import WriteSkill
 from tests.sandbox_programs import every_level_and_off, is_gone, running
 
@@ -23,7 +24,7 @@ OUTLIVE = "sleep {0} & (sleep {0} &) ; (setsid sleep {0} &) ; sleep {0}"
 RUN = """
 import sys
 from pytest_upskill.sandbox.run import Sandbox
-from pytest_upskill.sandbox.workspace import workspace
+from pytest_upskill.sandbox.workspace import remove_leftovers, workspace
 with workspace() as home:
     Sandbox(sys.argv[1]).run(["/bin/sh", "-c", sys.argv[2]], home)
 """
@@ -108,6 +109,7 @@ def test_a_killed_pytest_leaves_no_answer_running(
 
 def test_a_folder_is_removed_however_deep_and_unreadable_it_is(temporary: Path) -> None:
     script = """
+import fcntl
 import os
 for depth in range(300):
     os.mkdir("d" * 100)
@@ -129,3 +131,21 @@ def test_a_folder_of_the_user_is_never_taken_for_a_leftover(temporary: Path) -> 
     Sandbox("limits")
 
     assert len(list(temporary.iterdir())) == 2
+
+
+def test_a_folder_that_is_removed_while_it_is_made_is_made_again(
+    temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flock = fcntl.flock
+
+    def lock_late(file: int, operation: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", flock)
+        # As another process that comes first.
+        remove_leftovers()
+        flock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", lock_late)
+
+    with workspace() as home:
+        assert (home.root / "cwd").is_dir()
+    assert not list(temporary.iterdir())
