@@ -41,7 +41,7 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(b"{}", "application/json")
 
     def do_POST(self) -> None:
-        """Take the next step."""
+        """Send the next step."""
         body = json.loads(self.rfile.read(int(self.headers["content-length"])))
         time.sleep(self._latency)
         if "/chat/" in self.path:

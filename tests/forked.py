@@ -126,7 +126,7 @@ def _session(*arguments: Any) -> None:
 
 
 def _be(streams: list[Connection], environment: Mapping[str, str]) -> None:
-    """Take over stdin, stdout, stderr and the environment of the process that was asked for."""
+    """Become the process that was asked for: its stdin, stdout, stderr and environment."""
     for number, stream in enumerate(streams):
         os.dup2(stream.fileno(), number)
         stream.close()

@@ -26,7 +26,7 @@ class _Installed(PathDistribution):
 
 
 def read_installed_once(patch: pytest.MonkeyPatch) -> None:
-    """Let pytest and pluggy find the distributions that are installed now, and no others."""
+    """Make pytest and pluggy find the distributions that are installed now, and no others."""
     found = [_Installed(each) for each in installed.distributions()]
 
     def distributions(**_: Any) -> Iterator[Distribution]:

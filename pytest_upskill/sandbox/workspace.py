@@ -231,7 +231,7 @@ def _each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
 
 
 def _make_readable(folder: str) -> None:
-    """Let this user read a folder that a program has made unreadable, and no link in its place."""
+    """Make a folder readable that a program has made unreadable, and no link in its place."""
     if sys.platform != "linux":
         Path(folder).chmod(0o700, follow_symlinks=False)
         return

@@ -23,8 +23,9 @@ from pytest_upskill.teacher.versions.literals import marked_diff
 from pytest_upskill.teacher.versions.search import Found, Task, search, train_trials, version
 from pytest_upskill.teacher.versions.train_marks import with_train_marks
 from pytest_upskill.teacher.work.conclusion import DRY_RUN, conclude
-from pytest_upskill.teacher.work.consent import Change, check_clean, encoded_like, replace_files
+from pytest_upskill.teacher.work.consent import Change, check_clean, replace_files
 from pytest_upskill.teacher.work.decision import Decision, Drafts, Outcome
+from pytest_upskill.teacher.work.encoding import encoded_like
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.measure import teacher_trial
 from pytest_upskill.teacher.work.picture import figures_of

@@ -14,7 +14,8 @@ import pytest
 
 from pytest_upskill.teacher.proposals.case_file import with_cases
 from pytest_upskill.teacher.versions.train_marks import with_train_marks
-from pytest_upskill.teacher.work.consent import Change, Consent, encoded_like, replace_files
+from pytest_upskill.teacher.work.consent import Change, Consent, replace_files
+from pytest_upskill.teacher.work.encoding import encoded_like
 from pytest_upskill.teacher.work.engine import TeacherError
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import codecs
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pytest_upskill.formats.source.json import read_json
+from pytest_upskill.teacher.work.encoding import byte_order_mark
 
 Entry = Mapping[str, Any]
 
@@ -37,8 +37,10 @@ def with_cases(content: bytes | None, entries: Sequence[Entry]) -> bytes:
     comma = "" if head.endswith("[") else ","
     if "\r\n" in text:
         added = added.replace("\n", "\r\n")
-    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-    return mark + f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}".encode()
+    return (
+        byte_order_mark(content)
+        + f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}".encode()
+    )
 
 
 def _indented(entry: Entry, indent: str) -> str:

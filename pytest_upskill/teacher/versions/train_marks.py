@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import re
 from collections.abc import Collection
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import JsonPath, read_json
+from pytest_upskill.teacher.work.encoding import byte_order_mark
 
 _BLANK = re.compile(r"\s*")
 
@@ -39,5 +39,4 @@ def with_train_marks(file: Path, content: bytes, train: Collection[str]) -> byte
         match = _BLANK.match(text, at)
         blank = match[0] if match else ""
         text = f'{text[:at]}{blank}"train": true,{blank or " "}{text[at + len(blank) :]}'
-    mark = codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
-    return mark + text.encode()
+    return byte_order_mark(content) + text.encode()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import codecs
 import sys
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -130,12 +129,6 @@ class Change:
     old: bytes
     """Its content when the command began."""
     new: bytes
-
-
-def encoded_like(old: bytes, text: str) -> bytes:
-    """Return a text with the line ends and the byte order mark of what it replaces."""
-    mark = codecs.BOM_UTF8 if old.startswith(codecs.BOM_UTF8) else b""
-    return mark + text.replace("\n", "\r\n" if b"\r\n" in old else "\n").encode()
 
 
 def replace_files(changes: Iterable[Change]) -> None:
