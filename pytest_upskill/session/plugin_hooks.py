@@ -50,21 +50,13 @@ def extensions_of(hook: HookRelay, languages: Iterable[Language]) -> Extensions:
     def claims(name: str, value: object) -> bool:
         return bool(hook.pytest_upskill_claim_check(name=name, value=value))
 
-    return _extensions(languages, claims)
-
-
-def claimed_elsewhere(languages: Iterable[Language]) -> Extensions:
-    """Return the extensions for a case file that a worker has validated: every check is accepted.
-
-    Args:
-        languages: Languages of plugins.
-    """
-
-    def claims(name: str, value: object) -> bool:
-        del name, value
-        return True
-
-    return _extensions(languages, claims)
+    runners = dict.fromkeys(RUNNABLE, True)
+    spellings = {}
+    for language in languages:
+        runners[language.name] = language.runner is not None
+        spellings.update(dict.fromkeys(language.spellings, language.name))
+    runnable = frozenset(name for name, runs in runners.items() if runs)
+    return Extensions(languages=spellings, runnable=runnable, claims=claims)
 
 
 def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]:
@@ -101,13 +93,3 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
         )
 
     return decide
-
-
-def _extensions(languages: Iterable[Language], claims: Callable[[str, object], bool]) -> Extensions:
-    runners = dict.fromkeys(RUNNABLE, True)
-    spellings = {}
-    for language in languages:
-        runners[language.name] = language.runner is not None
-        spellings.update(dict.fromkeys(language.spellings, language.name))
-    runnable = frozenset(name for name, runs in runners.items() if runs)
-    return Extensions(languages=spellings, runnable=runnable, claims=claims)

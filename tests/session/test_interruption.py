@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.session.answers.handover import Handover
+from pytest_upskill.session.answers.xdist import Handover
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Received, Reply, know
 
@@ -250,7 +250,7 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     pytester.makeconftest(
         f"""
         import pydantic_core
-        from pytest_upskill.session.answers.handover import Handover
+        from pytest_upskill.session.answers.xdist import Handover
 
         def give(self, nodeid, answers):
             raise {what}

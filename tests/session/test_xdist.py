@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.session.answers.handover import Handover
+from pytest_upskill.session.answers.xdist import Handover
 from tests.conftest import QUESTION, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply

@@ -30,7 +30,9 @@ class FetchedAnswers:
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Check, before the first test, that every trial can be answered."""
         if runs_tests(self._config):
-            self._prepared = prepare(self._config, wanted(session.items))
+            self._prepared = prepare(
+                self._config, {item.key: item.trial for item in wanted(session.items)}
+            )
             self._spending.forecast = self._prepared.forecast
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.

@@ -1,38 +1,42 @@
-"""Fetching under pytest-xdist: the controller sends all requests, workers wait for answers."""
+"""Answers under pytest-xdist: the controller sends all requests, workers wait for answers.
+
+The way of an answer, through the folder of `Handover`:
+
+1. Each worker collects, and writes which trials need answers (`HandedAnswers`).
+2. When the first worker has collected, the `Controller` reads them and starts to fetch.
+3. When a trial has all its answers, the controller writes them into a file of its own.
+4. The worker that runs the trial waits for this file, reads it and grades the answers.
+"""
 
 from __future__ import annotations
 
-import os
+import hashlib
+import pickle
 import shutil
 import tempfile
-from collections.abc import Generator, Iterable
+import time
+from collections.abc import Generator, Sequence
 from concurrent.futures import Future
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import TypeAdapter
 
 from pytest_upskill.completions.service import Service
-from pytest_upskill.formats.load import load_skills
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.session.answers.handover import Handover, StoppedError
-from pytest_upskill.session.answers.preflight import (
-    prepare,
-    start_service,
-    stop_service,
-)
-from pytest_upskill.session.collection.catalogues import catalogues_of
-from pytest_upskill.session.collection.items import TrialItem, shown, trials_by_name
-from pytest_upskill.session.collection.places import places_of
+from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.session.answers.preflight import prepare, start_service, stop_service
+from pytest_upskill.session.collection.items import TrialItem, wanted
 from pytest_upskill.session.interruption import interruptible
-from pytest_upskill.session.options.settings import SETTINGS, runs_tests
+from pytest_upskill.session.options.settings import runs_tests
 from pytest_upskill.session.output.progress import Heartbeat, Progress
 from pytest_upskill.session.output.spending import Spending
-from pytest_upskill.session.plugin_hooks import claimed_elsewhere
-from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.trial import Trial
+
+_POLL_S = 0.01
+_ANSWERS = TypeAdapter(list[Answer])
 
 
 class Controller:
@@ -45,16 +49,14 @@ class Controller:
         self._config = config
         self._spending = spending
         self._session: pytest.Session | None = None
-        self._folder = Path(tempfile.mkdtemp(prefix="pytest-upskill-"))
-        self._handover = Handover(self._folder)
-        self._handover.start()
-        self._trials: dict[str, Trial] = {}
+        self._handover = Handover(Path(tempfile.mkdtemp(prefix="pytest-upskill-")))
+        self._handover.open()
         self._keys: dict[str, list[str]] = {}
         """Keys of the trials by node id, which those outside the rootdir may share."""
         self._service: Service | None = None
         self._heartbeat = Heartbeat()
         config.pluginmanager.register(self._heartbeat, "upskill-heartbeat")
-        config.add_cleanup(self._close)
+        config.add_cleanup(self._handover.remove)
 
     def pytest_sessionstart(self, session: pytest.Session) -> None:
         """Remember the session, which knows whether the run should stop."""
@@ -63,7 +65,7 @@ class Controller:
     @pytest.hookimpl(optionalhook=True)
     def pytest_configure_node(self, node: Any) -> None:
         """Send a worker the folder of its answers."""
-        node.workerinput["upskill"] = str(self._folder)
+        node.workerinput["upskill"] = str(self._handover.folder)
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_xdist_node_collection_finished(self) -> None:
@@ -71,15 +73,14 @@ class Controller:
         if self._service is not None or not runs_tests(self._config):
             return
         found = self._handover.wanted()
-        self._trials = _trials(self._config, found)
-        for key, nodeid in found.items():
+        for key, (nodeid, _) in found.items():
             self._keys.setdefault(nodeid, []).append(key)
-        prepared = prepare(self._config, self._trials)
+        prepared = prepare(self._config, {key: trial for key, (_, trial) in found.items()})
         self._spending.forecast = prepared.forecast
         self._spending.announce()
         self._service = start_service(self._config, prepared)
-        self._heartbeat.watch(Progress(self._config, self._service, self._trials))
-        for key in self._trials:
+        self._heartbeat.watch(Progress(self._config, self._service, found))
+        for key in found:
             self._service.result(key).add_done_callback(partial(self._hand_over, key))
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
@@ -90,7 +91,7 @@ class Controller:
             with interruptible():
                 return (yield)
         finally:
-            self._handover.stop()
+            self._handover.close()
             if self._service is not None:
                 stop_service(self._config, self._service)
 
@@ -103,7 +104,7 @@ class Controller:
     def pytest_runtest_logreport(self) -> None:
         """Stop the workers' waiting once -x or --maxfail ends the run."""
         if self._session is not None and self._session.shouldfail:
-            self._handover.stop()
+            self._handover.close()
 
     def _hand_over(self, key: str, answers: Future[list[Answer]]) -> None:
         """Write a trial's answers for the worker that waits for them."""
@@ -114,11 +115,7 @@ class Controller:
         # A full disk, or text that JSON has no way to write (pydantic's error is a ValueError):
         # workers must not wait for what cannot reach them.
         except (OSError, ValueError):
-            self._handover.stop()
-
-    def _close(self) -> None:
-        self._handover.stop()
-        shutil.rmtree(self._folder, ignore_errors=True)
+            self._handover.close()
 
 
 class HandedAnswers:
@@ -131,39 +128,74 @@ class HandedAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
-        self._handover.want(
-            {
-                item.key: item.nodeid
-                for item in session.items
-                if isinstance(item, TrialItem) and item.needs_answers
-            }
-        )
+        self._handover.want({i.key: (i.nodeid, i.trial) for i in wanted(session.items)})
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
-        with suppress(StoppedError):
-            return self._handover.take(item.key)
-        pytest.fail(
-            "the run was stopped, or the disk is full, before this trial had its answers",
-            pytrace=False,
-        )
-
-
-def _trials(config: pytest.Config, keys: Iterable[str]) -> dict[str, Trial]:
-    """Return the trials of the workers' keys, read again from the same case files."""
-    settings = config.stash[SETTINGS]
-    files: dict[str, dict[str, Trial]] = {}
-    trials = {}
-    for key in keys:
-        path, _, name = key.partition("::")
-        if path not in files:
-            case_file = Path(os.path.normpath(config.rootpath / path))
-            skills = load_skills(
-                case_file,
-                shown=shown(case_file, config),
-                extensions=claimed_elsewhere(config.stash[RESOURCES].languages),
-                places=places_of(config),
+        answers = self._handover.take(item.key)
+        if answers is None:
+            pytest.fail(
+                "the run was stopped, or the disk is full, before this trial had its answers",
+                pytrace=False,
             )
-            files[path] = trials_by_name(skills, settings, catalogues_of(config))
-        trials[key] = files[path][name]
-    return trials
+        return answers
+
+
+class Handover:
+    """Folder with the wanted trials, and one file for each trial's answers.
+
+    Each file appears complete.
+
+    Args:
+        folder: Folder that only the controller and its workers read and write.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._open = folder / "open"
+        self._wanted = folder / "wanted"
+
+    def open(self) -> None:
+        """Mark the folder as open: answers will come."""
+        self._open.touch()
+
+    def want(self, trials: dict[str, tuple[str, Trial]]) -> None:
+        """Write which trials need answers: the node id and the trial by its key."""
+        write_whole(self._wanted, pickle.dumps(trials))
+
+    def wanted(self) -> dict[str, tuple[str, Trial]]:
+        """Return the trials that need answers, as a worker collected them."""
+        # Written before the first test, so before any answer could run code.
+        trials: dict[str, tuple[str, Trial]] = pickle.loads(self._wanted.read_bytes())  # noqa: S301
+        return trials
+
+    def give(self, key: str, answers: Sequence[Answer]) -> None:
+        """Write a trial's answers for the worker that waits for them.
+
+        Raises:
+            OSError: The file cannot be written.
+            ValueError: An answer cannot be written as JSON.
+        """
+        write_whole(self._file(key), _ANSWERS.dump_json([*answers]))
+
+    def take(self, key: str) -> list[Answer] | None:
+        """Wait for a trial's answers and return them; None if the folder is closed before."""
+        file = self._file(key)
+        while not file.exists():
+            if not self._open.exists():
+                return None
+            time.sleep(_POLL_S)
+        return _ANSWERS.validate_json(file.read_bytes())
+
+    def close(self) -> None:
+        """Mark the folder as closed: workers stop waiting."""
+        # Deleting a file works on a full disk too.
+        self._open.unlink(missing_ok=True)
+
+    def remove(self) -> None:
+        """Close and delete the folder."""
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+    def _file(self, key: str) -> Path:
+        return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,7 +19,7 @@ from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.places import names_of, path_from
+from pytest_upskill.session.collection.places import path_from
 from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.trials.result import TrialRecord, TrialResult
@@ -74,11 +74,6 @@ class TrialItem(pytest.Item):
     def key(self) -> str:
         """What tells the trial from all others of the session, in each of its processes."""
         return f"{self.place}::{self.trial.name}"
-
-    @property
-    def needs_answers(self) -> bool:
-        """Whether the trial runs; a skipped one needs no answers."""
-        return not _skipped(self)
 
     def listchain(self) -> list[Any]:
         """Return this node and those above it, except Python packages.
@@ -208,31 +203,9 @@ def _records() -> TypeAdapter[TrialRecord]:
     return TypeAdapter(TrialRecord)
 
 
-def trials_by_name(
-    skills: Sequence[Skill], settings: Settings, catalogues: Catalogues
-) -> dict[str, Trial]:
-    """Return the trials of a file's skills, by the part of their keys after the file.
-
-    Args:
-        skills: All skills of one case file.
-        settings: Options of the session.
-        catalogues: What an agent would see.
-
-    Raises:
-        GitError: The old version of a skill cannot be read.
-    """
-    return {
-        f"{folder}::{trial.name}" if skill.shares_file else trial.name: trial
-        for skill, folder in zip(skills, names_of(skills), strict=True)
-        for trial in trials_of(skill, settings, catalogues)
-    }
-
-
-def wanted(items: Iterable[pytest.Item]) -> dict[str, Trial]:
-    """Return the trials that need answers, by key; skipped trials need none."""
-    return {
-        item.key: item.trial for item in items if isinstance(item, TrialItem) and item.needs_answers
-    }
+def wanted(items: Iterable[pytest.Item]) -> list[TrialItem]:
+    """Return the items that need answers: trials that are not skipped."""
+    return [item for item in items if isinstance(item, TrialItem) and not _skipped(item)]
 
 
 def trials_of(skill: Skill, settings: Settings, catalogues: Catalogues) -> Iterator[Trial]:

@@ -48,12 +48,8 @@ class Terminal:
         """Return how many gates will be reported in addition to the collected items."""
         if config.get_verbosity() < 0 or self._settings.dry_run or not runs_tests(config):
             return []
-        gates = len(
-            {
-                (trial.skill.case_file, trial.skill.folder, trial.model.label, trial.chooses)
-                for trial in wanted(items).values()
-            }
-        )
+        trials = [item.trial for item in wanted(items)]
+        gates = len({(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials})
         each = "1 gate" if gates == 1 else f"{gates} gates"
         return [f"upskill: {each} will follow, one for each skill on each model"] if gates else []
 
