@@ -16,8 +16,8 @@ from functools import partial
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.codex import Codex
+from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.self_test import SKILL, message_events, response_events
 
 ANSWER = "Done."

@@ -12,11 +12,11 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.cli import Installed
 from pytest_upskill.agents.client import CliClient
+from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.programs.cli import Installed
+from pytest_upskill.agents.proxy.upstream import Receive, Upstream
 from pytest_upskill.agents.self_test import Script, message_events
-from pytest_upskill.agents.upstream import Receive, Upstream
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget

@@ -7,13 +7,13 @@ import time
 from contextlib import ExitStack
 from dataclasses import replace
 
-from pytest_upskill.agents.box import BASE_URL, furnish
-from pytest_upskill.agents.boxed_process import BoxedProcess
-from pytest_upskill.agents.cli import Cli, Installed
-from pytest_upskill.agents.left_files import with_files_left
-from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.box.bubblewrap import BASE_URL, furnish
+from pytest_upskill.agents.box.process import BoxedProcess
+from pytest_upskill.agents.programs.cli import Cli, Installed
+from pytest_upskill.agents.proxy.proxy import Proxy
+from pytest_upskill.agents.proxy.upstream import Upstream
+from pytest_upskill.agents.record.left_files import with_files_left
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
-from pytest_upskill.agents.upstream import Upstream
 from pytest_upskill.completion import AgentRun, Completion, ProviderError, Request
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import BudgetError

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import asyncio
 
-from pytest_upskill.agents.cli import NoAgentError
 from pytest_upskill.agents.client import CliClient
-from pytest_upskill.agents.programs import PROGRAMS
-from pytest_upskill.agents.upstream import HostUpstream
+from pytest_upskill.agents.programs.cli import NoAgentError
+from pytest_upskill.agents.programs.registry import PROGRAMS
+from pytest_upskill.agents.proxy.upstream import HostUpstream
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom

@@ -68,14 +68,14 @@ def _costly(settings: Settings, prices: Prices) -> bool:
 
 
 def _agent_sandbox(level: Level) -> Sandbox:
-    from pytest_upskill.agents.confinement import agent_sandbox
+    from pytest_upskill.agents.loop.confinement import agent_sandbox
 
     return agent_sandbox(level)
 
 
 def _agent_runner(sandbox: Callable[[], Sandbox], most: int) -> AgentRunner:
     # Imported here: most runs have no agents.
-    from pytest_upskill.agents.runner import AgentRunner as Loop
+    from pytest_upskill.agents.loop.runner import AgentRunner as Loop
 
     return Loop(sandbox, most)
 

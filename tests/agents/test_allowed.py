@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.allowed import Allowed, RefusedBody, allowed
+from pytest_upskill.agents.proxy.allowed import Allowed, RefusedBody, allowed
 from pytest_upskill.wire.stream import AgentFormat
 
 TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}

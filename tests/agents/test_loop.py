@@ -13,8 +13,8 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.left_files import read_left_files
-from pytest_upskill.agents.runner import AgentRunner
+from pytest_upskill.agents.loop.runner import AgentRunner
+from pytest_upskill.agents.record.left_files import read_left_files
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
 from pytest_upskill.model import parse_model

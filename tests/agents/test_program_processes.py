@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 
 import pytest
 
-from pytest_upskill.agents.boxed_process import written_so_far
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.proxy import Proxy
-from pytest_upskill.agents.upstream import Reply
+from pytest_upskill.agents.box.process import written_so_far
+from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.proxy.proxy import Proxy
+from pytest_upskill.agents.proxy.upstream import Reply
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.run_budget import Settle
@@ -37,7 +37,7 @@ pytestmark = needs_bubblewrap
 
 
 def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.boxed_process._MOST_THREADS", 50)
+    monkeypatch.setattr("pytest_upskill.agents.box.process._MOST_THREADS", 50)
 
     completion = completed(bash("for i in $(seq 60); do sleep 9 & done; wait"), "Done.")
 
@@ -204,7 +204,7 @@ def _event(**data: Any) -> bytes:
 def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.proxy._SEND_S", 0.1)
+    monkeypatch.setattr("pytest_upskill.agents.proxy.proxy._SEND_S", 0.1)
 
     paid = asyncio.Event()
 

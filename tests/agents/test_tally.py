@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.codex import Codex
+from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.programs.codex import Codex
+from pytest_upskill.agents.proxy.tally import Tally
+from pytest_upskill.agents.proxy.upstream import Reply
+from pytest_upskill.agents.record.story import is_loaded
 from pytest_upskill.agents.self_test import Script
-from pytest_upskill.agents.story import is_loaded
-from pytest_upskill.agents.tally import Tally
-from pytest_upskill.agents.upstream import Reply
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import (
     AgentRun,

@@ -15,10 +15,10 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.cli import Cli, Installed, Launch
 from pytest_upskill.agents.client import CliClient
-from pytest_upskill.agents.codex import Codex
+from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
+from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, Request, ToolCall
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill

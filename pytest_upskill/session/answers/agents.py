@@ -75,7 +75,7 @@ def agent_problems(
 def _program_problems(models: list[Model], level: str) -> Iterator[str]:
     if not models:
         return
-    from pytest_upskill.agents.programs import program_problem
+    from pytest_upskill.agents.programs.registry import program_problem
 
     if level != "bwrap":
         yield (
@@ -113,9 +113,9 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     agents = {model.agent for model in models if model.agent}
     if not agents:
         return {}
-    from pytest_upskill.agents.cli import NoAgentError
-    from pytest_upskill.agents.loop import VERSION
-    from pytest_upskill.agents.programs import PROGRAMS
+    from pytest_upskill.agents.loop.loop import VERSION
+    from pytest_upskill.agents.programs.cli import NoAgentError
+    from pytest_upskill.agents.programs.registry import PROGRAMS
 
     found = {"loop": VERSION}
     for agent in agents & PROGRAMS.keys():

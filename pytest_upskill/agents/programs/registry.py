@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from pytest_upskill.agents.claude_code import ClaudeCode
-from pytest_upskill.agents.cli import Cli, NoAgentError
-from pytest_upskill.agents.codex import Codex
+from pytest_upskill.agents.programs.claude_code import ClaudeCode
+from pytest_upskill.agents.programs.cli import Cli, NoAgentError
+from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.model import Model
 
 PROGRAMS: Mapping[str, Callable[[], Cli]] = MappingProxyType(

@@ -9,9 +9,9 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_upskill.agents.box import command, init_process
-from pytest_upskill.agents.cli import Installed, Launch
-from pytest_upskill.agents.proxy import Proxy
+from pytest_upskill.agents.box.bubblewrap import command, init_process
+from pytest_upskill.agents.programs.cli import Installed, Launch
+from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.sandbox.confinement import open_filter
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.seccomp import build_open_filter

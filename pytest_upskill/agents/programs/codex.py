@@ -11,14 +11,14 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.cli import (
+from pytest_upskill.agents.programs.cli import (
     Installed,
     Launch,
     NoAgentError,
     is_unreadable,
     skill_read,
 )
-from pytest_upskill.agents.version import version_of
+from pytest_upskill.agents.programs.version import version_of
 from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
 

@@ -6,8 +6,8 @@ from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from pytest_upskill.agents.cli import Cli
-from pytest_upskill.agents.story import (
+from pytest_upskill.agents.programs.cli import Cli
+from pytest_upskill.agents.record.story import (
     SKILL_FILE,
     files_read,
     is_loaded,

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
-from pytest_upskill.agents.loop import run_loop
-from pytest_upskill.agents.toolbox import opened
+from pytest_upskill.agents.loop.loop import run_loop
+from pytest_upskill.agents.loop.toolbox import opened
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError

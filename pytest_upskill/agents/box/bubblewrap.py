@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from pytest_upskill.agents.cli import Cli, Installed, Launch
+from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
 from pytest_upskill.completion import Request
 from pytest_upskill.sandbox.confinement import SYSTEM
 

@@ -18,11 +18,11 @@ from typing import Any
 
 import h11
 
-from pytest_upskill.agents.allowed import RefusedBody, allowed
-from pytest_upskill.agents.cli import Cli
-from pytest_upskill.agents.connection import Connection, Out, Sent
-from pytest_upskill.agents.tally import Tally
-from pytest_upskill.agents.upstream import Reply, Upstream
+from pytest_upskill.agents.programs.cli import Cli
+from pytest_upskill.agents.proxy.allowed import RefusedBody, allowed
+from pytest_upskill.agents.proxy.connection import Connection, Out, Sent
+from pytest_upskill.agents.proxy.tally import Tally
+from pytest_upskill.agents.proxy.upstream import Reply, Upstream
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps

@@ -11,16 +11,16 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.cli import skill_read
-from pytest_upskill.agents.left_files import with_files_left
-from pytest_upskill.agents.story import (
+from pytest_upskill.agents.loop.toolbox import SKILLS, TOOLS, Done, Toolbox
+from pytest_upskill.agents.programs.cli import skill_read
+from pytest_upskill.agents.record.left_files import with_files_left
+from pytest_upskill.agents.record.story import (
     SKILL_FILE,
     files_read,
     is_loaded,
     recorded_calls,
     why_broken,
 )
-from pytest_upskill.agents.toolbox import SKILLS, TOOLS, Done, Toolbox
 from pytest_upskill.completion import (
     AgentRun,
     AgentTask,

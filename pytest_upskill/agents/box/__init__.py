@@ -1,0 +1,1 @@
+"""The process of an agent's program in its sandbox."""

@@ -1,0 +1,1 @@
+"""Between an agent's program in its sandbox and the host of its model."""
