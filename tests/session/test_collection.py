@@ -70,18 +70,6 @@ def test_a_case_for_none_of_the_models_is_skipped_on_all_of_them(
     assert all(line.endswith(f"skills/billing/skill_meta.json: {reason}") for line in skipped)
 
 
-def test_skills_are_collected_beside_ordinary_tests(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
-    write_skill()
-    write_skill(name="shipping")
-    pytester.makepyfile("def test_ordinary(): pass")
-
-    result = run_once("--upskill-models", "offline")
-
-    result.assert_outcomes(passed=7)
-
-
 def test_every_problem_of_a_skill_is_one_line_with_its_place(
     run_once: Run, write_skill: WriteSkill
 ) -> None:

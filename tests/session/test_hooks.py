@@ -64,14 +64,14 @@ def _conftest(pytester: pytest.Pytester) -> None:
     pytester.makeconftest(CLIENT)
 
 
-def test_a_plugins_client_answers_for_its_models(run: Run, write_skill: WriteSkill) -> None:
+def test_a_plugins_client_answers_for_its_models_alone(run: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
-    result = run("--upskill-models", "parrot:grey", "-v", "skills")
+    result = run("--upskill-models", "parrot:grey,offline", "-v", "skills")
 
-    result.assert_outcomes(passed=3)
+    result.assert_outcomes(passed=6)
     result.stdout.fnmatch_lines(
-        ["upskill: grey (parrot:grey); runs: 1", "  grey* 0->100% * 6->6 x1.00"]
+        ["upskill: grey (parrot:grey), offline (*); runs: 1", "  grey* 0->100% * 6->6 x1.00"]
     )
 
 
@@ -100,14 +100,6 @@ def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
     run("--upskill-models", "parrot:grey,parrot:green", "--upskill-runs", "3", "skills")
 
     assert Path("closed.txt").read_text() == "closed\n" * 2
-
-
-def test_a_plugin_leaves_other_models_to_others(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
-    result = run_once("--upskill-models", "parrot:grey,offline", "skills")
-
-    result.assert_outcomes(passed=6)
 
 
 @pytest.mark.parametrize(

@@ -20,19 +20,6 @@ def test_without_models_a_case_file_is_not_collected(
     result.assert_outcomes(passed=1)
 
 
-def test_without_models_nothing_is_said_or_written(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
-    write_skill()
-    pytester.makepyfile("def test_ordinary(): pass")
-
-    result = run_once("-p", "no:cacheprovider")
-
-    about = [line for line in result.outlines if not line.startswith(("plugins: ", "rootdir: "))]
-    assert "upskill" not in "".join(about)
-    assert not (pytester.path / ".upskill").exists()
-
-
 def test_where_pytest_finds_nothing_else_one_line_says_how_to_run_the_skills(
     run: Run, write_skill: WriteSkill
 ) -> None:

@@ -164,29 +164,19 @@ upskill_aliases = ["small = offline"]
 
 
 @pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
-def test_every_option_is_a_key_of_the_configuration(
+def test_every_option_is_a_key_of_the_configuration_before_which_the_command_line_comes(
     run_once: Run, write_skill: WriteSkill, name: str, text: str
 ) -> None:
     write_skill()
     Path(name).write_text(text)
 
-    result = run_once("skills")
+    configured = run_once("skills")
+    commanded = run_once("--upskill-models", "small", "--upskill-runs", "2", "skills")
 
-    result.stdout.fnmatch_lines(["upskill: offline (offline:offline); runs: 3"])
-    result.assert_outcomes(passed=3)
-
-
-@pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
-def test_the_command_line_comes_before_the_configuration(
-    run_once: Run, write_skill: WriteSkill, name: str, text: str
-) -> None:
-    write_skill()
-    Path(name).write_text(text)
-
-    result = run_once("--upskill-models", "small", "--upskill-runs", "2", "skills")
-
-    result.stdout.fnmatch_lines(["upskill: small (offline:offline); runs: 2"])
-    result.assert_outcomes(passed=3)
+    configured.stdout.fnmatch_lines(["upskill: offline (offline:offline); runs: 3"])
+    commanded.stdout.fnmatch_lines(["upskill: small (offline:offline); runs: 2"])
+    for result in (configured, commanded):
+        result.assert_outcomes(passed=3)
 
 
 def test_an_alias_of_the_configuration_comes_before_ours(

@@ -165,12 +165,13 @@ def test_a_run_that_may_stop_early_sends_few_requests_in_vain(
     assert len(loopback.requests) < 20
 
 
-def test_collect_only_sends_no_request(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+@pytest.mark.parametrize("option", ["--collect-only", "--setup-only", "--setup-plan"])
+def test_an_option_that_runs_no_test_sends_no_request(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, option: str
 ) -> None:
     write_skill()
 
-    result = run_once("--upskill-models", f"m@{loopback.openai_url}", "--co", "skills")
+    result = run_once("--upskill-models", f"m@{loopback.openai_url}", option, "skills")
 
     assert result.ret == pytest.ExitCode.OK
     assert loopback.requests == []
@@ -185,26 +186,6 @@ def test_a_deselected_trial_sends_no_request(
     run("--upskill-models", f"m@{loopback.openai_url}", "-k", "red and with_skill", "skills")
 
     assert len(loopback.requests) == 1
-
-
-def test_a_trial_that_a_conftest_skips_sends_no_request(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, loopback: Loopback
-) -> None:
-    write_skill(GREEN, RED)
-    pytester.makeconftest(
-        """
-        import pytest
-        def pytest_collection_modifyitems(items):
-            for item in items:
-                if item.get_closest_marker("upskill").kwargs["case"] == "red":
-                    item.add_marker(pytest.mark.skip(reason="not today"))
-        """
-    )
-
-    result = run("--upskill-models", f"m@{loopback.openai_url}", "-rs", "skills")
-
-    assert len(loopback.requests) == 2
-    assert "not today" in result.stdout.str()
 
 
 def test_items_may_run_in_any_order(
@@ -230,18 +211,6 @@ def test_a_trial_run_again_counts_once(run: Run, write_skill: WriteSkill) -> Non
     assert result.stdout.str().count("- answer -") == 1
 
 
-@pytest.mark.parametrize("option", ["--setup-only", "--setup-plan"])
-def test_setup_only_sends_no_request(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, option: str
-) -> None:
-    write_skill(GREEN)
-
-    result = run_once("--upskill-models", f"m@{loopback.openai_url}", option, "skills")
-
-    assert result.ret == pytest.ExitCode.OK
-    assert not loopback.requests
-
-
 def test_a_stepwise_run_sends_few_requests_beyond_its_first_failure(
     run: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
@@ -255,7 +224,7 @@ def test_a_stepwise_run_sends_few_requests_beyond_its_first_failure(
 
 @pytest.mark.parametrize("mark", ["skip", "skipif(True, reason='')", "xfail(run=False)"])
 def test_nothing_is_requested_for_trials_that_a_mark_keeps_from_running(
-    run_once: Run,
+    run: Run,
     write_skill: WriteSkill,
     pytester: pytest.Pytester,
     model: str,
@@ -274,7 +243,7 @@ def test_nothing_is_requested_for_trials_that_a_mark_keeps_from_running(
         """
     )
 
-    result = run_once("--upskill-models", model, "skills")
+    result = run("--upskill-models", model, "skills")
 
     assert len(loopback.requests) == 2
     outcomes = result.parseoutcomes()

@@ -24,9 +24,7 @@ CASES = [
 ]
 DISTRIBUTIONS = [
     ("-n2",),
-    ("-n4",),
-    ("-n2", "--dist", "worksteal"),
-    ("-n2", "--dist", "loadfile"),
+    ("-n4", "--dist", "worksteal"),
     ("-n2", "--dist", "loadgroup"),
 ]
 

@@ -177,26 +177,14 @@ def test_a_stopped_model_leaves_the_others_of_its_host_alone() -> None:
     assert isinstance(outcome(client.complete(request(model=N))), Completion)
 
 
-def test_a_host_that_never_answered_is_given_up_on_soon_and_for_good() -> None:
+def test_a_host_that_never_answered_is_given_up_on_soon_and_for_all_its_models() -> None:
     host, clock = Host(rest=always(silence)), Clock()
     client = client_of(host, clock)
 
-    first = outcome(client.complete(request()))
-    second = outcome(client.complete(request()))
+    first, *later = (outcome(client.complete(request(model=model))) for model in (M, M, N))
 
     assert str(first).startswith("m: no connection (after 3 attempts in ")
-    assert str(second) == str(first)
-    assert len(host.asked) == 3
-
-
-def test_a_host_from_which_there_is_no_reply_is_given_up_on_for_all_its_models() -> None:
-    host, clock = Host(rest=always(silence)), Clock()
-    client = client_of(host, clock)
-
-    first = outcome(client.complete(request(model=M)))
-    second = outcome(client.complete(request(model=N)))
-
-    assert str(second) == str(first)
+    assert [str(each) for each in later] == [str(first)] * 2
     assert len(host.asked) == 3
 
 

@@ -3,13 +3,7 @@
 from __future__ import annotations
 
 from pytest_upskill.spending.in_flight import InFlight, Pause
-
-
-class Clock:
-    now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.spending.retrying import Clock
 
 
 def test_activities_are_counted_by_kind_with_their_ages() -> None:

@@ -127,28 +127,6 @@ def test_a_refused_request_costs_nothing(
     result.stdout.no_fnmatch_line("--upskill-max-cost: *")
 
 
-def test_a_limit_under_one_answer_asks_nothing(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill()
-
-    result = run_once("--upskill-models", model, "--upskill-max-cost", "0.00001", "skills")
-
-    assert result.ret == NOT_MEASURED
-    assert loopback.requests == []
-
-
-def test_a_failed_case_is_red_whatever_the_limit(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill(*budget_cases(10))
-    loopback.answer = lambda _: Reply(text="No idea.")
-
-    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.001")
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-
-
 def test_a_client_that_breaks_does_not_delay_the_others(
     write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:

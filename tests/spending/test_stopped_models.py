@@ -36,41 +36,6 @@ def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
     assert all(case.find("error") is not None for case in trials)
 
 
-@pytest.mark.parametrize("status", [402, 403, 404])
-def test_no_access_and_no_such_model_are_as_final_as_a_bad_key(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str, status: int
-) -> None:
-    write_skill(*budget_cases(20))
-    loopback.answer = lambda _: Reply(status=status, text="go away", delay=0.05)
-
-    result = run_once("--upskill-models", model, "--upskill-concurrency", "4", "skills")
-
-    assert len(loopback.requests) <= 4
-    result.stdout.fnmatch_lines(["*= 1 skipped, 1 error, 39 more errors with the same cause in *"])
-
-
-def test_the_other_models_of_the_host_go_on(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    def answer(received: Received) -> Reply:
-        if received.body["model"] == "gone":
-            return Reply(status=404, text="no such model")
-        return Reply(text="37")
-
-    write_skill(*budget_cases(20))
-    loopback.answer = answer
-    url = loopback.openai_url
-
-    result = run_once(
-        "--upskill-models", f"gone=openai:gone@{url},here=openai:here@{url}",
-        "--upskill-concurrency", "4", "skills",
-    )  # fmt: skip
-
-    result.stdout.fnmatch_lines(
-        ["*41 passed, 1 skipped, 1 error, 39 more errors with the same cause in *"]
-    )
-
-
 def test_a_host_that_is_not_running_is_one_line_for_its_models_and_the_others_go_on(
     run: Run, write_skill: WriteSkill, model: str
 ) -> None:
