@@ -213,7 +213,7 @@ AGENTS = (
     Removal("test_a_program_that_ends_before_its_model_has_answered_is_missing_data", (Edit("agents/client.py", "elif not tally.answered_whole:", "elif False:"),)),
     Removal("test_a_conversation_with_what_the_host_would_fetch_is_refused", (Edit("agents/proxy/allowed.py", 'if not source.startswith("data:"):', "if False:"),)),
     Removal("test_what_the_host_would_fetch_is_refused_wherever_it_stands", (Edit("agents/proxy/allowed.py", "(rules.items, *_INSTRUCTIONS)", "(rules.items,)"),)),
-    Removal("test_a_tool_of_the_host_is_dropped_and_named", (Edit("agents/proxy/allowed.py", "        if kind in rules.tools:", "        if True:"),)),
+    Removal("test_a_tool_of_the_host_is_dropped", (Edit("agents/proxy/allowed.py", ' and str(tool.get("type") or "") in rules.tools', ""),)),
     Removal("test_the_keyring_of_the_session_is_not_inside", (Edit("agents/box/bubblewrap.py", '[word for file in filters for word in ("--seccomp", str(file))]', "[]"),)),
     Removal("test_an_open_filter_denies_only_what_reaches_beyond_namespaces", (Edit("sandbox/seccomp.py", "(_JUMP_IF_LEAST, 0, 1, _X32)", "(_JUMP_IF_LEAST, 0, 1, _ALL_BITS)"),)),
     Removal("test_an_agent_holds_no_more_connections_than_it_may", (Edit("agents/proxy/proxy.py", "if len(self._connections) >= _MOST_CONNECTIONS:", "if False:"),)),

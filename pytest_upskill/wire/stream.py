@@ -1,8 +1,7 @@
-"""Streamed replies (server-sent events) in the three formats, put together to whole ones.
+"""Streamed replies (server-sent events) to agents' programs, put together to whole ones.
 
-Sources: https://docs.claude.com/en/docs/build-with-claude/streaming,
-https://platform.openai.com/docs/api-reference/responses-streaming and
-https://platform.openai.com/docs/api-reference/chat-streaming.
+Sources: https://docs.claude.com/en/docs/build-with-claude/streaming and
+https://platform.openai.com/docs/api-reference/responses-streaming.
 """
 
 from __future__ import annotations
@@ -12,8 +11,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 from typing import Any, Literal
 
-AgentFormat = Literal["messages", "responses", "chat"]
-"""A wire format between an agent and its model."""
+AgentFormat = Literal["messages", "responses"]
+"""A wire format between a program that is an agent and its model; also the end of its URL."""
 
 MAX_REPLY = 1 << 24
 """Maximum bytes of a reply."""
@@ -81,7 +80,7 @@ class ReplyReader:
 def _events(lines: list[bytes]) -> Iterator[_Body]:
     for line in lines:
         data = line.strip().removeprefix(b"data:").strip() if line.startswith(b"data:") else b""
-        if data and data != b"[DONE]":
+        if data:
             event = json.loads(data)
             if isinstance(event, dict):
                 yield event
@@ -133,38 +132,6 @@ def _put_response(body: _Body, event: _Body) -> None:
             body["error"] = event
 
 
-def _put_chunk(body: _Body, event: _Body) -> None:
-    """Add a chunk of OpenAI's Chat Completions to a reply."""
-    for key in ("id", "model", "error"):
-        if event.get(key):
-            body[key] = event[key]
-    if event.get("usage"):
-        body["usage"] = event["usage"]
-    choices = event.get("choices") or []
-    if not choices:
-        return
-    (choice,) = body.setdefault("choices", [{"index": 0, "message": {"role": "assistant"}}])
-    message, delta = choice["message"], choices[0].get("delta") or {}
-    for key in ("content", "reasoning_content", "refusal"):
-        if isinstance(delta.get(key), str):
-            message[key] = (message.get(key) or "") + delta[key]
-    for part in delta.get("tool_calls") or ():
-        _put_call(message.setdefault("tool_calls", []), part)
-    if choices[0].get("finish_reason"):
-        choice["finish_reason"] = choices[0]["finish_reason"]
-
-
-def _put_call(calls: list[_Body], part: _Body) -> None:
-    index = part.get("index", len(calls))
-    if index >= len(calls):
-        calls.append({"type": "function", "function": {"name": "", "arguments": ""}})
-        index = len(calls) - 1
-    call, function = calls[index], part.get("function") or {}
-    call["id"] = part.get("id") or call.get("id", "")
-    for key in ("name", "arguments"):
-        call["function"][key] += function.get(key) or ""
-
-
 _PUT: Mapping[AgentFormat, Callable[[_Body, _Body], None]] = MappingProxyType(
-    {"messages": _put_message, "responses": _put_response, "chat": _put_chunk}
+    {"messages": _put_message, "responses": _put_response}
 )

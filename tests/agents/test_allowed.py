@@ -6,27 +6,27 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.proxy.allowed import Allowed, RefusedBody, allowed
+from pytest_upskill.agents.proxy.allowed import RefusedBody, allowed
 from pytest_upskill.wire.stream import AgentFormat
 
 TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}
-ITEMS: dict[AgentFormat, str] = {"messages": "messages", "responses": "input", "chat": "messages"}
+ITEMS: dict[AgentFormat, str] = {"messages": "messages", "responses": "input"}
 
 
-def rebuilt(wire: AgentFormat, **body: Any) -> Allowed:
+def rebuilt(wire: AgentFormat, **body: Any) -> dict[str, Any]:
     return allowed(wire, {ITEMS[wire]: [], **body}, model="pinned", max_tokens=100)
 
 
 @pytest.mark.parametrize(
     ("wire", "limit"),
-    [("messages", "max_tokens"), ("responses", "max_output_tokens"), ("chat", "max_tokens")],
+    [("messages", "max_tokens"), ("responses", "max_output_tokens")],
 )
 def test_the_model_is_pinned_and_the_output_limit_clamped(wire: AgentFormat, limit: str) -> None:
-    body = rebuilt(wire, model="opus", **{limit: 64000}).body
+    body = rebuilt(wire, model="opus", **{limit: 64000})
 
     assert (body["model"], body[limit]) == ("pinned", 100)
-    assert rebuilt(wire).body[limit] == 100
-    assert rebuilt(wire, **{limit: 7}).body[limit] == 7
+    assert rebuilt(wire)[limit] == 100
+    assert rebuilt(wire, **{limit: 7})[limit] == 7
 
 
 @pytest.mark.parametrize(
@@ -40,39 +40,28 @@ def test_the_model_is_pinned_and_the_output_limit_clamped(wire: AgentFormat, lim
         ("responses", "previous_response_id", "resp_1"),
         ("responses", "conversation", "conv_1"),
         ("responses", "service_tier", "priority"),
-        ("chat", "n", 3),
-        ("chat", "web_search_options", {"search_context_size": "low"}),
-        ("chat", "fallback_models", ["other"]),
+        ("responses", "n", 3),
     ],
 )
-def test_what_costs_more_or_acts_at_the_host_is_dropped_and_named(
+def test_what_costs_more_or_acts_at_the_host_is_dropped(
     wire: AgentFormat, field: str, value: object
 ) -> None:
-    found = rebuilt(wire, **{field: value})
-
-    assert field not in found.body
-    assert found.dropped == (field,)
+    assert field not in rebuilt(wire, **{field: value})
 
 
 @pytest.mark.parametrize(
-    ("wire", "tool", "named"),
+    ("wire", "tool"),
     [
-        ("messages", {"type": "web_search_20250305", "name": "w"}, "tool web_search_20250305"),
-        ("messages", {"type": "mcp_toolset", "mcp_server_name": "x"}, "tool mcp_toolset"),
-        ("responses", {"type": "mcp", "server_url": "https://example.org"}, "tool mcp"),
-        ("responses", {"type": "code_interpreter", "container": "auto"}, "tool code_interpreter"),
-        ("chat", {"type": "web_search"}, "tool web_search"),
+        ("messages", {"type": "web_search_20250305", "name": "w"}),
+        ("messages", {"type": "mcp_toolset", "mcp_server_name": "x"}),
+        ("responses", {"type": "mcp", "server_url": "https://example.org"}),
+        ("responses", {"type": "code_interpreter", "container": "auto"}),
     ],
 )
-def test_a_tool_of_the_host_is_dropped_and_named(
-    wire: AgentFormat, tool: dict[str, Any], named: str
-) -> None:
-    own = {"type": "function", "name": "Bash", "function": {}} if wire != "messages" else TOOL
+def test_a_tool_of_the_host_is_dropped(wire: AgentFormat, tool: dict[str, Any]) -> None:
+    own = {"type": "function", "name": "Bash"} if wire == "responses" else TOOL
 
-    found = rebuilt(wire, tools=[tool, own])
-
-    assert [each.get("name", "Bash") for each in found.body["tools"]] == ["Bash"]
-    assert found.dropped == (named,)
+    assert rebuilt(wire, tools=[tool, own])["tools"] == [own]
 
 
 @pytest.mark.parametrize(
@@ -97,7 +86,6 @@ def test_a_tool_of_the_host_is_dropped_and_named(
         ("responses", {"type": "item_reference", "id": "i"}),
         ("responses", {"type": "input_image", "image_url": "https://example.org/a.png"}),
         ("responses", {"type": "input_image", "file_id": "f_1"}),
-        ("chat", {"type": "image_url", "image_url": {"url": "file:///etc/passwd"}}),
     ],
 )
 def test_a_conversation_with_what_the_host_would_fetch_is_refused(
@@ -113,7 +101,7 @@ def test_a_conversation_with_what_the_host_would_fetch_is_refused(
         ("messages", {"system": [{"type": "image", "source": {"type": "url", "url": "http://e"}}]}),
         ("responses", {"instructions": [{"type": "input_file", "file_url": "http://e"}]}),
         ("messages", {"messages": [{"role": "user", "content": [{"source": {"type": "url"}}]}]}),
-        ("chat", {"messages": [{"role": "user", "content": [{"image_url": "http://e"}]}]}),
+        ("responses", {"input": [{"role": "user", "content": [{"image_url": "http://e"}]}]}),
     ],
     ids=["system", "instructions", "source without a type", "image without a type"],
 )
@@ -147,7 +135,7 @@ def test_what_an_agent_needs_is_passed_on_unchanged() -> None:
     ]
     messages = [{"role": "user", "content": content}, {"role": "assistant", "content": "ok"}]
 
-    body = rebuilt("messages", messages=messages, tools=[TOOL], system="s", stream=True).body
+    body = rebuilt("messages", messages=messages, tools=[TOOL], system="s", stream=True)
 
     assert body["messages"] == messages
     assert body["tools"] == [TOOL]
@@ -155,12 +143,11 @@ def test_what_an_agent_needs_is_passed_on_unchanged() -> None:
 
 
 def test_the_host_stores_nothing() -> None:
-    assert rebuilt("responses", store=True).body["store"] is False
-    assert "store" not in rebuilt("chat", store=True).body
+    assert rebuilt("responses", store=True)["store"] is False
 
 
 @pytest.mark.parametrize(("budget", "kept"), [(50, 50), (5000, None)])
 def test_thinking_fits_below_the_clamped_output_limit(budget: int, kept: int | None) -> None:
-    body = rebuilt("messages", thinking={"type": "enabled", "budget_tokens": budget}).body
+    body = rebuilt("messages", thinking={"type": "enabled", "budget_tokens": budget})
 
     assert body.get("thinking", {}).get("budget_tokens") == kept

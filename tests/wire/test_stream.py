@@ -9,12 +9,11 @@ from typing import Any
 import pytest
 
 from pytest_upskill.completion import Completion
-from pytest_upskill.wire.chat import read_chat
 from pytest_upskill.wire.messages import read_message
 from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
-READ = {"messages": read_message, "responses": read_response, "chat": read_chat}
+READ = {"messages": read_message, "responses": read_response}
 
 MESSAGE_EVENTS: list[dict[str, Any]] = [
     {"type": "message_start", "message": {"usage": {"input_tokens": 5, "output_tokens": 1}}},
@@ -56,31 +55,9 @@ RESPONSE_EVENTS: list[dict[str, Any]] = [
         },
     },
 ]
-
-
-def _chunk(**delta: Any) -> dict[str, Any]:
-    return {"choices": [{"index": 0, "delta": delta, "finish_reason": None}]}
-
-
-CHUNKS: list[dict[str, Any]] = [
-    _chunk(role="assistant", content="Hé"),
-    _chunk(content="llo"),
-    _chunk(tool_calls=[{"index": 0, "id": "t", "function": {"name": "Bash", "arguments": ""}}]),
-    _chunk(tool_calls=[{"index": 0, "function": {"arguments": '{"command": "ls"}'}}]),
-    {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]},
-    {
-        "choices": [],
-        "usage": {
-            "prompt_tokens": 8,
-            "completion_tokens": 20,
-            "prompt_tokens_details": {"cached_tokens": 3},
-        },
-    },
-]
 STREAMS: Mapping[AgentFormat, list[dict[str, Any]]] = {
     "messages": MESSAGE_EVENTS,
     "responses": RESPONSE_EVENTS,
-    "chat": CHUNKS,
 }
 
 
@@ -97,7 +74,7 @@ def test_a_stream_is_read_in_parts_of_any_size(wire: AgentFormat, step: int) -> 
     events = (json.dumps(event, ensure_ascii=False) for event in STREAMS[wire])
     data = "".join(f"event: x\r\ndata: {event}\r\n\r\n" for event in events)
 
-    completion = read(wire, f"{data}data: [DONE]\n\n".encode(), step=step)
+    completion = read(wire, data.encode(), step=step)
 
     (call,) = completion.tool_calls
     assert (completion.text, call.name, call.arguments) == ("Héllo", "Bash", {"command": "ls"})

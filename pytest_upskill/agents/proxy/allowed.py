@@ -21,22 +21,11 @@ class RefusedBody(ValueError):  # noqa: N818  a request of an agent, not an erro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowed:
-    """A request that may be passed on."""
-
-    body: dict[str, Any]
-    dropped: tuple[str, ...]
-    """Names of the fields and tools that were removed and would have changed what is measured."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Rules:
     fields: frozenset[str]
     """Fields that are passed on as they are."""
-    quiet: frozenset[str]
-    """Fields that are removed without a word, as they change no answer."""
-    limit: tuple[str, ...]
-    """Fields of the output limit; the first is set."""
+    limit: str
+    """The field of the output limit."""
     items: str
     """The field of the conversation."""
     parts: frozenset[str]
@@ -63,8 +52,7 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                     "top_p",
                 }
             ),
-            quiet=frozenset({"metadata", "context_management", "diagnostics"}),
-            limit=("max_tokens",),
+            limit="max_tokens",
             items="messages",
             parts=frozenset(
                 {
@@ -106,8 +94,7 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                     "truncation",
                 }
             ),
-            quiet=frozenset({"store", "include", "metadata", "client_metadata", "user"}),
-            limit=("max_output_tokens",),
+            limit="max_output_tokens",
             items="input",
             parts=frozenset(
                 {
@@ -133,28 +120,6 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                 {"name", "description", "parameters", "type", "strict", "format"}
             ),
         ),
-        "chat": _Rules(
-            fields=frozenset(
-                {
-                    "messages",
-                    "parallel_tool_calls",
-                    "reasoning_effort",
-                    "response_format",
-                    "seed",
-                    "stop",
-                    "stream",
-                    "temperature",
-                    "tool_choice",
-                    "top_p",
-                }
-            ),
-            quiet=frozenset({"store", "metadata", "user", "stream_options"}),
-            limit=("max_tokens", "max_completion_tokens"),
-            items="messages",
-            parts=frozenset({"text", "image_url", "function", "refusal"}),
-            tools=frozenset({"function"}),
-            tool_fields=frozenset({"type", "function"}),
-        ),
     }
 )
 
@@ -163,8 +128,8 @@ _INSTRUCTIONS = ("system", "instructions")
 """Fields that hold parts as a conversation does, where they are no text."""
 
 
-def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> Allowed:
-    """Rebuild a request from what is allowed.
+def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> dict[str, Any]:
+    """Rebuild a request from what is allowed, and leave out everything else.
 
     Args:
         wire: Its format.
@@ -182,18 +147,10 @@ def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> A
     except RecursionError:
         raise RefusedBody(f"{rules.items}: nested too deeply") from None
     kept = {name: value for name, value in body.items() if name in rules.fields}
-    asked = (body.get(name) for name in rules.limit)
-    asks = [value for value in asked if isinstance(value, int) and value > 0]
-    kept |= {"model": model, rules.limit[0]: min([max_tokens, *asks])}
-    dropped = sorted(
-        name
-        for name, value in body.items()
-        if name not in rules.fields | rules.quiet
-        and name not in {"model", "tools", *rules.limit}
-        and value not in (None, False, [], {}, "")
-    )
-    tools, others = _tools(body.get("tools"), rules)
-    if tools:
+    asked = body.get(rules.limit)
+    most = min(asked, max_tokens) if isinstance(asked, int) and asked > 0 else max_tokens
+    kept |= {"model": model, rules.limit: most}
+    if tools := _tools(body.get("tools"), rules):
         kept["tools"] = tools
     else:
         kept.pop("tool_choice", None)
@@ -201,21 +158,16 @@ def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> A
         _fit_thinking(kept)
     if wire == "responses":
         kept |= {"store": False, "include": ["reasoning.encrypted_content"]}
-    if wire == "chat" and kept.get("stream"):
-        kept["stream_options"] = {"include_usage": True}
-    return Allowed(body=kept, dropped=(*dropped, *others))
+    return kept
 
 
-def _tools(tools: object, rules: _Rules) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return the tools that the agent runs itself, and the names of the others."""
-    kept, others = [], []
-    for tool in tools if isinstance(tools, list) else ():
-        kind = str(tool.get("type") or "") if isinstance(tool, Mapping) else "?"
-        if kind in rules.tools:
-            kept.append({key: part for key, part in tool.items() if key in rules.tool_fields})
-        else:
-            others.append(f"tool {kind}"[:60])
-    return kept, others
+def _tools(tools: object, rules: _Rules) -> list[dict[str, Any]]:
+    """Return the tools that the agent runs itself."""
+    return [
+        {key: part for key, part in tool.items() if key in rules.tool_fields}
+        for tool in (tools if isinstance(tools, list) else ())
+        if isinstance(tool, Mapping) and str(tool.get("type") or "") in rules.tools
+    ]
 
 
 def _refuse_parts(value: object, rules: _Rules) -> None:
@@ -243,7 +195,7 @@ def _parts(value: object) -> Iterator[Mapping[str, Any]]:
             yield from _parts(each)
     elif isinstance(value, Mapping):
         yield value
-        for key in ("content", "output", "summary", "tool_calls"):
+        for key in ("content", "output", "summary"):
             yield from _parts(value.get(key))
         # A document of Anthropic's may have parts of its own, images among them.
         source = value.get("source")
@@ -255,9 +207,8 @@ def _sources(part: Mapping[str, Any]) -> Iterator[str]:
     source = part.get("source")
     if isinstance(source, Mapping) and source.get("type") not in {"base64", "text", "content"}:
         yield str(source.get("url") or source.get("type"))
-    url = part.get("image_url")
-    if url is not None:
-        yield str(url.get("url") if isinstance(url, Mapping) else url)
+    if part.get("image_url") is not None:
+        yield str(part["image_url"])
     if part.get("file_id"):
         yield "file_id"
 

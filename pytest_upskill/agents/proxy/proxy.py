@@ -27,7 +27,6 @@ from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.run_budget import Settle
-from pytest_upskill.wire.chat import read_chat
 from pytest_upskill.wire.messages import read_message
 from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
@@ -41,12 +40,6 @@ _MOST_CONNECTIONS = 64
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
     "responses": read_response,
-    "chat": read_chat,
-}
-_PATHS: Mapping[AgentFormat, str] = {
-    "messages": "/messages",
-    "responses": "/responses",
-    "chat": "/chat/completions",
 }
 
 
@@ -136,7 +129,7 @@ class Proxy:
 
     async def _respond(self, sent: Sent, out: Out) -> None:
         """Respond to a request of the agent."""
-        if sent.method != "POST" or not sent.path.endswith(_PATHS[self._wire]):
+        if sent.method != "POST" or not sent.path.endswith(f"/{self._wire}"):
             status = HTTPStatus.OK if sent.method == "HEAD" else HTTPStatus.NOT_FOUND
             await out.error(status, "there is no such route here")
             return
@@ -160,18 +153,16 @@ class Proxy:
     ) -> None:
         name, most = self._request.model.name, self._request.max_tokens
         try:
-            passed = allowed(self._wire, asked, model=name, max_tokens=most)
-            self.tally.dropped |= dict.fromkeys(passed.dropped)
-            content = json.dumps(passed.body).encode("ascii")
+            body = allowed(self._wire, asked, model=name, max_tokens=most)
+            content = json.dumps(body).encode("ascii")
             settle = await self._reserve(len(content))
         except RefusedBody as error:
-            self.tally.dropped[str(error)] = None
             await out.error(HTTPStatus.BAD_REQUEST, str(error))
             return
         except BudgetError as error:
             await self._fail(error, out)
             return
-        self.tally.asked(passed.body, len(content))
+        self.tally.asked(body, len(content))
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
@@ -186,7 +177,7 @@ class Proxy:
             self._waiting_since = None
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
-                main = bool(passed.body.get("tools"))
+                main = bool(body.get("tools"))
                 self.tally.answered(completion, main=main, cost_usd=cost)
                 if self.tally.decided:
                     self.ended.set()

@@ -56,8 +56,6 @@ class Tally:
     calls: list[ToolCall] = field(default_factory=list)
     last: Completion | None = None
     """The last reply of the conversation."""
-    dropped: dict[str, None] = field(default_factory=dict)
-    """What was removed from requests, in order."""
     _size: int = 0
     """Bytes of the last request."""
     _tokens: int = 0

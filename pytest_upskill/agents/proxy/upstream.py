@@ -6,7 +6,6 @@ import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from functools import partial
 from http import HTTPStatus
-from types import MappingProxyType
 from typing import Any, Protocol
 
 import httpx2
@@ -18,9 +17,6 @@ from pytest_upskill.spending.in_flight import ASKING, InFlight
 from pytest_upskill.spending.retry import Retries
 from pytest_upskill.wire.stream import AgentFormat
 
-_PATHS: Mapping[AgentFormat, str] = MappingProxyType(
-    {"messages": "/v1/messages", "responses": "/responses", "chat": "/chat/completions"}
-)
 _MOST_ERROR = 1 << 16
 _CONNECT_S = 10.0
 _BETAS = frozenset(
@@ -102,8 +98,8 @@ class HostUpstream:
     ) -> None:
         self._endpoint = endpoint
         # A base URL may end in /v1 or not, as for Anthropic's SDK.
-        root = endpoint.url.removesuffix("/v1") if wire == "messages" else endpoint.url
-        self._url = root + _PATHS[wire]
+        url = f"{endpoint.url.removesuffix('/v1')}/v1" if wire == "messages" else endpoint.url
+        self._url = f"{url}/{wire}"
         self._retries = retries
         self._activity = activity
         self._http = httpx2.AsyncClient(
