@@ -33,11 +33,16 @@ def test_what_lies_in_a_folder_comes_before_what_lies_below(tmp_path: Path) -> N
     assert [*read_left_files(tmp_path)] == ["c.txt", "a/2.txt", "b/z.txt", "b/a/1.txt"]
 
 
-def test_pipes_and_links_are_left_out(tmp_path: Path) -> None:
+def test_pipes_links_and_odd_names_are_left_out(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("/etc/passwd")
+    (tmp_path / "folder").symlink_to("/etc")
+    for odd in ("a\nb", "c\\d"):
+        (tmp_path / odd).write_text("x", "utf-8")
+    (tmp_path / "good.txt").write_text("x", "utf-8")
+    (tmp_path / "hard.txt").hardlink_to(tmp_path / "good.txt")
 
-    assert read_left_files(tmp_path) == {}
+    assert [*read_left_files(tmp_path)] == ["good.txt", "hard.txt"]
 
 
 def test_more_entries_than_are_looked_at_are_too_many(

@@ -87,24 +87,6 @@ def test_what_an_agent_did_is_read_from_its_requests() -> None:
     assert completion.served_model == asked().model.name
 
 
-def test_links_pipes_and_files_with_odd_names_are_not_recorded(tmp_path: Path) -> None:
-    (tmp_path / "secret").write_text("a secret of the host", "utf-8")
-    command = (
-        f"ln -s {tmp_path}/secret link; ln -s {tmp_path} folder; mkfifo pipe; echo 1 > good.txt; "
-        "ln good.txt hard.txt; echo 2 > $'a\\nb'; ln -s /etc/passwd passwd"
-    )
-
-    run = run_of(completed(bash(command)))
-
-    assert {file.name: file.text for file in run.changed} == {"good.txt": "1\n", "hard.txt": "1\n"}
-
-
-def test_a_program_that_leaves_too_large_a_workspace_to_record_has_failed() -> None:
-    run = run_of(completed(bash("mkdir d; cd d; seq 3000 | xargs touch")))
-
-    assert (run.limit, run.changed) == ("it left more than 2,000 files in the workspace", ())
-
-
 def test_the_keyring_of_the_session_is_not_inside() -> None:
     call = dict(numbers(BEYOND_NAMESPACES, platform.machine()))
     libc = ctypes.CDLL(None)
@@ -136,16 +118,6 @@ def test_a_run_that_reaches_a_limit_ends_there(command: str, caps: Caps, limit: 
 
     assert run_of(completion).limit == limit
     assert time.monotonic() - started < 20
-
-
-def test_a_skill_that_was_called_but_not_loaded_leaves_nothing_measured() -> None:
-    run = run_of(
-        completed(
-            bash("rm -r ~/.claude/skills"), skill(), "Done.", skill_name="billing", skill=SKILL
-        )
-    )
-
-    assert run.broken == "the model called the skill, but its instructions never reached it"
 
 
 def test_a_run_in_which_the_model_chooses_ends_with_its_choice() -> None:

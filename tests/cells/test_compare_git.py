@@ -71,17 +71,6 @@ def test_a_skill_that_became_better_is_green(branch: Branch, run_once: Run) -> N
     result.stdout.fnmatch_lines(["csv on haiku: 10/10 with the skill, main 5/10, p = *"])
 
 
-def test_the_checkout_is_left_as_it_is(
-    branch: Branch, run_once: Run, pytester: pytest.Pytester
-) -> None:
-    args = branch(one="+ - +")
-    before = git(pytester.path, "status", "--porcelain", "--branch", "--", "skills")
-
-    run_once(*args, COMPARE)
-
-    assert git(pytester.path, "status", "--porcelain", "--branch", "--", "skills") == before
-
-
 def test_what_main_got_after_the_branch_left_it_does_not_count(
     branch: Branch, run_once: Run, pytester: pytest.Pytester
 ) -> None:

@@ -56,13 +56,3 @@ def test_an_unknown_verdict_is_refused_in_one_line(script: Script, run_once: Run
         "ERROR: --upskill-fail-on: unknown word 'hurt': "
         "write any of hurts, regression, no-effect, too-few-runs, uncalibrated"
     )
-
-
-def test_too_few_runs_say_how_many_would_be_enough(script: Script, run_once: Run) -> None:
-    args = script(**TOO_FEW)
-
-    result = run_once(*args, "--upskill-min-pass-rate=0")
-
-    result.stdout.fnmatch_lines(
-        ["  haiku * +20 * too few runs *", "too few runs: --upskill-runs 92 would *"]
-    )

@@ -19,7 +19,6 @@ from tests.scripted_model import Script
 META = "skills/billing/skill_meta.json"
 LIFTED = {"id": "lifted", "input": QUESTION, "expected": {"contains": "37"}}
 FLAT = {"id": "flat", "input": QUESTION, "expected": {"not_contains": "38"}}
-WORSE = {"input": QUESTION, "expected": {"not_contains": "37"}, "min_pass_rate": 0}
 OFFLINE = ("--upskill-models", "offline")
 
 
@@ -229,15 +228,6 @@ def test_a_pass_rate_with_the_skill_under_the_least_is_red(
     result.assert_outcomes(passed=4 if red else 5, failed=int(red))
 
 
-def test_a_skill_that_hurts_is_red_by_itself(run: Run, write_skill: WriteSkill) -> None:
-    write_skill(*(WORSE | {"id": f"worse-{n}"} for n in range(12)))
-
-    result = run(*OFFLINE, "skills")
-
-    result.assert_outcomes(passed=24, failed=1)
-    result.stdout.fnmatch_lines(["billing on offline: the skill hurts (hurts: passed 100% *"])
-
-
 @pytest.mark.parametrize("args", [("-k", "with_skill and not without_skill"), ("-k", "lifted")])
 def test_on_part_of_the_trials_there_is_no_decision_and_a_line_says_so(
     run: Run, write_skill: WriteSkill, args: tuple[str, ...]
@@ -270,35 +260,6 @@ def test_a_missing_run_without_the_skill_leaves_a_decided_gate_and_its_trial_as_
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=5)
     result.stdout.fnmatch_lines(["  haiku * helps *"])
-
-
-def test_missing_answers_leave_the_gate_undecided_and_the_run_not_measured(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    def answer(received: Received) -> Reply:
-        return Reply(status=400, text="bad") if "37" in received.system else Reply()
-
-    loopback.answer = answer
-    write_skill(FLAT)
-
-    result = run("--upskill-models", f"m@{loopback.openai_url}", "-rs", "skills")
-
-    result.assert_outcomes(errors=1, passed=1, skipped=1)
-    assert result.ret == NOT_MEASURED
-    result.stdout.fnmatch_lines(
-        ["SKIPPED * no decision: missing data: 1 of 1 run with the skill is *"]
-    )
-
-
-def test_gates_of_different_models_are_decided_independently(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    write_skill(LIFTED | {"min_pass_rate": 0}, gate={"min_lift": 1})
-
-    result = run_once("--upskill-models", f"offline,m@{loopback.openai_url}", "skills")
-
-    result.assert_outcomes(passed=5, failed=1)
-    result.stdout.fnmatch_lines([f"FAILED {META}::gate?m? - *"])
 
 
 def test_a_red_gate_does_not_hide_the_figures(run_once: Run, write_skill: WriteSkill) -> None:

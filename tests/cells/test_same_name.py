@@ -41,17 +41,6 @@ def test_two_skills_of_one_name_stay_apart_in_every_report(
     assert f'failed-gates=["{one} on offline"]' in outputs
 
 
-def test_a_name_that_only_one_skill_has_stands_alone(
-    write_skill: WriteSkill, run_once: Run
-) -> None:
-    write_skill()
-    write_skill(name="shipping")
-
-    result = run_once("--upskill-models=offline", "skills")
-
-    assert {"billing", "shipping"} <= set(result.outlines)
-
-
 def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
     run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:

@@ -78,23 +78,21 @@ def test_a_first_call_that_fails_lets_the_others_go(
     assert len(loopback.requests) == 10
 
 
-@pytest.mark.parametrize(("model", "body"), [("haiku", SHORT), ("claude-haiku-4-5", LONG)])
+@pytest.mark.parametrize(
+    ("model", "body"),
+    [
+        ("haiku", SHORT),
+        ("claude-haiku-4-5", LONG),
+        ("m=anthropic:claude-haiku-5-5@{url}", LONG),
+    ],
+    ids=["a short skill", "a model that caches only longer ones", "a server of one's own"],
+)
 def test_without_a_cached_block_no_request_waits_for_the_first(
-    run_once: Run, write_skill: WriteSkill, watch: Watch, model: str, body: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, watch: Watch, model: str, body: str
 ) -> None:
     write_skill(*CASES, body=body)
 
-    run_once("--upskill-models", model, "skills")
-
-    assert watch.before == {"with": 5, "without": 5}
-
-
-def test_at_a_server_of_ones_own_no_request_waits_for_the_first(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, watch: Watch
-) -> None:
-    write_skill(*CASES, body=LONG)
-
-    run_once("--upskill-models", f"m=anthropic:claude-haiku-5-5@{loopback.url}", "skills")
+    run_once("--upskill-models", model.format(url=loopback.url), "skills")
 
     assert watch.before == {"with": 5, "without": 5}
 

@@ -11,15 +11,6 @@ from tests.conftest import Run
 from tests.formats.conftest import CASE, collected, write
 
 
-def test_cases_in_evals_run_like_those_of_skill_meta(run: Run, folder: Path) -> None:
-    write(folder / "evals" / "evals.json", {"skill_name": "billing", "evals": [CASE]})
-
-    result = run("--upskill-models", "offline", "skills")
-
-    result.assert_outcomes(passed=3)
-    result.stdout.fnmatch_lines(["  offline  0->100% *+100 *"])
-
-
 def test_both_files_of_one_skill_are_collected(run_once: Run, folder: Path) -> None:
     write(folder / "evals" / "evals.json")
     write(folder / "skill_meta.json", [{"input": "a", "expected": {"contains": "b"}}])

@@ -13,40 +13,33 @@ from tests.formats.conftest import CASE, IDS, collected, write
 
 
 @pytest.mark.parametrize(
-    "name", ["evals.json", "evals.yaml", "evals/evals.yml", "evals/evals.jsonl"]
+    "place",
+    [
+        "evals.json",
+        "evals.yaml",
+        "evals/evals.yml",
+        "evals/evals.jsonl",
+        "evals/trigger-queries.json",
+        "evals/trigger-eval.json",
+        "evals/evals-full.json",
+        "evals/cases.json",
+        "evals/output-eval.json",
+        "evals/routing/evals2.json",
+        "eval/evals.json",
+        "tests/evals.json",
+        "tests/eval.yaml",
+        "benchmark/evals.json",
+        "references/evals.yaml",
+        "modes/fast/evals.json",
+        "test-prompts.json",
+    ],
 )
-def test_a_file_of_each_name_and_place_is_collected(run_once: Run, folder: Path, name: str) -> None:
-    write(folder / name, CASE if name.endswith("l") else [CASE])
-
-    ids = collected(run_once)
-
-    assert ids == [nodeid.replace("evals/evals.json", name) for nodeid in IDS]
-
-
-@pytest.mark.parametrize("folder_of_cases", ["eval", "tests", "benchmark"])
-def test_a_skill_may_keep_its_cases_in_a_folder_of_another_name(
-    run_once: Run, folder: Path, folder_of_cases: str
+def test_a_file_of_each_name_and_place_in_a_skill_is_collected(
+    run_once: Run, folder: Path, place: str
 ) -> None:
-    write(folder / folder_of_cases / "evals.json")
+    write(folder / place, CASE if place.endswith("l") else [CASE])
 
-    assert collected(run_once) == [
-        nodeid.replace("/evals/", f"/{folder_of_cases}/") for nodeid in IDS
-    ]
-
-
-@pytest.mark.parametrize("home", ["skills", ".claude/skills", ".agents/skills"])
-@pytest.mark.parametrize("place", ["evals/evals.json", "evals/billing/evals.json"])
-def test_cases_kept_beside_all_skills_belong_to_the_one_that_they_name(
-    run_once: Run, folder: Path, home: str, place: str
-) -> None:
-    top = folder.parent.parent
-    (top / home).mkdir(parents=True, exist_ok=True)
-    folder.rename(top / home / "billing")
-    write(top / place, {"skill_name": "billing", "evals": [CASE]})
-
-    assert collected(run_once, "evals") == [
-        nodeid.replace("skills/billing/evals/evals.json", place) for nodeid in IDS
-    ]
+    assert collected(run_once) == [nodeid.replace("evals/evals.json", place) for nodeid in IDS]
 
 
 @pytest.mark.parametrize("place", ["evals/trigger-queries.json", "evals.json"])
@@ -122,35 +115,14 @@ def test_an_evals_file_without_a_skill_says_so_when_it_is_named(run_once: Run) -
 
 
 @pytest.mark.parametrize(
-    "place",
-    [
-        "evals/trigger-queries.json",
-        "test-prompts.json",
-        "evals/trigger-eval.json",
-        "evals/evals-full.json",
-        "evals/cases.json",
-        "evals/output-eval.json",
-        "evals/routing/evals2.json",
-        "references/evals.yaml",
-        "modes/fast/evals.json",
-        "tests/eval.yaml",
-    ],
-)
-def test_a_file_of_another_name_or_place_in_a_skill_is_collected(
-    run_once: Run, folder: Path, place: str
-) -> None:
-    write(folder / place)
-
-    assert collected(run_once) == [nodeid.replace("evals/evals.json", place) for nodeid in IDS]
-
-
-@pytest.mark.parametrize(
     ("home", "place"),
     [
         ("skills", "testing/billing/evals/evals.json"),
         ("skills", "evals/billing/cases.json"),
         ("skills", "workspace/billing/trigger-eval.json"),
         (".github/skills", "evals/evals.json"),
+        (".claude/skills", "evals/evals.json"),
+        (".agents/skills", "evals/billing/evals.json"),
         ("plugins/money/skills", "tests/money/billing/eval.yaml"),
         ("plugins/money/skills", "evals/evals.json"),
         ("skills/finance", "tests/evals.json"),

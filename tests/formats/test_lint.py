@@ -23,16 +23,6 @@ def findings(result: pytest.RunResult) -> list[str]:
     return [line for line in result.outlines if re.match(r"skills/\S+:\d+:", line)]
 
 
-def test_a_sound_skill_is_green_and_no_model_is_needed(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
-    result = run_once(*LINT)
-
-    result.assert_outcomes(passed=1)
-
-
 def test_no_model_is_asked_though_one_is_chosen(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill()
 

@@ -157,14 +157,6 @@ def test_a_compile_check_is_a_language_or_an_object(entry: Any, check: Compile) 
     assert checks(compile=entry) == (check,)
 
 
-def test_a_schema_can_stand_in_a_file_of_its_own() -> None:
-    text = json.dumps([case(expected={"json_schema": "schemas/answer.json"})])
-
-    cases, _ = read_cases(text, read_schema={"schemas/answer.json": {"type": "array"}}.__getitem__)
-
-    assert cases[0].checks == (JsonSchema(schema={"type": "array"}),)
-
-
 def test_a_case_without_a_rate_takes_the_default_of_its_file() -> None:
     cases = read(
         {"defaults": {"min_pass_rate": 0.8}, "cases": [case("a"), case("b", min_pass_rate=1)]}
@@ -216,15 +208,3 @@ def test_cases_with_one_slug_are_told_apart_by_what_they_check() -> None:
     assert len(set(names)) == 3
     assert ids(*reversed(cases)) == list(reversed(names))
     assert names[2] == "say-hi"
-
-
-def test_the_line_of_each_case_is_known() -> None:
-    text = """[
-      {"input": "a",
-       "expected": {"contains": "x"}}, {"input": "b",
-       "expected": {"regex": "y"}}
-    ]"""
-
-    cases, _ = read_cases(text, read_schema=no_schema)
-
-    assert [found.line for found in cases] == [2, 3]

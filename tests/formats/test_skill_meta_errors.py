@@ -132,14 +132,6 @@ def test_an_id_that_cannot_be_a_name_in_pytest_is_refused(name: Any, what: str) 
     assert unplaced([case(id=name)]) == [f"[0].id: {what}"]
 
 
-def test_an_id_given_twice_names_both_lines() -> None:
-    text = json.dumps([case(id="a"), case(input="b"), case(id="a", input="c")], indent=1)
-
-    assert problems(text) == [
-        "f:20:9: [2].id: 'a' is also the id of the case in line 2: choose another"
-    ]
-
-
 def test_a_case_that_stands_twice_names_both_lines() -> None:
     text = json.dumps({"tests": [case(), case()]}, indent=1)
 

@@ -203,7 +203,7 @@ def test_prose_that_this_skill_is_chosen_is_no_statement_about_the_answer(
 
     assert [check.statement for check in case.checks] == [KIND, TESTS]
     assert case.statement_numbers == (1, 3)
-    assert case.skip is None
+    assert (case.skip, case.is_answered) == (None, True)
     assert case.trigger == Trigger(should=True)
 
 

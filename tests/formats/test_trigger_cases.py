@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 import pytest
@@ -274,17 +273,3 @@ def test_a_choice_is_right_if_the_trigger_says_so(
     trigger: Trigger, taken: str | None, right: bool
 ) -> None:
     assert trigger.is_right(taken, "csv") is right
-
-
-def test_prose_about_triggering_becomes_the_trigger(write_skill: WriteSkill) -> None:
-    folder = write_skill()
-    cases = [
-        {"prompt": "Bill Ada.", "expectations": ["The billing skill is activated", "Names Ada"]},
-        {"prompt": "Sing.", "expectations": ["Does not trigger the skill"]},
-    ]
-    (folder / "evals.json").write_text(json.dumps(cases), "utf-8")
-
-    both, only = load_skills(folder / "evals.json")[0].cases
-
-    assert (both.trigger, len(both.checks), both.is_answered) == (TAKE, 1, True)
-    assert (only.trigger, only.checks, only.is_answered) == (LEAVE, (), False)

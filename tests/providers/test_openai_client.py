@@ -33,16 +33,6 @@ def test_the_request_is_what_every_server_reads_and_nothing_else(loopback: Loopb
     }
 
 
-def test_the_arms_differ_in_the_system_message_alone(loopback: Loopback) -> None:
-    ask(to(loopback, skill=""))
-    ask(to(loopback, skill="\nUse tabs."))
-
-    without, with_skill = loopback.requests
-    assert with_skill.system == without.system + "\nUse tabs."
-    assert with_skill.user == without.user
-    assert {**with_skill.body, "messages": 0} == {**without.body, "messages": 0}
-
-
 def test_an_empty_system_prompt_is_left_out(loopback: Loopback) -> None:
     ask(to(loopback, frame=""))
 

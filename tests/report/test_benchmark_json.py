@@ -71,21 +71,6 @@ def test_the_summary_spreads_over_all_runs_and_writes_deltas_as_text() -> None:
     assert summary["delta"] == {"pass_rate": "+0.80", "time_seconds": "+0.0", "tokens": "+500"}
 
 
-def test_each_skill_and_model_has_a_file_of_its_own(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-    write_skill(name="csv")
-
-    run_once("--upskill-models", "offline,b=offline:b", "--upskill-benchmark-json", "out/b.json")
-
-    names = {file.name for file in Path("out").iterdir()}
-    assert names == {
-        "b-billing-offline.json",
-        "b-billing-b.json",
-        "b-csv-offline.json",
-        "b-csv-b.json",
-    }
-
-
 def test_skills_of_one_name_have_a_file_each(
     run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:

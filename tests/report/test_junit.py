@@ -14,7 +14,6 @@ from tests.loopback import Loopback, Reply
 GREEN = {"id": "green", "input": QUESTION, "expected": {"contains": "37"}}
 RED = {"id": "red", "input": QUESTION, "expected": {"contains": ["37", "38"]}}
 OFFLINE = ("--upskill-models", "offline")
-BOTH_FAMILIES = pytest.mark.parametrize("family", ["xunit1", "xunit2"])
 HOSTILE = (
     "\x00\x07\x1b[31mred\x1b[0m \ud800 \u202eevil \ufffe\n"
     "::error file=app.py::gotcha\n"
@@ -28,35 +27,32 @@ def xml(pytester: pytest.Pytester) -> Path:
     return pytester.path / "results.xml"
 
 
-@BOTH_FAMILIES
 def test_a_trial_carries_what_it_measured(
-    run_once: Run, write_skill: WriteSkill, xml: Path, family: str
+    run_once: Run, write_skill: WriteSkill, xml: Path
 ) -> None:
     write_skill(GREEN, RED)
 
-    run_once(*OFFLINE, "--upskill-runs", "2", f"--junitxml={xml}", "-o", f"junit_family={family}")
+    run_once(*OFFLINE, "--upskill-runs", "2", f"--junitxml={xml}")
 
     figures = properties(cases_of(xml)["red[offline-with_skill]"])
     assert float(figures.pop("upskill.latency_s")) >= 0
     assert len(figures.pop("upskill.digest.prompt")) == 16
     assert len(figures.pop("upskill.digest.skill")) == 16
-    assert (
-        figures.items()
-        >= {
-            "upskill.skill": "billing",
-            "upskill.case": "red",
-            "upskill.model": "offline",
-            "upskill.arm": "with_skill",
-            "upskill.model.resolved": "offline:offline",
-            "upskill.model.served": "offline",
-            "upskill.runs": "2",
-            "upskill.runs.missing": "0",
-            "upskill.passed": "0",
-            "upskill.checks": "1/2",
-            "upskill.tokens.in": "93",
-            "upskill.tokens.out": "34",
-        }.items()
-    )
+    expected = {
+        "skill": "billing",
+        "case": "red",
+        "model": "offline",
+        "arm": "with_skill",
+        "model.resolved": "offline:offline",
+        "model.served": "offline",
+        "runs": "2",
+        "runs.missing": "0",
+        "passed": "0",
+        "checks": "1/2",
+        "tokens.in": "93",
+        "tokens.out": "34",
+    }
+    assert {name: figures[f"upskill.{name}"] for name in expected} == expected
 
 
 def test_suite_and_gate_carry_the_figures_of_a_cell(
@@ -90,46 +86,28 @@ def test_suite_and_gate_carry_the_figures_of_a_cell(
     assert {name: of_gate[f"upskill.{name}"] for name in figures} == figures
     assert of_gate["upskill.skill"] == "billing"
     assert of_gate["upskill.model.resolved"] == "offline:offline"
+    # No name that only a dashboard reads.
+    assert all(name.startswith("upskill.") for name in of_gate)
 
 
-def test_only_what_failed_is_red(run_once: Run, write_skill: WriteSkill, xml: Path) -> None:
+def test_only_what_failed_is_red_says_what_it_missed_and_shows_its_answer(
+    run_once: Run, write_skill: WriteSkill, xml: Path
+) -> None:
     write_skill(GREEN, RED)
 
     run_once(*OFFLINE, "--upskill-min-lift", "1", f"--junitxml={xml}")
 
-    red = [name for name, case in cases_of(xml).items() if case.find("failure") is not None]
+    cases = cases_of(xml)
+    red = [name for name, case in cases.items() if case.find("failure") is not None]
     assert sorted(red) == ["gate[offline]", "red[offline-with_skill]"]
     counts = {name: suite(xml).attrib[name] for name in ("tests", "failures", "errors", "skipped")}
     assert counts == {"tests": "5", "failures": "2", "errors": "0", "skipped": "0"}
-
-
-def test_the_answer_follows_a_failure_and_nothing_else(
-    run_once: Run, write_skill: WriteSkill, xml: Path
-) -> None:
-    write_skill(GREEN, RED)
-
-    run_once(*OFFLINE, f"--junitxml={xml}")
-
-    cases = cases_of(xml)
     with_answer = [name for name, case in cases.items() if case.find("system-out") is not None]
     assert with_answer == ["red[offline-with_skill]"]
-    red = cases["red[offline-with_skill]"]
-    assert [element.tag for element in red] == ["properties", "failure", "system-out"]
-    assert "| The retry budget of the billing service is 37 attempts." in (
-        red.findtext("system-out") or ""
-    )
-
-
-def test_a_failure_says_in_its_first_line_what_was_missed(
-    run_once: Run, write_skill: WriteSkill, xml: Path
-) -> None:
-    write_skill(RED)
-
-    run_once(*OFFLINE, f"--junitxml={xml}")
-
-    failure = cases_of(xml)["red[offline-with_skill]"].find("failure")
-    assert failure is not None
+    properties_, failure, answer = cases["red[offline-with_skill]"]
+    assert [properties_.tag, failure.tag, answer.tag] == ["properties", "failure", "system-out"]
     assert failure.attrib["message"].startswith("contains '38': not in the answer (")
+    assert "| The retry budget of the billing service is 37 attempts." in (answer.text or "")
 
 
 def test_missing_answers_are_errors_and_counted(

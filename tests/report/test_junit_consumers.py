@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import QUESTION, Run, WriteSkill
-from tests.junit import cases_of, properties, suite
+from tests.junit import properties, suite
 
 AZURE_NAME = 512
 CODECOV_NAME = 1000
@@ -22,23 +22,23 @@ CASES = [
 ]
 
 
-@pytest.fixture(params=["xunit1", "xunit2"])
-def xml(request: pytest.FixtureRequest, run_once: Run, write_skill: WriteSkill) -> Path:
-    """Write the results of a suite with hard names and long failures, in either family."""
+@pytest.mark.parametrize("family", ["xunit1", "xunit2"])
+def test_the_file_keeps_to_what_its_readers_take_and_has_what_they_look_for(
+    run: Run, write_skill: WriteSkill, family: str
+) -> None:
+    # Given hard names and long failures.
     write_skill(*CASES)
     write_skill(*CASES, name="csv")
-    file = Path("results.xml")
-    run_once(
+    xml = Path("results.xml")
+
+    run(
         "--upskill-models=offline,b=offline:b",
         "--upskill-runs=2",
         "--upskill-junit-properties=datadog,codecov",
-        f"--junitxml={file}",
-        f"--override-ini=junit_family={request.param}",
+        f"--junitxml={xml}",
+        f"--override-ini=junit_family={family}",
     )
-    return file
 
-
-def test_the_file_keeps_to_what_its_readers_take(xml: Path) -> None:
     cases = suite(xml).findall("testcase")
 
     # GitLab drops what has the name of another; mikepenz keeps the success, hiding a failure.
@@ -56,15 +56,12 @@ def test_the_file_keeps_to_what_its_readers_take(xml: Path) -> None:
             assert len((failure.text or "").encode()) <= ENRICOMI_DETAILS
         # Each name once, which `properties` asserts.
         assert properties(case)
-
-
-def test_datadog_and_codecov_find_the_figures_under_their_names(xml: Path) -> None:
+    # Datadog and Codecov find the figures under their names.
     gate = next(
         case
         for case in suite(xml)
         if case.attrib.get("name") == "gate[b]" and "billing" in case.attrib["classname"]
     )
-
     figures = properties(gate)
     assert figures["dd_tags[upskill.verdict]"] == figures["upskill.verdict"]
     assert figures["dd_tags[upskill.lift]"] == figures["upskill.lift"]
@@ -72,19 +69,6 @@ def test_datadog_and_codecov_find_the_figures_under_their_names(xml: Path) -> No
     assert figures["evals.scores.lift.type"] == "float"
     assert figures["evals.scores.pass_rate_with.value"] == figures["upskill.pass_rate.with"]
     assert "evals.scores.verdict.value" not in figures
-
-
-def test_without_being_asked_no_name_of_a_dashboard_is_written(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-    file = Path("results.xml")
-
-    run_once("--upskill-models=offline", f"--junitxml={file}")
-
-    assert all(
-        name.startswith("upskill.") for case in cases_of(file).values() for name in properties(case)
-    )
 
 
 def test_a_dashboard_that_is_not_known_is_refused(run_once: Run, write_skill: WriteSkill) -> None:
@@ -96,13 +80,3 @@ def test_a_dashboard_that_is_not_known_is_refused(run_once: Run, write_skill: Wr
     result.stderr.fnmatch_lines(
         ["ERROR: --upskill-junit-properties: unknown word 'datadgo': write any of *"]
     )
-
-
-def test_the_mirrors_cross_processes(run: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-    file = Path("results.xml")
-
-    run("--upskill-models=offline", "--upskill-junit-properties=datadog", f"--junitxml={file}")
-
-    for case in cases_of(file).values():
-        assert properties(case)["dd_tags[upskill.skill]"] == "billing"

@@ -105,51 +105,31 @@ def test_characters_that_are_two_columns_wide_keep_the_figures_in_line(
     ]
 
 
-def test_a_narrow_terminal_gets_fewer_columns_and_whole_figures(
-    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+FEW = "0->50%     +50 [-56,+95]  too few runs"
+ALL = f"{FEW}  0.0->1.0/1.5  59->127 x2.15"
+
+
+@pytest.mark.parametrize(
+    ("columns", "rows"),
+    [
+        (140, [f"  offline                    {ALL}", f"  a-model-with-a-long-label  {ALL}"]),
+        (60, [f"  offline  {FEW}", "  a-model-with-a-long-label", f"           {FEW}"]),
+        (40, ["  offline", f"          {FEW}", "  a-model-with-a-long-label", f"          {FEW}"]),
+    ],
+)
+def test_figures_are_whole_and_names_and_columns_are_what_fits(
+    run_once: Run,
+    write_skill: WriteSkill,
+    monkeypatch: pytest.MonkeyPatch,
+    columns: int,
+    rows: list[str],
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "60")
+    monkeypatch.setenv("COLUMNS", str(columns))
     write_skill(GREEN, HALF)
 
     result = run_once(*MODELS, "skills")
 
-    assert summary(result)[1:-1] == [
-        "model      pass rate  lift [95 %]    verdict",
-        "billing",
-        "  offline  0->50%     +50 [-56,+95]  too few runs",
-        "  a-model-with-a-long-label",
-        "           0->50%     +50 [-56,+95]  too few runs",
-    ]
-
-
-def test_where_not_even_a_name_fits_every_name_has_a_line_of_its_own(
-    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "40")
-    write_skill(GREEN, HALF)
-
-    result = run_once(*MODELS, "skills")
-
-    assert summary(result)[2:-1] == [
-        "billing",
-        "  offline",
-        "          0->50%     +50 [-56,+95]  too few runs",
-        "  a-model-with-a-long-label",
-        "          0->50%     +50 [-56,+95]  too few runs",
-    ]
-
-
-def test_a_wide_terminal_gets_whole_names(
-    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("COLUMNS", "140")
-    write_skill(GREEN, HALF)
-
-    result = run_once(*MODELS, "skills")
-
-    names = ["  offline                  ", "  a-model-with-a-long-label"]
-    figures = "  0->50%     +50 [-56,+95]  too few runs  0.0->1.0/1.5  59->127 x2.15"
-    assert summary(result)[3:-1] == [name + figures for name in names]
+    assert summary(result)[3:-1] == rows
 
 
 @pytest.mark.parametrize("quiet", ["-q", "-qq"])
@@ -195,14 +175,6 @@ def test_a_red_cell_is_red_and_one_that_helps_is_green(
 
     colours = [line[:5] for line in result.outlines if "  offline" in line]
     assert colours == ["\x1b[32m", "\x1b[31m"]
-
-
-def test_without_colour_there_are_no_escapes(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill(GREEN)
-
-    result = run_once("--upskill-models", "offline", "--color=no", "skills")
-
-    assert "\x1b" not in result.stdout.str()
 
 
 def test_the_header_says_what_a_name_stands_for(run_once: Run, write_skill: WriteSkill) -> None:

@@ -53,18 +53,8 @@ def test_the_arms_differ_in_the_skill_block_alone(
     assert block.strip().endswith("</skill>")
     assert FACT.strip() in block
     assert with_skill.path == without_skill.path
-
-
-@every_sdk
-def test_files_are_appended_to_the_question_in_both_arms(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
-) -> None:
-    write_skill(CASE)
-
-    run_once(*options(loopback, provider))
-
-    expected = f'{QUESTION}\n\n<file name="limits.toml">\n[retry]\nbudget = 37\n\n</file>'
-    assert [received.user for received in arms(loopback)] == [expected] * 2
+    question = f'{QUESTION}\n\n<file name="limits.toml">\n[retry]\nbudget = 37\n\n</file>'
+    assert with_skill.user == without_skill.user == question
 
 
 def test_every_question_comes_with_the_same_skill_block(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests import reporting
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.junit import cases_of, properties
 from tests.loopback import Loopback, Received
@@ -35,26 +37,25 @@ def passing(loopback: Loopback) -> Passing:
     return passing
 
 
-@pytest.mark.parametrize(("rate", "passes"), [(0.66, 2), (1, 3), (0, 0), (1 / 3, 1)])
-def test_a_trial_passes_when_enough_of_its_runs_do(
-    run_once: Run, write_skill: WriteSkill, passing: Passing, rate: float, passes: int
-) -> None:
-    write_skill(CASE | {"min_pass_rate": rate})
+@pytest.mark.parametrize(
+    ("rate", "passes", "passed"),
+    [
+        (0.66, 2, True),
+        (0.67, 2, False),
+        (1, 3, True),
+        (1, 2, False),
+        (1 / 3, 1, True),
+        (0.34, 1, False),
+        (0, 0, True),
+        (0.01, 0, False),
+    ],
+)
+def test_a_trial_passes_when_enough_of_its_runs_do(rate: float, passes: int, passed: bool) -> None:
+    runs = [reporting.run(number < passes) for number in range(3)]
 
-    result = run_once(*passing(passes), "--upskill-runs", "3", "skills")
+    trial = replace(reporting.trial("budget", "with_skill", runs), min_pass_rate=rate)
 
-    result.assert_outcomes(passed=3)
-
-
-@pytest.mark.parametrize(("rate", "passes"), [(0.67, 2), (1, 2), (0.34, 1), (0.01, 0)])
-def test_a_trial_fails_when_too_few_of_its_runs_pass(
-    run_once: Run, write_skill: WriteSkill, passing: Passing, rate: float, passes: int
-) -> None:
-    write_skill(CASE | {"min_pass_rate": rate})
-
-    result = run_once(*passing(passes), "--upskill-runs", "3", "skills")
-
-    result.assert_outcomes(passed=2, failed=1)
+    assert trial.passed is passed
 
 
 def test_the_pass_rate_of_a_case_precedes_that_of_its_file(
