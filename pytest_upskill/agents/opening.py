@@ -12,7 +12,7 @@ from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.retrying_client import retries_to
+from pytest_upskill.spending.retry import retries_to
 from pytest_upskill.spending.run_budget import RunBudget
 
 

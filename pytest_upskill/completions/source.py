@@ -177,7 +177,8 @@ class CompletionSource:
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
         from pytest_upskill.spending.budgeted_client import BudgetedClient
-        from pytest_upskill.spending.retrying_client import RetryingClient, retries_to
+        from pytest_upskill.spending.retry import retries_to
+        from pytest_upskill.spending.retrying_client import RetryingClient
 
         client, shared = await in_daemon_thread(host.open), self._resources
         if host.runs_agents:

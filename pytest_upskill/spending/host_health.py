@@ -1,14 +1,20 @@
-"""Whether a host works, by its replies until its first answer."""
+"""What the requests to a host have shown: whether it works, and which of its models are stopped."""
 
 from __future__ import annotations
 
 import asyncio
 import math
+from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http import HTTPStatus
 
-from pytest_upskill.completion import ProviderError
+from pytest_upskill.completion import ProviderError, Request
+from pytest_upskill.model import Model
 from pytest_upskill.spending.retry_policy import RetryPolicy
+
+TOO_MANY = frozenset({429, 529})
+"""Statuses of a host that has too many requests."""
 
 
 class HostHealth:
@@ -18,8 +24,9 @@ class HostHealth:
     be starting, and if it is not running, many requests would fail like the first.
 
     Args:
-        patience: The limits of retries.
+        policy: The limits of retries.
         clock: A monotonic clock in seconds.
+        sleep: Waits for a number of seconds.
 
     Attributes:
         heard: Whether there was any reply from it.
@@ -28,58 +35,90 @@ class HostHealth:
             does not count.
     """
 
-    def __init__(self, patience: RetryPolicy, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        policy: RetryPolicy,
+        clock: Callable[[], float],
+        sleep: Callable[[float], Awaitable[None]],
+    ) -> None:
         self.heard = False
         self.answered_at = -math.inf
         self.silences = 0
-        self._patience = patience
+        self._policy = policy
         self._clock = clock
+        self._sleep = sleep
         self._failures = 0
         self._failed_at = -math.inf
         self._first_failed_at = math.inf
         self._quiet_until = -math.inf
         self._alone = asyncio.Lock()
-
-    def answered(self) -> None:
-        """Record an answer."""
-        self.heard = True
-        self.answered_at = self._clock()
-
-    def failed(self, began: float, error: ProviderError, *, pause: float) -> None:
-        """Record that a request failed which may be sent again.
-
-        Args:
-            began: When it was sent.
-            error: Why it failed.
-            pause: The pause in seconds that the host asks for.
-        """
-        if began <= self._failed_at:
-            return
-        self._failed_at = self._clock()
-        self._first_failed_at = min(self._first_failed_at, self._failed_at)
-        self.silences += error.status is None
-        wait = self._patience.first_backoff * 2**self._failures
-        self._failures += 1
-        self._quiet_until = self._failed_at + max(min(wait, self._patience.longest_backoff), pause)
-
-    @property
-    def in_doubt_for(self) -> float:
-        """Seconds since the first failure of a host that has never answered, else 0."""
-        return self._clock() - self._first_failed_at if self._in_doubt() else 0.0
+        self._answering: set[Model] = set()
+        self._refusals: Counter[tuple[Model, str]] = Counter()
+        self._stopped: dict[Model | None, str] = {}  # None for all models
 
     @asynccontextmanager
-    async def turn(self, sleep: Callable[[float], Awaitable[None]]) -> AsyncIterator[None]:
+    async def turn(self) -> AsyncIterator[None]:
         """Wait until a request may be sent, which is sent in the block."""
         if not self._in_doubt():
             yield
             return
         async with self._alone:
             while self._in_doubt() and (wait := self._quiet_until - self._clock()) > 0:
-                await sleep(wait)
+                await self._sleep(wait)
             if self._in_doubt():
                 yield
                 return
         yield
 
+    def answered(self, model: Model) -> None:
+        """Record an answer of a model."""
+        self.heard = True
+        self.answered_at = self._clock()
+        self._answering.add(model)
+
+    def failed(self, request: Request, error: ProviderError, *, began: float) -> None:
+        """Record why a request failed that was sent at a time."""
+        if error.status is not None:
+            self.heard = True
+        if _is_refusal(error, request):
+            self._refusals[request.model, str(error)] += 1
+        passing = error.retryable and error.status not in TOO_MANY
+        if passing and began > self._failed_at:
+            self._failures += 1
+            self._failed_at = self._clock()
+            self._first_failed_at = min(self._first_failed_at, self._failed_at)
+            self._quiet_until = self._failed_at + self._policy.pause(self._failures, error)
+            self.silences += error.status is None
+
+    @property
+    def in_doubt_for(self) -> float:
+        """Seconds since the first failure of a host that has never answered, else 0."""
+        return self._clock() - self._first_failed_at if self._in_doubt() else 0.0
+
+    def refuses_all(self, model: Model, error: ProviderError) -> bool:
+        """Return whether a model has answered nothing, and refused enough in an error's words."""
+        refusals = self._refusals[model, str(error)]
+        return model not in self._answering and refusals >= self._policy.same_refusals
+
+    def stop(self, model: Model, why: str) -> str:
+        """Stop a model, or all models of a host that has never replied; return the first reason."""
+        self._stopped.setdefault(model if self.heard else None, why)
+        return self.stopped(model)
+
+    def stopped(self, model: Model) -> str:
+        """Return why a model was stopped, "" if it was not."""
+        return self._stopped.get(None) or self._stopped.get(model, "")
+
     def _in_doubt(self) -> bool:
         return self._failures > 0 and self.answered_at == -math.inf
+
+
+def _is_refusal(error: ProviderError, request: Request) -> bool:
+    """Return whether an error may be the same for every request to the model.
+
+    That a host refuses tools is no refusal of what has none.
+    """
+    if error.status == HTTPStatus.OK:
+        return True
+    passing = error.retryable or error.status in TOO_MANY
+    return not (passing or error.of_request or request.tools)

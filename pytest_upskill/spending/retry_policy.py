@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pytest_upskill.completion import ProviderError
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
@@ -30,3 +32,17 @@ class RetryPolicy:
     """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
     same_refusals: int = 3
     """Errors in the same words, of a model that has never answered, after which it is stopped."""
+
+    def pause(self, failures: int, error: ProviderError, *, jitter: float = 0.0) -> float:
+        """Return the seconds until the next attempt: they double, up to a limit.
+
+        They are at least what the host asks for, up to another limit.
+
+        Args:
+            failures: Number of failures so far.
+            error: The last of them.
+            jitter: Share of the first backoff to add, so that requests do not return together.
+        """
+        backoff = self.first_backoff * (2.0 ** (failures - 1) + jitter)
+        asked_for = min(error.retry_after or 0.0, self.longest_retry_after)
+        return max(min(backoff, self.longest_backoff), asked_for)

@@ -56,7 +56,7 @@ def send(
                 slots=ConcurrencyLimiter(times, timeout=timeout),
                 host=endpoint.host,
                 activity=InFlight(),
-                patience=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
+                policy=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
             ),
             activity=InFlight(),
         )

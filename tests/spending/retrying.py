@@ -81,7 +81,7 @@ def client_of(
     clock: Clock,
     *,
     slots: ConcurrencyLimiter | None = None,
-    patience: RetryPolicy | None = None,
+    policy: RetryPolicy | None = None,
     activity: InFlight | None = None,
 ) -> RetryingClient:
     """Make a client that sleeps on ``clock``."""
@@ -91,7 +91,7 @@ def client_of(
             slots=slots or ConcurrencyLimiter(4, clock=clock),
             host="a.invalid",
             activity=activity or InFlight(clock=clock),
-            patience=patience or RetryPolicy(deadline=100),
+            policy=policy or RetryPolicy(deadline=100),
             sleep=clock.sleep,
             clock=clock,
         ),

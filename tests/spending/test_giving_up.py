@@ -45,7 +45,7 @@ def unavailable(status: int = 503, *, loading: bool = False) -> ProviderError:
 def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute(status: int) -> None:
     host, clock = Host(rest=always(lambda: unavailable(status))), Clock()
 
-    error = outcome(client_of(host, clock, patience=RetryPolicy()).complete(request()))
+    error = outcome(client_of(host, clock, policy=RetryPolicy()).complete(request()))
 
     assert 50 < clock.now <= 60
     assert isinstance(error, ProviderError)
@@ -54,7 +54,7 @@ def test_a_host_that_is_down_for_everyone_is_given_up_on_after_a_minute(status: 
 
 def test_many_requests_do_not_keep_a_host_alive_that_is_down() -> None:
     host, clock = Host(rest=always(unavailable)), Clock()
-    client = client_of(host, clock, patience=RetryPolicy())
+    client = client_of(host, clock, policy=RetryPolicy())
 
     errors = outcomes(*(client.complete(request(run)) for run in range(40)))
 
@@ -66,14 +66,14 @@ def test_many_requests_do_not_keep_a_host_alive_that_is_down() -> None:
 def test_a_host_that_loads_its_model_is_waited_for() -> None:
     host, clock = Host(rest=always(lambda: unavailable(loading=True))), Clock()
 
-    outcome(client_of(host, clock, patience=RetryPolicy()).complete(request()))
+    outcome(client_of(host, clock, policy=RetryPolicy()).complete(request()))
 
     assert 290 < clock.now <= 300
 
 
 def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1), patience=RetryPolicy())
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1), policy=RetryPolicy())
 
     def refuse_the_first() -> Completion:
         if host.asked[-1].run == 0:
@@ -89,7 +89,7 @@ def test_a_host_that_answers_others_is_waited_for_though_it_has_503_for_one() ->
 
 def test_a_wait_in_a_long_line_is_not_counted_against_a_completion() -> None:
     host, clock = Host(), Clock()
-    client = client_of(host, clock, slots=ConcurrencyLimiter(1), patience=RetryPolicy(deadline=100))
+    client = client_of(host, clock, slots=ConcurrencyLimiter(1), policy=RetryPolicy(deadline=100))
     outcome(client.complete(request()))
 
     def refuse_each_once() -> Completion:

@@ -52,9 +52,9 @@ def test_a_permanent_error_is_not_retried() -> None:
 
 def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     host, clock = Host(script=[later() for _ in range(6)]), Clock()
-    patience = RetryPolicy(first_backoff=1, longest_backoff=8)
+    policy = RetryPolicy(first_backoff=1, longest_backoff=8)
 
-    outcome(client_of(host, clock, patience=patience).complete(request()))
+    outcome(client_of(host, clock, policy=policy).complete(request()))
 
     bounds = [(1, 2), (2, 3), (4, 5), (8, 8), (8, 8), (8, 8)]
     assert all(low <= s <= high for s, (low, high) in zip(clock.slept, bounds, strict=True))

@@ -116,8 +116,7 @@ class HostUpstream:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         call = Call(request=asked, endpoint=self._endpoint)
         once = partial(self._once, call, content, self._headers(headers), receive)
-        completion, _ = await self._retries.send(asked, once, timed=True)
-        return completion
+        return await self._retries.send(asked, once, timed=True)
 
     def redacted(self, value: Any) -> Any:
         """See `Upstream.redacted`."""
