@@ -15,7 +15,7 @@ NOTHING_TO_REMOVE = {
     # Each run has a folder of its own; there is no step that could be left out.
     "test_runs_at_the_same_time_do_not_meet",
     # Folders are read one after the other, however deep they are.
-    "test_folders_too_deep_to_be_recorded_stop_nothing",
+    "test_folders_deeper_than_python_can_recurse_do_not_end_the_run",
     # They show what succeeds, and what no protection prevents.
     "test_a_hostile_answer_gets_nothing_where_the_level_says_so",
     "test_what_the_docs_admit_to_be_possible_is_possible",
