@@ -9,7 +9,7 @@ from typing import Literal
 from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.baseline import Tally
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.stats import CaseCounts, Interval, lift_interval
+from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm
 
@@ -65,8 +65,7 @@ class CaseLine:
     @property
     def difference(self) -> float | None:
         """Pass rate with the skill minus without, a fraction; None if an arm has no valid run."""
-        one, other = arm_figures(self.with_skill), arm_figures(self.without_skill)
-        return one.pass_rate - other.pass_rate if one and other else None
+        return lift([self.counts])
 
     @property
     def interval(self) -> Interval | None:

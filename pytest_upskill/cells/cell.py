@@ -102,24 +102,20 @@ class Cell(TrialGroup):
         ]
 
     @cached_property
-    def lift(self) -> float | None:
+    def lift(self) -> stats.Estimate | None:
         """Pass rate with the skill minus without, a fraction; None without data."""
-        return stats.lift(self.counts)
+        lift, interval = stats.lift(self.counts), stats.lift_interval(self.counts)
+        return None if lift is None or interval is None else stats.Estimate(lift, *interval)
 
-    @cached_property
-    def interval(self) -> stats.Interval | None:
-        """95 % interval of the lift."""
-        return stats.lift_interval(self.counts)
+    @property
+    def correction(self) -> stats.Correction | None:
+        """The lift, corrected by labels; None unless there are enough of them."""
+        return self.judged.correction if self.judged else None
 
-    @cached_property
-    def deciding_lift(self) -> tuple[float, stats.Interval] | None:
-        """Lift and interval that verdict and gate are decided by: corrected where there are labels.
-
-        None without data.
-        """
-        if correction := self.judged and self.judged.correction:
-            return correction.lift, stats.Interval(correction.low, correction.high)
-        return None if self.lift is None or self.interval is None else (self.lift, self.interval)
+    @property
+    def deciding_lift(self) -> stats.Estimate | None:
+        """The lift that verdict and gate are decided by: corrected where there are labels."""
+        return self.correction.estimate if self.correction else self.lift
 
     @cached_property
     def pass_rate_bounds(self) -> stats.Interval | None:
@@ -188,11 +184,6 @@ class Cell(TrialGroup):
         return self.judged is not None and not self.judged.calibrated
 
     @property
-    def corrected(self) -> bool:
-        """Whether labels correct the lift that a judge found."""
-        return self.judged is not None and self.judged.calibrated
-
-    @property
     def repetitive(self) -> bool:
         """Whether the model gives the same answer in every run, so that more runs add nothing."""
         return self.resolved.startswith("offline:") or "temperature=0" in self.resolved.split()
@@ -233,16 +224,16 @@ class Cell(TrialGroup):
     @property
     def _shift(self) -> float:
         """Correction of the judged lift by labels."""
-        correction = self.judged and self.judged.correction
-        return correction.lift - (self.lift or 0.0) if correction else 0.0
+        if self.correction is None or self.lift is None:
+            return 0.0
+        return self.correction.lift - self.lift.estimate
 
     @property
     def _rate_shift(self) -> float:
         """Correction of the judged pass rate with the skill by labels."""
-        correction = self.judged and self.judged.correction
-        if not correction or self.with_skill is None:
+        if self.correction is None or self.with_skill is None:
             return 0.0
-        return correction.with_skill - self.with_skill.pass_rate
+        return self.correction.with_skill - self.with_skill.pass_rate
 
     @cached_property
     def _pairs(self) -> list[Pair]:

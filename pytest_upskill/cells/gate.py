@@ -50,6 +50,12 @@ class Gate(Decision[Cell, "Comparison"]):
         return self.cell.verdict
 
     @property
+    def qualified_verdict(self) -> str:
+        """The verdict, and that it is uncalibrated where a judge alone gave it."""
+        alone = self.cell.uncalibrated and self.verdict in {"helps", "hurts"}
+        return f"{self.verdict}, uncalibrated" if alone else self.verdict
+
+    @property
     def details(self) -> list[str]:
         """Lines below the text of a regression: lift, cases, and advice."""
         if self.comparison is None or self.verdict != "regression":
@@ -169,7 +175,7 @@ def _problems(
         Each problem, and whether it is certain whatever the missing runs' results.
     """
     yield from regression(comparison, thresholds, "the skill")
-    by_labels = "corrected " if cell.judged and cell.judged.correction else ""
+    by_labels = "corrected " if cell.correction else ""
     least = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds

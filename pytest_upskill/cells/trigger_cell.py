@@ -16,12 +16,9 @@ NO_SKILL = "(no skill)"
 
 
 @dataclass(frozen=True, slots=True)
-class Rate:
+class Rate(stats.Estimate):
     """A mean over queries, with its interval for n = number of queries."""
 
-    estimate: float
-    low: float
-    high: float
     queries: int
 
 

@@ -10,7 +10,7 @@ from itertools import accumulate
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.sanitize.safe_text import safe
-from pytest_upskill.stats import Agreement
+from pytest_upskill.stats import Agreement, Estimate, Interval
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 ANSWER = "answer"
@@ -58,9 +58,8 @@ def _required(result: TrialResult) -> str:
 def cell_sentence(cell: Cell) -> str:
     """Return a cell's verdict, pass rates and lift with its interval, in one sentence."""
     one, other = cell.with_skill, cell.without_skill
-    if one is None or other is None or cell.lift is None or cell.interval is None:
+    if one is None or other is None or cell.lift is None:
         return "no case ran in both arms"
-    low, high = cell.interval
     needed = f", about {cell.runs_needed} are needed" if cell.runs_needed else ""
     by = " by an uncalibrated judge" if cell.uncalibrated else ""
     judged = "judged lift" if cell.judged else "lift"
@@ -68,18 +67,22 @@ def cell_sentence(cell: Cell) -> str:
     sentence = (
         f"{cell.verdict}{by}{needed}: passed {percent(other.pass_rate)}% without, "
         f"{percent(one.pass_rate)}% with, "
-        f"{judged} {points(cell.lift)} points [{points(low)}, {points(high)}]"
+        f"{judged} {points(cell.lift.estimate)} points {bounds(cell.lift)}"
     )
     return ", ".join([sentence, *more])
 
 
 def corrected(cell: Cell) -> str:
     """Return the corrected lift: ``corrected +27 [+6, +48]``; empty without a calibrated judge."""
-    correction = cell.judged and cell.judged.correction
-    if not correction:
-        return ""
-    low, high = points(correction.low), points(correction.high)
-    return f"corrected {points(correction.lift)} [{low}, {high}]"
+    return f"corrected {estimate(cell.correction.estimate)}" if cell.correction else ""
+
+
+def lift(cell: Cell) -> str:
+    """Return the lift, ``+20 [-3,+41]``; the corrected one beside the one that a judge found."""
+    if cell.lift is None or cell.deciding_lift is None:
+        return "n/a"
+    judged = f", judged {points(cell.lift.estimate)}" if cell.correction else ""
+    return estimate(cell.deciding_lift).replace(", ", ",") + judged
 
 
 def tipping(cell: Cell) -> str:
@@ -137,6 +140,16 @@ def points(fraction: float) -> str:
         if float(text):
             return text
     return "+0"
+
+
+def estimate(value: Estimate) -> str:
+    """Return a difference of rates with its interval, in percentage points: ``+20 [-3, +41]``."""
+    return f"{points(value.estimate)} {bounds(value)}"
+
+
+def bounds(interval: Interval | Estimate) -> str:
+    """Return an interval of a difference of rates in percentage points: ``[-3, +41]``."""
+    return f"[{points(interval.low)}, {points(interval.high)}]"
 
 
 def counted(count: int, noun: str) -> str:

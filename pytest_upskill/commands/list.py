@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from pytest_upskill.cells.wording import counted
+from pytest_upskill.cells.wording import counted, lift
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
 from pytest_upskill.commands.terminal import can_print, cut, print_lines
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
@@ -110,7 +110,6 @@ def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list
 def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
     """Yield the verdicts of the latest runs of a skill's case files."""
     from pytest_upskill.report.history.terminal import rate
-    from pytest_upskill.report.verdict import lift
 
     project = project_folder(Path.cwd())
     for subject in history:

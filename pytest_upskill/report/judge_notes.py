@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Judged
-from pytest_upskill.cells.wording import corrected, found, judged_past, points, tipping
+from pytest_upskill.cells.wording import corrected, estimate, found, judged_past, tipping
 
 _MOSTLY = 0.5
 """Share of an interval's squared width from which on more labels narrow it most."""
@@ -27,9 +27,8 @@ def judge_notes(gate: Gate) -> Iterator[str]:
 
 
 def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
-    if cell.lift is not None and cell.interval is not None:
-        low, high = cell.interval
-        yield f"judged {points(cell.lift)} [{points(low)}, {points(high)}], {corrected(cell)}"
+    if cell.lift is not None:
+        yield f"judged {estimate(cell.lift)}, {corrected(cell)}"
     for arm, with_skill in (("with the skill", True), ("without the skill", False)):
         yield f"judge {arm}: {found(judged.agreement(with_skill=with_skill))}"
     yield from (f"judge: {note}" for note in judged.notes)

@@ -11,7 +11,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.kinship import judge_warning
 from pytest_upskill.cells.unusable import unusable_judgements
-from pytest_upskill.cells.wording import money, points, runs
+from pytest_upskill.cells.wording import bounds, money, points, runs
 from pytest_upskill.report.judge_notes import judge_notes
 
 
@@ -104,7 +104,7 @@ def _copies(gate: Gate) -> bool:
 def _explained(cell: Cell) -> str:
     """Return why the verdict seems to contradict the interval; empty if it does not."""
     open_ = cell.verdict in {"too few runs", "no effect"}
-    if not open_ or cell.interval is None or cell.interval.low <= 0 <= cell.interval.high:
+    if not open_ or cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:
         return ""
     arms = ([c.runs_with for c in cell.counts], [c.runs_without for c in cell.counts])
     if min(map(sum, arms)) < stats.MIN_RUNS:
@@ -135,11 +135,8 @@ def _figures(cell: Cell) -> Iterator[str]:
         yield tokens
     interval = stats.population_interval(cell.counts)
     if interval is not None and cell.lift is not None:
-        low, high = interval
-        yield (
-            f"on new prompts like these: lift {points(cell.lift)} points "
-            f"[{points(low)}, {points(high)}]"
-        )
+        lift = f"{points(cell.lift.estimate)} points {bounds(interval)}"
+        yield f"on new prompts like these: lift {lift}"
 
 
 def _tokens(cell: Cell) -> str:

@@ -10,9 +10,9 @@ without a valid run in one of the arms are left out. An estimate that the data d
 
 from __future__ import annotations
 
-from pytest_upskill.stats.agreement import Agreement, Share, agreement, weighted_agreement
+from pytest_upskill.stats.agreement import Agreement, agreement, weighted_agreement
 from pytest_upskill.stats.correction import Correction, correct_lift, corrected_verdict
-from pytest_upskill.stats.counts import CaseCounts, Interval, lift
+from pytest_upskill.stats.counts import CaseCounts, Estimate, Interval, lift
 from pytest_upskill.stats.early_stop import early_verdict, last_look_alpha
 from pytest_upskill.stats.exact_test import holm, lift_test, regression_test, significant
 from pytest_upskill.stats.intervals import lift_interval, pass_rate_interval, population_interval
@@ -57,12 +57,12 @@ __all__ = [
     "Agreement",
     "CaseCounts",
     "Correction",
+    "Estimate",
     "Interval",
     "JudgedCase",
     "JudgedRuns",
     "Label",
     "QueryCounts",
-    "Share",
     "Stratum",
     "TokenRatio",
     "Verdict",

@@ -6,26 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import fsum
 
+from pytest_upskill.stats.counts import Estimate
 from pytest_upskill.stats.intervals import wilson_interval
 from pytest_upskill.stats.labels import JudgedCase, Label, answers_of
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """An estimated share with its 95 % interval."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
     """How often the judge is right in one arm; None without such a label."""
 
-    holds: Share | None
+    holds: Estimate | None
     """Share that the judge passes of the answers that pass by their labels."""
-    fails: Share | None
+    fails: Estimate | None
     """Share that the judge fails of the answers that do not."""
 
 
@@ -65,12 +57,11 @@ def weighted_agreement(labels: Sequence[tuple[bool, bool, float]]) -> Agreement:
     return Agreement(holds=shares[0], fails=shares[1])
 
 
-def _share(labels: Sequence[tuple[bool, float]]) -> Share | None:
+def _share(labels: Sequence[tuple[bool, float]]) -> Estimate | None:
     """Return the weighted share of true values with its interval, None without any."""
     total = fsum(weight for _, weight in labels)
     if not total:
         return None
     rate = fsum(weight for found, weight in labels if found) / total
     effective = total**2 / fsum(weight**2 for _, weight in labels)
-    low, high = wilson_interval(rate, effective)
-    return Share(estimate=rate, low=low, high=high)
+    return Estimate(rate, *wilson_interval(rate, effective))

@@ -13,7 +13,7 @@ from itertools import product
 from math import floor, fsum, sqrt
 from statistics import fmean
 
-from pytest_upskill.stats.counts import lift
+from pytest_upskill.stats.counts import Estimate, lift
 from pytest_upskill.stats.intervals import lift_interval, two_sided_z
 from pytest_upskill.stats.labels import (
     STRATA,
@@ -40,6 +40,11 @@ class Correction:
     """Corrected pass rate without it."""
     judge_share: float
     """Share of the interval's squared width that is due to the judge; more labels reduce it."""
+
+    @property
+    def estimate(self) -> Estimate:
+        """The lift with its interval."""
+        return Estimate(self.lift, self.low, self.high)
 
 
 def correct_lift(

@@ -62,6 +62,15 @@ class Interval(NamedTuple):
     high: float
 
 
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """An estimate, such as a rate or a difference of rates, with its 95 % interval."""
+
+    estimate: float
+    low: float
+    high: float
+
+
 def usable(cases: Sequence[CaseCounts]) -> list[CaseCounts]:
     """Return the cases with a valid run in both arms."""
     return [case for case in cases if case.usable]

@@ -13,7 +13,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide, decide_all
 from pytest_upskill.cells.kinship import judge_warning, vendor_of
 from pytest_upskill.cells.thresholds import FailOn, Thresholds
-from pytest_upskill.cells.wording import cell_sentence
+from pytest_upskill.cells.wording import cell_sentence, lift
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, GateRule, Skill
@@ -21,7 +21,6 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.points import Point, difference
 from pytest_upskill.report.notes import notes_of
-from pytest_upskill.report.verdict import lift
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan
 
@@ -152,8 +151,8 @@ def test_the_tipping_point_is_the_limit_of_the_interval_next_to_nothing() -> Non
     helps, hurts = cell(40, 10), cell(10, 40)
 
     assert helps.judged is not None
-    assert helps.interval is not None
-    assert helps.judged.tipping_point == helps.interval.low
+    assert helps.lift is not None
+    assert helps.judged.tipping_point == helps.lift.low
     assert "helps by an uncalibrated judge: passed 20% without" in cell_sentence(helps)
     assert cell_sentence(helps).endswith(
         "holds unless the judge favours the skill by more than 42 points"

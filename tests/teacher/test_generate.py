@@ -80,7 +80,9 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     (series,) = read_history(depot.folder / ".upskill" / "runs").series
     assert (series.title, series.model) == ("bay-codes", "s")
     assert series.last.cell.path == "skills/bay-codes/skill_meta.json"
-    assert series.last.cell.lift == pytest.approx(decision["figures"]["s"]["lift"])
+    lift = series.last.cell.lift
+    assert lift is not None
+    assert lift.estimate == pytest.approx(decision["figures"]["s"]["lift"])
 
     requests = len(depot.loopback.requests)
     assert depot.run("generate", TASK, "--from", source, "--yes") == 0

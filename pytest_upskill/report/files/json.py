@@ -17,22 +17,13 @@ from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.cells.judged import Judged
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.report.files.triggers import TriggerEntry, trigger_entry, trigger_gate_of
-from pytest_upskill.stats import Agreement, Correction, TokenRatio
+from pytest_upskill.stats import Agreement, Correction, Estimate, TokenRatio
 
 FORMAT: Final = 1
 
 
 class ReportError(ValueError):
     """A file is not a valid report, or reports cannot be merged; the message is one line."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Lift:
-    """Pass rate with the skill minus without, as a fraction, and its 95 % interval."""
-
-    estimate: float
-    low: float
-    high: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +48,8 @@ class Figures:
     """Figures of a cell; computed again when a report is read."""
 
     verdict: CellVerdict
-    lift: Lift | None
+    lift: Estimate | None
+    """Pass rate with the skill minus without, as a fraction."""
     token_ratio: TokenRatio | None
     with_skill: ArmFigures | None
     without_skill: ArmFigures | None
@@ -162,12 +154,9 @@ def published_schema() -> str:
 
 def _entry(gate: Gate) -> Entry:
     cell = gate.cell
-    lift = None
-    if cell.lift is not None and cell.interval is not None:
-        lift = Lift(estimate=cell.lift, low=cell.interval.low, high=cell.interval.high)
     figures = Figures(
         verdict=cell.verdict,
-        lift=lift,
+        lift=cell.lift,
         token_ratio=cell.token_ratio,
         with_skill=cell.with_skill,
         without_skill=cell.without_skill,

@@ -11,7 +11,7 @@ from pytest_upskill.cells.gate import Gate, ShownVerdict, compares_nothing
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
-from pytest_upskill.cells.wording import corrected, counted, money, percent, points, times
+from pytest_upskill.cells.wording import corrected, counted, estimate, money, percent, times
 from pytest_upskill.report.document import Report, dollars, runs_of
 from pytest_upskill.report.outcome import (
     cut_short,
@@ -19,7 +19,6 @@ from pytest_upskill.report.outcome import (
     missing_shards,
     unmeasured_trials,
 )
-from pytest_upskill.report.verdict import verdict_of
 
 VERDICTS: tuple[ShownVerdict, ...] = (
     "regression",
@@ -85,7 +84,7 @@ def _gates(gates: Sequence[Gate]) -> str:
         (gate,) = gates
         if gate.verdict == "regression":
             return gate.text if gate.outcome == "failed" else f"{gate.cell.name}: {_change(gate)}"
-        return f"{gate.cell.name}: {verdict_of(gate)}, {_outcome(gate)}"
+        return f"{gate.cell.name}: {gate.qualified_verdict}, {_outcome(gate)}"
     verdicts = ", ".join(f"{each} {counts[each]}" for each in VERDICTS[::-1] if counts[each])
     outcome = f"{failed} of {len(gates)} gates failed" if failed else _passed(len(gates), undecided)
     worse = [f"{each.cell.name} {_change(each)}" for each in gates if each.verdict == "regression"]
@@ -133,9 +132,8 @@ def matrix_parts(cell: Cell) -> list[str]:
     without, with_ = cell.without_skill, cell.with_skill
     rates = ["?" if arm is None else percent(arm.pass_rate) for arm in (without, with_)]
     parts = [f"{rates[0]} \u2192 {rates[1]} %"]
-    if cell.lift is not None and cell.interval is not None:
-        low, high = cell.interval
-        parts.append(f"{points(cell.lift)} [{points(low)}, {points(high)}]")
+    if cell.lift is not None:
+        parts.append(estimate(cell.lift))
         if cell.judged:
             parts[-1] = f"judged {parts[-1]}"
             parts.append(corrected(cell) or "uncalibrated")
@@ -169,7 +167,7 @@ def overall_verdict(gates: Sequence[Gate]) -> str:
 
 def mean_lift(cells: Sequence[Cell]) -> float | None:
     """Return the mean lift of the cells that have one, as a fraction; None if none has."""
-    lifts = [cell.deciding_lift[0] for cell in cells if cell.deciding_lift is not None]
+    lifts = [lift.estimate for cell in cells if (lift := cell.deciding_lift)]
     return fmean(lifts) if lifts else None
 
 

@@ -8,10 +8,9 @@ from itertools import pairwise
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
-from pytest_upskill.cells.wording import percent
+from pytest_upskill.cells.wording import lift, percent
 from pytest_upskill.report.history.points import Group, Point, Series
 from pytest_upskill.report.history.terminal import rate
-from pytest_upskill.report.verdict import lift
 
 WIDTH = 720
 LEFT, RIGHT = 54, 684
@@ -137,10 +136,9 @@ def _dots(cell: Cell) -> Iterator[Dot]:
         yield Dot(colour="c1", hollow=True, y=_rate_y(other.pass_rate))
     if one := cell.with_skill:
         yield Dot(colour="c2", y=_rate_y(one.pass_rate))
-    if cell.deciding_lift is not None:
-        estimate, interval = cell.deciding_lift
-        low, high = map(_lift_y, interval)
-        yield Dot(colour="c0", y=_lift_y(estimate), low=low, high=high)
+    if worth := cell.deciding_lift:
+        y, low, high = map(_lift_y, (worth.estimate, worth.low, worth.high))
+        yield Dot(colour="c0", y=y, low=low, high=high)
 
 
 def _trigger_dots(cell: TriggerCell) -> Iterator[Dot]:

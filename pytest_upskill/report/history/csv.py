@@ -60,7 +60,7 @@ def _origin(point: Point[Group]) -> dict[str, Any]:
 
 def _lift(cell: Cell) -> dict[str, Any]:
     one, other = cell.with_skill, cell.without_skill
-    lift, interval = cell.deciding_lift or (None, None)
+    lift = cell.deciding_lift
     return {
         "kind": "lift",
         "cases": len(cell.pairs),
@@ -68,10 +68,10 @@ def _lift(cell: Cell) -> dict[str, Any]:
         "runs_without": other and other.runs,
         "pass_rate_with": one and one.pass_rate,
         "pass_rate_without": other and other.pass_rate,
-        "lift": lift,
-        "lift_low": interval and interval.low,
-        "lift_high": interval and interval.high,
-        "lift_judged": cell.lift if cell.judged else None,
+        "lift": lift and lift.estimate,
+        "lift_low": lift and lift.low,
+        "lift_high": lift and lift.high,
+        "lift_judged": cell.lift.estimate if cell.lift and cell.judged else None,
         "verdict": cell.verdict,
         "tokens_with": one and one.tokens,
         "tokens_without": other and other.tokens,

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
+from pytest_upskill.cells.wording import lift
 from pytest_upskill.report.files.html import environment, style
 from pytest_upskill.report.history import chart as charts
 from pytest_upskill.report.history.points import History
 from pytest_upskill.report.history.terminal import rate
-from pytest_upskill.report.verdict import lift
 
 
 def write_history_html(history: History) -> str:

@@ -166,7 +166,7 @@ def difference(old: Point[Group], new: Point[Group]) -> str | None:
         parts.append("prompts changed")
     if any(new.cases[case][1] != old.cases[case][1] for case in both):
         parts.append("checks changed")
-    before, after = (isinstance(p.cell, Cell) and p.cell.corrected for p in (old, new))
+    before, after = (isinstance(p.cell, Cell) and p.cell.correction is not None for p in (old, new))
     if before is not after:
         parts.append("lift corrected by labels" if after else "lift no longer corrected")
     if new.cell.resolved != old.cell.resolved:

@@ -8,9 +8,8 @@ from typing import Literal
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
-from pytest_upskill.cells.wording import percent, points
+from pytest_upskill.cells.wording import lift, percent, points
 from pytest_upskill.report.history.points import Group, History, Point, Series
-from pytest_upskill.report.verdict import lift
 
 Metric = Literal["success", "tokens"]
 
@@ -77,9 +76,8 @@ def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
     values = {name: _value(arm, metric) for name, arm in arms.items()}
     most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
     change = _change(values["baseline"], values["with skill"], metric)
-    correction = cell.judged and cell.judged.correction
-    if change and correction and metric == "success":
-        change = f"({points(correction.lift)}%, judged {change[1:-1]})"
+    if change and cell.correction and metric == "success":
+        change = f"({points(cell.correction.lift)}%, judged {change[1:-1]})"
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
         yield f"  {name:10} {_bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"

@@ -11,6 +11,7 @@ from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.stats import Estimate
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 if TYPE_CHECKING:
@@ -102,11 +103,8 @@ def trigger_properties(gate: TriggerGate) -> Properties:
 
 def trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
     """Yield the figures of a trigger cell."""
-    for name, rate in (("recall", cell.recall), ("false_triggers", cell.false_triggers)):
-        if rate is not None:
-            yield name, f"{rate.estimate:.4f}"
-            yield f"{name}.low", f"{rate.low:.4f}"
-            yield f"{name}.high", f"{rate.high:.4f}"
+    yield from _estimate("recall", cell.recall)
+    yield from _estimate("false_triggers", cell.false_triggers)
     if cell.precision is not None:
         yield "precision", f"{cell.precision:.4f}"
     yield "queries", str(cell.queries)
@@ -118,10 +116,7 @@ def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
     cell = gate.cell
     yield "verdict", gate.verdict
     yield "lift.verdict", cell.verdict
-    if cell.lift is not None and cell.interval is not None:
-        yield "lift", f"{cell.lift:.4f}"
-        yield "lift.low", f"{cell.interval.low:.4f}"
-        yield "lift.high", f"{cell.interval.high:.4f}"
+    yield from _estimate("lift", cell.lift)
     if cell.judged is not None:
         yield from _judge_figures(cell.judged)
     for name, arm in (
@@ -153,16 +148,11 @@ def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:
         yield "judge.tipping_point", f"{judged.tipping_point:.4f}"
     if (correction := judged.correction) is None:
         return
-    yield "lift.corrected", f"{correction.lift:.4f}"
-    yield "lift.corrected.low", f"{correction.low:.4f}"
-    yield "lift.corrected.high", f"{correction.high:.4f}"
+    yield from _estimate("lift.corrected", correction.estimate)
     for arm, with_skill in (("with", True), ("without", False)):
         agreement = judged.agreement(with_skill=with_skill)
-        for name, share in (("holds", agreement.holds), ("fails", agreement.fails)):
-            if share is not None:
-                yield f"judge.{arm}.{name}", f"{share.estimate:.4f}"
-                yield f"judge.{arm}.{name}.low", f"{share.low:.4f}"
-                yield f"judge.{arm}.{name}.high", f"{share.high:.4f}"
+        yield from _estimate(f"judge.{arm}.holds", agreement.holds)
+        yield from _estimate(f"judge.{arm}.fails", agreement.fails)
 
 
 def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
@@ -171,6 +161,14 @@ def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, st
         yield "compared_cases", str(len(comparison.measured))
         yield "regressed", str(comparison.regressed).lower()
         yield "regression.p", f"{comparison.p:.4g}"
+
+
+def _estimate(name: str, value: Estimate | None) -> Iterator[tuple[str, str]]:
+    """Yield an estimate and the limits of its interval; nothing if it is unknown."""
+    if value is not None:
+        yield name, f"{value.estimate:.4f}"
+        yield f"{name}.low", f"{value.low:.4f}"
+        yield f"{name}.high", f"{value.high:.4f}"
 
 
 def _checks(runs: tuple[RunResult, ...]) -> str:

@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Pair
-from pytest_upskill.cells.wording import columns, percent, points, times
-from pytest_upskill.report.verdict import lift, verdict_of
+from pytest_upskill.cells.wording import columns, lift, percent, points, times
 from pytest_upskill.trials.result import TrialResult
 
 _HEAD = ("model", "pass rate", "lift [95 %]", "verdict", "checks", "tokens")
@@ -81,7 +80,7 @@ def _cell_columns(gate: Gate) -> tuple[str, ...]:
         )
         + "%",
         lift(cell),
-        verdict_of(gate),
+        gate.qualified_verdict,
         *_means(cell.without_skill, cell.with_skill),
     )
 
