@@ -16,7 +16,8 @@ from pytest_upskill.completions.resources import AgentRunner, Bill, Resources
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.session.options.settings import SETTINGS, Settings
+from pytest_upskill.session.plugin_hooks import languages_of
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.prices import Prices
@@ -32,22 +33,20 @@ _AGENTS_LIMIT = 5.0
 """Dollars that a run with agents may cost if ``--upskill-max-cost`` sets no other limit."""
 
 
-def make_resources(
-    config: pytest.Config, settings: Settings, languages: tuple[Language, ...]
-) -> Resources:
-    """Make what a session has one of each of.
+def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
+    """Read the settings, make the resources, and store both in the config's stash.
 
-    Args:
-        config: Config of this process.
-        settings: Values of all options.
-        languages: What plugins add to the built-in languages.
+    Raises:
+        pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
+    settings = config.stash[SETTINGS] = Settings.from_config(config)
+    languages = languages_of(config)
     prices = Prices(settings.prices)
     limit = settings.max_cost
     if limit is None and _costly(settings, prices):
         limit = _AGENTS_LIMIT
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
-    return Resources(
+    resources = config.stash[RESOURCES] = Resources(
         cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
@@ -59,6 +58,7 @@ def make_resources(
         bill=Bill(),
         redactor=Redactor(secrets(settings.asked, os.environ)),
     )
+    return settings, resources
 
 
 def _costly(settings: Settings, prices: Prices) -> bool:

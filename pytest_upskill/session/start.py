@@ -11,18 +11,17 @@ from pytest_upskill.report.files.github import in_github_actions
 from pytest_upskill.session.answers.one_process import FetchedAnswers
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.items import ANSWERS, TrialReports
-from pytest_upskill.session.options.settings import SETTINGS, Settings
-from pytest_upskill.session.output.allure import AllureGates
+from pytest_upskill.session.collection.selection import SELECTION, Selection
+from pytest_upskill.session.options.settings import SETTINGS
+from pytest_upskill.session.output.failures import ShorterFailures
 from pytest_upskill.session.output.hints import Hints
 from pytest_upskill.session.output.junit import JUnit
 from pytest_upskill.session.output.outgoing import Outgoing, redacted_logs
-from pytest_upskill.session.output.repeated_errors import RepeatedErrors
 from pytest_upskill.session.output.spending import Spending
 from pytest_upskill.session.output.terminal import Terminal
-from pytest_upskill.session.plugin_hooks import languages_of
-from pytest_upskill.session.resources import RESOURCES, make_resources
+from pytest_upskill.session.resources import set_up
 from pytest_upskill.session.results.exit_code import ExitCode
-from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.results.results import RESULTS, Results
 
 
 def start(config: pytest.Config) -> None:
@@ -31,70 +30,50 @@ def start(config: pytest.Config) -> None:
     Raises:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
-    settings = config.stash[SETTINGS] = Settings.from_config(config)
-    languages = languages_of(config)
-    config.stash[RESOURCES] = make_resources(config, settings, languages)
+    settings, resources = set_up(config)
     catalogues_of(config)
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
-    _redact_output(config)
+    plugins.register(Outgoing(resources.redactor), "upskill-outgoing")
+    logs = ExitStack()
+    logs.enter_context(redacted_logs(resources.redactor))
+    config.add_cleanup(logs.close)
     plugins.register(Hints(config), "upskill-hints")
-    if settings.changed_since is not None:
-        from pytest_upskill.session.collection.changed_since import ChangedSince
-
-        changed = ChangedSince(config, settings.changed_since, settings.project)
-        plugins.register(changed, "upskill-changed-since")
-    if settings.shard is not None:
-        from pytest_upskill.session.collection.shard import Shard
-
-        plugins.register(Shard(config, *settings.shard), "upskill-shard")
+    if settings.changed_since is not None or settings.shard is not None:
+        selection = config.stash[SELECTION] = Selection(config)
+        plugins.register(selection, "upskill-selection")
     if hasattr(config, "workerinput"):
         from pytest_upskill.session.answers.xdist import HandedAnswers
 
-        answers = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
-        plugins.register(answers, "upskill-answers")
+        handed = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
+        plugins.register(handed, "upskill-answers")
         return
-    _report_results(config, settings)
-
-
-def _report_results(config: pytest.Config, settings: Settings) -> None:
-    """Register the plugins of the process that reports: the only one, or the controller."""
-    plugins = config.pluginmanager
-    results = Results(config, settings)
-    plugins.register(results, "upskill-results")
-    exit_code = ExitCode(config, settings, results)
-    plugins.register(exit_code, "upskill-exit-code")
-    plugins.register(Terminal(settings, results, exit_code), "upskill-terminal")
-    plugins.register(RepeatedErrors(config), "upskill-repeats")
-    if config.getoption("tbstyle", "auto") == "line":
-        from pytest_upskill.session.output.tb_line import OneLineFailures
-
-        plugins.register(OneLineFailures(), "upskill-tb-line")
-    plugins.register(AllureGates(config, results), "upskill-allure")
-    plugins.register(JUnit(config, settings.junit_properties, results), "upskill-junit")
-    if settings.makes_files or settings.cache_mode == "replay" or in_github_actions(os.environ):
-        from pytest_upskill.session.output.report_files import Files
-
-        plugins.register(Files(config, settings, results), "upskill-files")
-    spending = Spending(config, settings, results)
-    plugins.register(spending, "upskill-spending")
+    _report_results(config)
     if settings.prune:
         from pytest_upskill.session.without_tests.prune import Prune
 
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
-        own = config.stash[ANSWERS] = FetchedAnswers(config, spending)
-        plugins.register(own, "upskill-answers")
+        fetched = config.stash[ANSWERS] = FetchedAnswers(config)
+        plugins.register(fetched, "upskill-answers")
     else:
         from pytest_upskill.session.answers.xdist import Controller
 
-        plugins.register(Controller(config, spending), "upskill-controller")
+        plugins.register(Controller(config), "upskill-controller")
 
 
-def _redact_output(config: pytest.Config) -> None:
-    """Redact keys in reports and logs until the session ends."""
-    redactor = config.stash[RESOURCES].redactor
-    config.pluginmanager.register(Outgoing(redactor), "upskill-outgoing")
-    logs = ExitStack()
-    logs.enter_context(redacted_logs(redactor))
-    config.add_cleanup(logs.close)
+def _report_results(config: pytest.Config) -> None:
+    """Register the plugins of the process that reports: the only one, or the controller."""
+    plugins, settings = config.pluginmanager, config.stash[SETTINGS]
+    results = config.stash[RESULTS] = Results(config)
+    plugins.register(results, "upskill-results")
+    exit_code = ExitCode(config)
+    plugins.register(exit_code, "upskill-exit-code")
+    plugins.register(Terminal(config, exit_code), "upskill-terminal")
+    plugins.register(ShorterFailures(config), "upskill-failures")
+    plugins.register(JUnit(config), "upskill-junit")
+    if settings.makes_files or settings.cache_mode == "replay" or in_github_actions(os.environ):
+        from pytest_upskill.session.output.report_files import Files
+
+        plugins.register(Files(config), "upskill-files")
+    plugins.register(Spending(config), "upskill-spending")

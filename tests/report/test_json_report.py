@@ -17,7 +17,7 @@ from pytest_upskill.report.files.json import (
     read_json,
     write_json,
 )
-from pytest_upskill.session.output.session_report import presentable
+from pytest_upskill.session.output.report_files import presentable
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
 from tests.reporting import cell, counted, report, run, trial

@@ -13,7 +13,7 @@ import pytest
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.tally import Tally, parts
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.session.output import live_line, progress
+from pytest_upskill.session.output import progress
 from pytest_upskill.spending.in_flight import ASKING, InFlight
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
@@ -26,7 +26,7 @@ PATIENCE_S = 60.0
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Show progress at once, not after seconds."""
     monkeypatch.setattr(progress, "REFRESH_S", 0.05)
-    monkeypatch.setattr(live_line, "FIRST_S", 0.0)
+    monkeypatch.setattr(progress, "FIRST_S", 0.0)
 
 
 @pytest.fixture
@@ -42,9 +42,9 @@ def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -
     """Answer once something was said about it."""
     del impatient
     said = threading.Event()
-    show = live_line.PlainLines.show
+    show = progress.PlainLines.show
 
-    def show_and_note(line: live_line.PlainLines, parts: Sequence[str]) -> None:
+    def show_and_note(line: progress.PlainLines, parts: Sequence[str]) -> None:
         show(line, parts)
         said.set()
 
@@ -52,7 +52,7 @@ def held(loopback: Loopback, impatient: None, monkeypatch: pytest.MonkeyPatch) -
         assert said.wait(PATIENCE_S)
         return Reply(text="37")
 
-    monkeypatch.setattr(live_line.PlainLines, "show", show_and_note)
+    monkeypatch.setattr(progress.PlainLines, "show", show_and_note)
     loopback.answer = answer
     return loopback
 

@@ -12,15 +12,14 @@ from pytest_upskill.session.answers.preflight import Prepared, prepare, start_se
 from pytest_upskill.session.collection.items import TrialItem, wanted
 from pytest_upskill.session.options.settings import runs_tests
 from pytest_upskill.session.output.progress import Progress
-from pytest_upskill.session.output.spending import Spending
+from pytest_upskill.session.output.spending import forecast_lines
 
 
 class FetchedAnswers:
     """Plugin that fetches answers in the process that runs the items."""
 
-    def __init__(self, config: pytest.Config, spending: Spending) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._spending = spending
         self._prepared: Prepared | None = None
         self._service: Service | None = None
         self._progress: Progress | None = None
@@ -33,7 +32,10 @@ class FetchedAnswers:
             self._prepared = prepare(
                 self._config, {item.key: item.trial for item in wanted(session.items)}
             )
-            self._spending.forecast = self._prepared.forecast
+
+    def pytest_report_collectionfinish(self) -> list[str]:
+        """Return the lines of the forecast."""
+        return forecast_lines(self._config, self._prepared.forecast) if self._prepared else []
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -24,15 +24,15 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
+from pytest_upskill.completions.estimate import Estimate
 from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.session.answers.preflight import prepare, start_service, stop_service
 from pytest_upskill.session.collection.items import TrialItem, wanted
-from pytest_upskill.session.interruption import interruptible
 from pytest_upskill.session.options.settings import runs_tests
-from pytest_upskill.session.output.progress import Heartbeat, Progress
-from pytest_upskill.session.output.spending import Spending
+from pytest_upskill.session.output.progress import Heartbeat, Progress, interruptible
+from pytest_upskill.session.output.spending import forecast_lines
 from pytest_upskill.trials.trial import Trial
 
 _POLL_S = 0.01
@@ -45,9 +45,8 @@ class Controller:
     So one concurrency limit and one budget apply, and a crashed worker causes no second request.
     """
 
-    def __init__(self, config: pytest.Config, spending: Spending) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._spending = spending
         self._session: pytest.Session | None = None
         self._handover = Handover(Path(tempfile.mkdtemp(prefix="pytest-upskill-")))
         self._handover.open()
@@ -76,8 +75,7 @@ class Controller:
         for key, (nodeid, _) in found.items():
             self._keys.setdefault(nodeid, []).append(key)
         prepared = prepare(self._config, {key: trial for key, (_, trial) in found.items()})
-        self._spending.forecast = prepared.forecast
-        self._spending.announce()
+        self._print_forecast(prepared.forecast)
         self._service = start_service(self._config, prepared)
         self._heartbeat.watch(Progress(self._config, self._service, found))
         for key in found:
@@ -105,6 +103,19 @@ class Controller:
         """Stop the workers' waiting once -x or --maxfail ends the run."""
         if self._session is not None and self._session.shouldfail:
             self._handover.close()
+
+    def _print_forecast(self, ahead: Estimate) -> None:
+        """Print what pytest prints by a hook where it collects."""
+        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
+        if reporter is None:
+            return
+        for line in forecast_lines(self._config, ahead):
+            if reporter.isatty:
+                # Overwrite the line of pytest-xdist about its workers, which it never ends.
+                reporter.rewrite(line, erase=True)
+                reporter.line("")
+            else:
+                reporter.write_line(line)
 
     def _hand_over(self, key: str, answers: Future[list[Answer]]) -> None:
         """Write a trial's answers for the worker that waits for them."""

@@ -12,9 +12,10 @@ from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
-from pytest_upskill.report.junit.dashboards import Dashboard, mirrored
+from pytest_upskill.report.junit.dashboards import mirrored
 from pytest_upskill.report.junit.properties import cell_figures, trigger_figures
-from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.options.settings import SETTINGS
+from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.result import TrialRecord
 
 _LONGEST_MESSAGE = 1000
@@ -24,12 +25,10 @@ _LONGEST_MESSAGE = 1000
 class JUnit:
     """Plugin that adds data to JUnit XML in the process that writes it; inactive without it."""
 
-    def __init__(
-        self, config: pytest.Config, mirrors: tuple[Dashboard, ...], results: Results
-    ) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._results = results
-        self._mirrors = mirrors
+        self._results = config.stash[RESULTS]
+        self._mirrors = config.stash[SETTINGS].junit_properties
         self._answers: dict[str, list[str]] = {}
 
     @property

@@ -1,19 +1,31 @@
-"""Progress output while a session waits for answers."""
+"""Progress while a session waits for answers: a row below pytest's output, or lines in a log."""
 
 from __future__ import annotations
 
+import os
 import threading
-from collections.abc import Generator, Iterable, Iterator
-from contextlib import contextmanager
+import time
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
+from pytest_upskill.cells.wording import fitting
 from pytest_upskill.completions.service import Service
 from pytest_upskill.completions.tally import REFRESH_S, Tally, parts
 from pytest_upskill.grading.grade import Answer
-from pytest_upskill.session.interruption import interruptible
-from pytest_upskill.session.output.live_line import line_of
+from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.session.resources import RESOURCES
+
+FIRST_S = 10.0
+"""Seconds without output before the first line, if not on a terminal."""
+AGAIN_S = 60.0
+"""Seconds between such lines."""
+
+# Escape sequences: move to the row below, scrolling if needed, and back to the saved position.
+# They need no column numbers: pytest's line may wrap, and a character may be two columns wide.
+_BELOW = "\x1bD\x1b[A\x1b7\x1b[B\r\x1b[2K"
+_BACK = "\x1b8"
 
 
 class Progress:
@@ -26,7 +38,7 @@ class Progress:
     """
 
     def __init__(self, config: pytest.Config, service: Service, trials: Iterable[str]) -> None:
-        self._line = line_of(config)
+        self._line = _line_of(config)
         self._service = service
         self._activity = config.stash[RESOURCES].activity
         self._tally = Tally(run for trial in trials for run in service.runs(trial))
@@ -47,12 +59,13 @@ class Progress:
     def update(self) -> None:
         """Print the progress if answers are still missing."""
         self._tally.count()
-        if self._tally.done < self._tally.total:
+        if self._line is not None and self._tally.done < self._tally.total:
             self._line.show(list(parts(self._tally, self._activity)))
 
     def clear(self) -> None:
         """Clear the progress line before pytest prints."""
-        self._line.clear()
+        if self._line is not None:
+            self._line.clear()
 
 
 class Heartbeat:
@@ -120,3 +133,87 @@ class Heartbeat:
                 # The run may have ended while this thread waited for the lock.
                 if not self._ended.is_set():
                     progress.update()
+
+
+@contextmanager
+def interruptible() -> Iterator[None]:
+    """Raise KeyboardInterrupt also where CPython makes another error of it.
+
+    If Ctrl-C arrives while ``Condition.wait`` gives its lock up or takes it back, the lock is
+    released without being held, which raises RuntimeError.
+    """
+    try:
+        yield
+    except RuntimeError as error:
+        cause = error.__context__
+        while cause is not None:
+            if isinstance(cause, KeyboardInterrupt):
+                raise cause from None
+            cause = cause.__context__
+        raise
+
+
+class LiveLine:
+    """One row of a terminal that is updated and finally cleared."""
+
+    def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
+        self._config = config
+        self._reporter = reporter
+        self._shown = False
+
+    def show(self, parts: Sequence[str]) -> None:
+        """Print the parts that fit in one row, most important first."""
+        self._write(fitting(parts, self._config.get_terminal_writer().fullwidth - 1))
+        self._shown = True
+
+    def clear(self) -> None:
+        """Clear the row."""
+        if self._shown:
+            self._write("")
+            self._shown = False
+
+    def _write(self, text: str) -> None:
+        with _uncaptured(self._config):
+            self._reporter.write_raw(f"{_BELOW}{text}{_BACK}", flush=True)
+
+
+class PlainLines:
+    """Occasional lines for a log, so that a long wait does not look like a hang."""
+
+    def __init__(self, config: pytest.Config, reporter: pytest.TerminalReporter) -> None:
+        self._config = config
+        self._reporter = reporter
+        self._due = time.monotonic() + FIRST_S
+
+    def show(self, parts: Sequence[str]) -> None:
+        """Print a line if one is due."""
+        if time.monotonic() < self._due:
+            return
+        writer = self._config.get_terminal_writer()
+        with _uncaptured(self._config):
+            if self._config.get_verbosity() > 0:
+                # pytest prints the test's name again before its result.
+                self._reporter.ensure_newline()
+            elif writer.width_of_current_line:
+                writer.line()
+            writer.line(safe(", ".join(parts)))
+            writer.flush()
+        self._due = time.monotonic() + AGAIN_S
+
+    def clear(self) -> None:
+        """Restart the time without output."""
+        self._due = max(self._due, time.monotonic() + FIRST_S)
+
+
+def _line_of(config: pytest.Config) -> LiveLine | PlainLines | None:
+    """Return the output that fits pytest's terminal; None for -q or without a terminal reporter."""
+    reporter: pytest.TerminalReporter | None = config.pluginmanager.get_plugin("terminalreporter")
+    if reporter is None or config.get_verbosity() < 0:
+        return None
+    moves_cursor = reporter.isatty and os.environ.get("TERM", "dumb") != "dumb"
+    return (LiveLine if moves_cursor else PlainLines)(config, reporter)
+
+
+def _uncaptured(config: pytest.Config) -> AbstractContextManager[object]:
+    capture = config.pluginmanager.get_plugin("capturemanager")
+    return nullcontext() if capture is None else capture.global_and_fixture_disabled()

@@ -2,23 +2,38 @@
 
 from __future__ import annotations
 
+import json
 import os
+import platform
+import re
 from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
+from importlib.metadata import version
 from pathlib import Path
+from typing import Any, TypeVar
 
 import pytest
 
+from pytest_upskill.cells.gate import Gate
+from pytest_upskill.cells.trigger_gate import TriggerGate
+from pytest_upskill.checks import CheckResult, Compile, Run
+from pytest_upskill.completion import ToolCall
 from pytest_upskill.completions.changed_recordings import changed_recordings
-from pytest_upskill.report.document import Report
+from pytest_upskill.report.document import ANSWER_LIMIT, Report, Session, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write
+from pytest_upskill.repository.revision import revision
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.options.settings import Settings, runs_tests
-from pytest_upskill.session.output.session_report import report_of
+from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.cells import unmeasured
-from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.results.exit_code import not_written
+from pytest_upskill.session.results.results import RESULTS
+from pytest_upskill.trials.result import RunResult, TrialResult
+
+G = TypeVar("G", Gate, TriggerGate)
 
 _WHOLE = (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED, pytest.ExitCode.NO_TESTS_COLLECTED)
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
@@ -29,10 +44,10 @@ _SHOWN_RECORDINGS = 11
 class Files:
     """Plugin that writes the report files and prints their names."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, results: Results) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._settings = settings
-        self._results = results
+        self._settings = config.stash[SETTINGS]
+        self._results = config.stash[RESULTS]
         self._written: list[Path] = []
         self._problems: list[str] = []
         self._unread = False
@@ -85,16 +100,104 @@ class Files:
             self._written += write()
         except OSError as error:
             self._problems.append(f"cannot write {path}: {error.strerror}")
-            session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+            not_written(session)
 
     def _report(self, *, complete: bool) -> Report:
-        return report_of(
-            self._results.gates,
-            self._results.trigger_gates,
-            self._settings,
-            self._config.stash[RESOURCES].compilers,
-            str(self._config.rootpath),
-            unmeasured=unmeasured(self._results.records),
-            recordings=self._recordings,
-            complete=complete,
+        """Return the report of the session as a value, from which all formats are written.
+
+        Args:
+            complete: Whether the session was not stopped early and all files could be read.
+        """
+        root = self._config.rootpath
+        gates = tuple(presentable(gate, str(root)) for gate in self._results.gates)
+        triggers = tuple(presentable(gate, str(root)) for gate in self._results.trigger_gates)
+        built = any(
+            check.name in {Compile.name, Run.name}
+            for run in runs_of(gate.cell for gate in gates)
+            for check in run.checks
         )
+        folders = {(root / gate.cell.path).parent for gate in self._results.decisions}
+        session = Session(
+            date=datetime.now(UTC).replace(microsecond=0),
+            versions={
+                "pytest-upskill": version("pytest-upskill"),
+                "pytest": version("pytest"),
+                "python": platform.python_version(),
+            },
+            models={model.label: model.resolved for model in self._settings.models},
+            options=_options(self._settings),
+            sandbox=self._config.stash[RESOURCES].compilers().level if built else None,
+            complete=complete,
+            unmeasured=tuple(unmeasured(self._results.records)),
+            recordings=tuple(self._recordings),
+            revision=revision(self._settings.project, folders),
+        )
+        return Report(sessions=(session,), gates=gates, trigger_gates=triggers)
+
+
+def _options(settings: Settings) -> dict[str, Any]:
+    """Return the options that a report shows, by name."""
+    return {
+        "runs": settings.runs,
+        "min_pass_rate": settings.thresholds.min_pass_rate,
+        "min_lift": settings.thresholds.min_lift,
+        "min_recall": settings.thresholds.min_recall,
+        "max_false_triggers": settings.thresholds.max_false_triggers,
+        "fail_on": sorted(settings.thresholds.fail_on),
+        "max_tokens": settings.max_tokens,
+        "params": [
+            f"{model.label}:{entry}"
+            for model in settings.models
+            for entry in model.parameters.entries
+        ],
+        "compare": settings.compare,
+        "judge": settings.judge.resolved if settings.judge else None,
+        "cache": settings.cache_mode,
+        "shard": "/".join(map(str, settings.shard)) if settings.shard else None,
+    }
+
+
+def presentable(gate: G, root: str) -> G:
+    """Return a gate with long answers cut and paths relative to the rootdir.
+
+    Args:
+        gate: The gate.
+        root: Absolute path of the rootdir.
+    """
+    below = re.compile(rf"{re.escape(root)}(?:(/)|(?![\w.-]))")
+
+    def relative(text: str) -> str:
+        return below.sub(lambda match: "" if match[1] else ".", text) if root != "/" else text
+
+    def check(result: CheckResult) -> CheckResult:
+        return replace(result, message=relative(result.message), detail=relative(result.detail))
+
+    def run(result: RunResult) -> RunResult:
+        text = result.completion.text
+        return replace(
+            result,
+            completion=replace(
+                result.completion,
+                text=text[:ANSWER_LIMIT],
+                reasoning=result.completion.reasoning[:ANSWER_LIMIT],
+                tool_calls=tuple(map(_shortened, result.completion.tool_calls)),
+            ),
+            checks=tuple(map(check, result.checks)),
+            cut=result.cut + max(0, len(text) - ANSWER_LIMIT),
+        )
+
+    def trial(result: TrialResult) -> TrialResult:
+        return replace(
+            result,
+            runs=tuple(map(run, result.runs)),
+            errors=tuple(map(relative, result.errors)),
+        )
+
+    cell = replace(gate.cell, trials=tuple(map(trial, gate.cell.trials)))
+    return replace(gate, cell=cell)
+
+
+def _shortened(call: ToolCall) -> ToolCall:
+    """Return a tool call of bounded size: without long arguments."""
+    known = call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {}
+    return replace(call, arguments=known, malformed=call.malformed[:ANSWER_LIMIT])

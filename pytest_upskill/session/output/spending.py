@@ -12,46 +12,19 @@ from pytest_upskill.cells.wording import counted, money
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.estimate import Estimate, ModelEstimate
 from pytest_upskill.report.notes import agent_statements
-from pytest_upskill.session.options.settings import Settings
+from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.results.results import RESULTS
 
 
 class Spending:
-    """Plugin that prints forecast and cost in the process that sends the requests."""
+    """Plugin that prints the cost in the process that sends the requests."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, results: Results) -> None:
-        self.forecast: Estimate | None = None
+    def __init__(self, config: pytest.Config) -> None:
         self._config = config
-        self._settings = settings
-        self._results = results
-
-    def pytest_report_collectionfinish(self) -> list[str]:
-        """Return the lines of the forecast; none if there are no trials."""
-        # Unlike the header, pytest prints these lines with -q too.
-        quiet = self._config.get_verbosity() < 0 and not self._settings.dry_run
-        if quiet or self.forecast is None or self.forecast.trials == 0:
-            return []
-        replay = self._settings.cache_mode == "replay"
-        plan = _plan(self.forecast, replay=replay, by_model=self._settings.dry_run)
-        if self._settings.dry_run and not replay:
-            prices = self._config.stash[RESOURCES].prices
-            plan += [f"upskill: {prices.unknown(model)}" for model in self.forecast.unpriced]
-        return [line for part in plan for line in lines_of(part, self._config)]
-
-    def announce(self) -> None:
-        """Print the forecast in the pytest-xdist controller, which does not collect."""
-        reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is None:
-            return
-        for line in self.pytest_report_collectionfinish():
-            if reporter.isatty:
-                # Overwrite the line of pytest-xdist about its workers, which it never ends.
-                reporter.rewrite(line, erase=True)
-                reporter.line("")
-            else:
-                reporter.write_line(line)
+        self._settings = config.stash[SETTINGS]
+        self._results = config.stash[RESULTS]
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self) -> bool | None:
@@ -76,18 +49,19 @@ class Spending:
             write(terminalreporter, f"cache: {problem}", yellow=True)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
-        cells: list[TrialGroup] = [*self._results.cells, *self._results.trigger_cells]
-        runs = [run for cell in cells for trial in cell.trials for run in trial.runs]
+        groups: list[TrialGroup] = [gate.cell for gate in self._results.decisions]
+        runs = [run for group in groups for trial in group.trials for run in trial.runs]
+        cells = [gate.cell for gate in self._results.gates]
         bill = self._config.stash[RESOURCES].bill
         if spent := _spent(bill.answers, [run.completion for run in runs]):
             write(terminalreporter, spent)
         if spent := _spent(bill.judgements, [run.judgement for run in runs if run.judgement]):
             write(terminalreporter, f"judge: {spent}")
-        for line in _ungraded(self._results.cells):
+        for line in _ungraded(cells):
             write(terminalreporter, line, yellow=True)
-        for line in agent_statements(self._results.cells):
+        for line in agent_statements(cells):
             write(terminalreporter, line, yellow=True)
-        spared = sum(cell.spared for cell in self._results.cells)
+        spared = sum(cell.spared for cell in cells)
         if spared:
             write(
                 terminalreporter,
@@ -103,6 +77,20 @@ class Spending:
         if budget.assumed:
             assumed = f"{money(budget.assumed)} assumed for requests of unknown cost"
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
+
+
+def forecast_lines(config: pytest.Config, ahead: Estimate) -> list[str]:
+    """Return the lines of the forecast; none if there are no trials."""
+    settings = config.stash[SETTINGS]
+    # Unlike the header, pytest prints these lines with -q too.
+    if ahead.trials == 0 or (config.get_verbosity() < 0 and not settings.dry_run):
+        return []
+    replay = settings.cache_mode == "replay"
+    plan = _plan(ahead, replay=replay, by_model=settings.dry_run)
+    if settings.dry_run and not replay:
+        prices = config.stash[RESOURCES].prices
+        plan += [f"upskill: {prices.unknown(model)}" for model in ahead.unpriced]
+    return [line for part in plan for line in lines_of(part, config)]
 
 
 def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
@@ -145,7 +133,7 @@ def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
     """Yield a line if statements were not judged."""
     counts = {(trial.skill, trial.case): trial.ungraded for cell in cells for trial in cell.trials}
     if total := sum(counts.values()):
-        statements = "1 statement is" if total == 1 else f"{total} statements are"
+        statements = f"{counted(total, 'statement')} {'is' if total == 1 else 'are'}"
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"
 
 

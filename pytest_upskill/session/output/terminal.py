@@ -10,28 +10,36 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.cells.wording import counted
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
+from pytest_upskill.report.terminal.trigger_table import (
+    TRIGGER_LEGEND,
+    trigger_notes,
+    trigger_table,
+)
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.items import wanted
-from pytest_upskill.session.options.settings import Settings, runs_tests
+from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.output.lines import lines_of, write
-from pytest_upskill.session.output.trigger_section import write_triggers
 from pytest_upskill.session.results.cells import unmeasured
 from pytest_upskill.session.results.exit_code import ExitCode
-from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.results.results import RESULTS
 
 _NAMED = 3
 """Skills that a line names."""
+
+_QUIETEST = -2
+"""Verbosity of -qq, with which pytest prints nothing either."""
 
 
 class Terminal:
     """Plugin that prints through pytest's reporter and respects -q, -v and --color."""
 
-    def __init__(self, settings: Settings, results: Results, exit_code: ExitCode) -> None:
-        self._settings = settings
-        self._results = results
+    def __init__(self, config: pytest.Config, exit_code: ExitCode) -> None:
+        self._settings = config.stash[SETTINGS]
+        self._results = config.stash[RESULTS]
         self._exit_code = exit_code
 
     def pytest_report_header(self, config: pytest.Config) -> list[str]:
@@ -50,8 +58,9 @@ class Terminal:
             return []
         trials = [item.trial for item in wanted(items)]
         gates = len({(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials})
-        each = "1 gate" if gates == 1 else f"{gates} gates"
-        return [f"upskill: {each} will follow, one for each skill on each model"] if gates else []
+        if not gates:
+            return []
+        return [f"upskill: {counted(gates, 'gate')} will follow, one for each skill on each model"]
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
@@ -72,10 +81,10 @@ class Terminal:
         # Also with -q: without these settings the session measures something else.
         for line in _unused_settings(config, self._settings.project):
             write(terminalreporter, line, yellow=True)
-        self._figures(terminalreporter, config)
-        if self._results.trigger_gates:
-            write_triggers(terminalreporter, self._results.trigger_gates, self._settings.thresholds)
-        if config.get_verbosity() > -2:  # noqa: PLR2004  -qq: pytest prints nothing either
+        # As with pytest-cov: -q keeps the tables, -qq drops them.
+        if config.get_verbosity() > _QUIETEST:
+            self._figures(terminalreporter, config)
+            self._triggers(terminalreporter, config)
             self._not_measured(terminalreporter)
             # A missing comparison must not look like one that found no regression.
             for line in self._not_compared(quiet=config.get_verbosity() < 0):
@@ -85,13 +94,11 @@ class Terminal:
             write(terminalreporter, update.text, red=update.refused)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
-        quiet = config.get_verbosity()
-        # As with pytest-cov: -q keeps the table, -qq drops it.
-        if self._results.cells and quiet > -2:  # noqa: PLR2004
+        if self._results.gates:
             self._table(terminalreporter, config)
-        if quiet < 0:
+        if config.get_verbosity() < 0:
             return
-        if self._results.cells:
+        if self._results.gates:
             write(terminalreporter, LEGEND)
         if not self._exit_code.nothing_measured:
             for each in unmeasured(self._results.records):
@@ -100,6 +107,21 @@ class Terminal:
             write(terminalreporter, note)
         for orphan in self._results.orphans:
             write(terminalreporter, orphan)
+
+    def _triggers(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+        """Print a line for each skill on each model; -v adds the queries, -q leaves notes out."""
+        gates = self._results.trigger_gates
+        if not gates:
+            return
+        terminalreporter.section("triggers: is the skill chosen?", "=", bold=True)
+        width = config.get_terminal_writer().fullwidth
+        for line, gate in trigger_table(gates, width, queries=config.get_verbosity() > 0):
+            red = gate is not None and gate.outcome == "failed"
+            terminalreporter.line(safe_line(line), red=red)
+        if config.get_verbosity() >= 0:
+            write(terminalreporter, TRIGGER_LEGEND)
+            for note in trigger_notes(gates, self._settings.thresholds):
+                write(terminalreporter, note)
 
     def _not_measured(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print why the exit status is ``NOT_MEASURED``; with -q only if nothing was measured."""

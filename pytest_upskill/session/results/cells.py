@@ -1,22 +1,60 @@
-"""The cells of a session, made of the records of its trials."""
+"""The results of the trials as reports bring them, and the cells that they make."""
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from itertools import groupby
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.session.options.settings import Settings
-from pytest_upskill.session.results.records import Records
 from pytest_upskill.trials.digests import judge_name
 from pytest_upskill.trials.result import CellLabels, TrialRecord
 from pytest_upskill.trials.skipped import SkippedCase, Unmeasured
-from pytest_upskill.trials.trial import TRIGGER_ARMS
+from pytest_upskill.trials.trial import TRIGGER_ARMS, Arm
+
+CellKey = tuple[str, str, str, bool]
+"""Case file, skill, model, and whether a model chooses among skills."""
+
+TrialKey = tuple[str, str, str, Arm]
+"""Case file, case, model and arm."""
+
+
+@dataclass(slots=True)
+class Records:
+    """Results of trials, and skipped cases with the reason."""
+
+    trials: dict[TrialKey, TrialRecord] = field(default_factory=dict)
+    """If a trial is rerun, the last attempt counts."""
+    skipped: defaultdict[CellKey, dict[str, str]] = field(
+        default_factory=lambda: defaultdict[CellKey, dict[str, str]](dict)
+    )
+    """The reason by the id of the case, for each cell."""
+    skipped_trials: set[tuple[CellKey, str]] = field(default_factory=set)
+    """The skipped trials: the cell, and the node id, which is unique in it."""
+    unmeasured: int = 0
+    """Number of trials that are errors because runs are missing."""
+
+    def add(self, report: pytest.TestReport) -> None:
+        """Record what a report says of a trial."""
+        record = getattr(report, "upskill", None)
+        if record is not None:
+            result = record.result
+            self.trials[record.path, result.case, result.model, result.arm] = record
+            self.unmeasured += report.failed and report.when == "setup"
+        if names := getattr(report, "upskill_skipped", None):
+            *cell, case = names
+            self.skipped[tuple(cell)][case] = _reason(report)
+            self.skipped_trials.add((tuple(cell), report.nodeid))
 
 
 def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
@@ -28,25 +66,20 @@ def cells_of(records: Records, settings: Settings, root: Path) -> list[Cell]:
         root: Folder that the paths of case files are relative to.
     """
     judge = "" if settings.judge is None else judge_name(settings.judge)
-    cells = [
-        Cell(**_fields(group, records, settings), judge=judge)
-        for group in records.by_cell(_places(settings), chooses=False)
-    ]
+    groups = _groups(records, settings, chooses=False)
+    cells = [Cell(**fields, judge=judge) for fields in groups]
     return with_places([replace(cell, labels=_labels(cell, root)) for cell in cells])
 
 
 def trigger_cells_of(records: Records, settings: Settings) -> list[TriggerCell]:
     """Return the trigger cells in the same order."""
-    groups = records.by_cell(_places(settings), chooses=True)
-    return with_places([TriggerCell(**_fields(group, records, settings)) for group in groups])
+    groups = _groups(records, settings, chooses=True)
+    return with_places([TriggerCell(**fields) for fields in groups])
 
 
 def unmeasured(records: Records) -> list[Unmeasured]:
     """Return the skills on models of which every trial was skipped, so that there is no cell."""
-    measured = {
-        (record.path, record.result.skill, record.result.model, record.result.arm in TRIGGER_ARMS)
-        for record in records.trials.values()
-    }
+    measured = {_cell_of(record) for record in records.trials.values()}
     return sorted(
         Unmeasured(
             path=path,
@@ -61,28 +94,41 @@ def unmeasured(records: Records) -> list[Unmeasured]:
     )
 
 
-def _places(settings: Settings) -> dict[str, int]:
-    return {model.label: place for place, model in enumerate(settings.models)}
+def _groups(records: Records, settings: Settings, *, chooses: bool) -> Iterator[dict[str, Any]]:
+    """Yield what every kind of cell has, for each cell of one kind.
+
+    Args:
+        records: Results of the session's trials.
+        settings: Values of all options.
+        chooses: Whether to take the trials in which a model chose a skill, or the others.
+    """
+    places = {model.label: place for place, model in enumerate(settings.models)}
+    found = sorted(
+        (r for r in records.trials.values() if (r.result.arm in TRIGGER_ARMS) == chooses),
+        key=lambda r: (r.path, places[r.result.model], r.index),
+    )
+    for key, group in groupby(found, key=_cell_of):
+        trials = list(group)
+        first = trials[0]
+        yield {
+            "path": first.path,
+            "case_file": settings.in_project(first.path),
+            "skill": first.result.skill,
+            "model": first.result.model,
+            "resolved": first.result.resolved,
+            "gate": first.gate,
+            "planned": first.planned,
+            "ref": first.ref,
+            "history": first.history,
+            "past_unknown": first.past_unknown,
+            "skipped": tuple(sorted(records.skipped.get(key, ()))),
+            "trials": tuple(record.result for record in trials),
+        }
 
 
-def _fields(group: list[TrialRecord], records: Records, settings: Settings) -> dict[str, Any]:
-    """Return what every kind of cell has."""
-    first, result = group[0], group[0].result
-    key = first.path, result.skill, result.model, result.arm in TRIGGER_ARMS
-    return {
-        "path": first.path,
-        "case_file": settings.in_project(first.path),
-        "skill": result.skill,
-        "model": result.model,
-        "resolved": result.resolved,
-        "gate": first.gate,
-        "planned": first.planned,
-        "ref": first.ref,
-        "history": first.history,
-        "past_unknown": first.past_unknown,
-        "skipped": tuple(sorted(records.skipped.get(key, ()))),
-        "trials": tuple(record.result for record in group),
-    }
+def _cell_of(record: TrialRecord) -> CellKey:
+    result = record.result
+    return record.path, result.skill, result.model, result.arm in TRIGGER_ARMS
 
 
 def _labels(cell: Cell, root: Path) -> CellLabels | None:
@@ -104,3 +150,9 @@ def _labels(cell: Cell, root: Path) -> CellLabels | None:
                 resolved=cell.resolved,
             )
     return None
+
+
+def _reason(report: pytest.TestReport) -> str:
+    """Return why a trial was skipped; pytest stores path, line and reason."""
+    assert isinstance(report.longrepr, tuple)
+    return report.longrepr[2].removeprefix("Skipped: ")

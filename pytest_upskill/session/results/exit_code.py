@@ -1,25 +1,36 @@
-"""The exit code of a session in which nothing failed, but not everything was measured."""
+"""The exit code of a session, where pytest's own would mislead: every rule about it.
+
+From the first that applies, if no test failed and nothing stopped the session:
+
+- 0 instead of 5, if all that is left to run was deselected by ``--upskill-changed-since`` or
+  ``--upskill-shard``.
+- 75, if nothing was measured, nothing could be compared, or data is missing.
+- 4, if a baseline or a report file could not be written.
+"""
 
 from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED, compares_nothing
-from pytest_upskill.session.options.settings import Settings, runs_tests
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.cells.gate import compares_nothing as gates_compare_nothing
+from pytest_upskill.cells.wording import counted
+from pytest_upskill.session.collection.selection import SELECTION
+from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.resources import RESOURCES
-from pytest_upskill.session.results.results import Results
+from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.skipped import skip_reasons
 
 
 class ExitCode:
-    """Plugin that sets the exit code if data is missing or a baseline could not be written."""
+    """Plugin that sets the exit code."""
 
-    def __init__(self, config: pytest.Config, settings: Settings, results: Results) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self.not_measured = False
         """Whether it is ``NOT_MEASURED``: data is missing, and nothing else failed."""
         self._config = config
-        self._settings = settings
-        self._results = results
+        self._settings = config.stash[SETTINGS]
+        self._results = config.stash[RESULTS]
 
     # First: later hooks print the exit status.
     @pytest.hookimpl(tryfirst=True)
@@ -27,11 +38,15 @@ class ExitCode:
         """Set the exit status."""
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
         nothing_failed = session.testsfailed == self._results.records.unmeasured
-        if ended and nothing_failed and self._lacks_a_result():
+        if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
+            selection = self._config.stash.get(SELECTION, None)
+            if selection is not None and selection.may_be_empty:
+                session.exitstatus = pytest.ExitCode.OK
+        elif ended and nothing_failed and self._lacks_a_result():
             self.not_measured = True
             session.exitstatus = NOT_MEASURED
         if any(update.refused for update in self._results.baselines):
-            session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
+            not_written(session)
 
     @property
     def nothing_measured(self) -> str:
@@ -48,8 +63,7 @@ class ExitCode:
             for (path, skill, _, _), cases in records.skipped.items()
             for case, reason in cases.items()
         }
-        skipped = "1 trial" if trials == 1 else f"{trials} trials"
-        return f"{skipped} skipped: {skip_reasons(reasons.values())}"
+        return f"{counted(trials, 'trial')} skipped: {skip_reasons(reasons.values())}"
 
     @property
     def compares_nothing(self) -> str | None:
@@ -59,7 +73,7 @@ class ExitCode:
         """
         if self._settings.baseline_update:
             return None
-        return compares_nothing(self._results.decisions)
+        return gates_compare_nothing(self._results.decisions)
 
     def _lacks_a_result(self) -> bool:
         if self.nothing_measured or self.compares_nothing is not None:
@@ -71,3 +85,8 @@ class ExitCode:
         if self._results.records.unmeasured or self._config.stash[RESOURCES].budget.stopped:
             return True
         return any(gate.misses_data for gate in self._results.decisions)
+
+
+def not_written(session: pytest.Session) -> None:
+    """Set the exit status, if it is OK, to that of a file which could not be written."""
+    session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR

@@ -2,35 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate, decide_all, no_decision
-from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers, no_trigger_decision
 from pytest_upskill.report.junit.properties import cell_properties, trigger_properties
-from pytest_upskill.session.options.settings import Settings
-from pytest_upskill.session.results.baselines import baselines_of, orphans, write_baselines
-from pytest_upskill.session.results.cells import cells_of, trigger_cells_of
+from pytest_upskill.session.options.settings import SETTINGS
+from pytest_upskill.session.results.cells import Records, cells_of, trigger_cells_of
 from pytest_upskill.session.results.gate_items import report_gate
-from pytest_upskill.session.results.records import Records
+from pytest_upskill.trials.trial import runs_of
 
 if TYPE_CHECKING:
+    from pytest_upskill.cells.baseline_folder import Baselines
     from pytest_upskill.cells.baseline_update import Update
 
 _SHARDED = "sharded: merge the reports"
 
+RESULTS = pytest.StashKey["Results"]()
+"""Results of the session; absent in workers of pytest-xdist."""
+
 
 class Results:
-    """Results of trials, cells and gates, in the only process or the pytest-xdist controller."""
+    """Plugin with the results of trials, cells and gates, in the process that reports them."""
 
-    def __init__(self, config: pytest.Config, settings: Settings) -> None:
+    def __init__(self, config: pytest.Config) -> None:
         self.records = Records()
-        self.cells: list[Cell] = []
-        self.trigger_cells: list[TriggerCell] = []
         self.gates: list[Gate] = []
         """Decision about each cell, once all trials have run."""
         self.trigger_gates: list[TriggerGate] = []
@@ -40,9 +40,9 @@ class Results:
         self.orphans: list[str] = []
         """One line for each baseline file that can be deleted."""
         self._config = config
-        self._settings = settings
-        self._baselines = baselines_of(settings, settings.baselines)
-        self._trigger_baselines = baselines_of(settings, settings.trigger_baselines)
+        self._settings = config.stash[SETTINGS]
+        self._old = self._read_baselines(self._settings.baselines)
+        self._old_triggers = self._read_baselines(self._settings.trigger_baselines)
 
     @property
     def decisions(self) -> list[Gate | TriggerGate]:
@@ -60,28 +60,83 @@ class Results:
         try:
             return (yield)
         finally:
-            self.cells = cells_of(self.records, self._settings, self._config.rootpath)
-            self.trigger_cells = trigger_cells_of(self.records, self._settings)
-            self.gates = self._decide()
-            self.trigger_gates = self._decide_triggers()
-            stored = (self._baselines, self.cells), (self._trigger_baselines, self.trigger_cells)
-            self.orphans = list(orphans(stored))
-            session.testscollected += len(self.gates) + len(self.trigger_gates)
+            self._decide()
+            self.orphans = list(self._unused_baselines())
             for gate in self.gates:
-                report_gate(self._config, gate, cell_properties(gate))
+                report_gate(session, gate, cell_properties(gate))
             for chosen in self.trigger_gates:
-                report_gate(self._config, chosen, trigger_properties(chosen))
+                report_gate(session, chosen, trigger_properties(chosen))
             if self._settings.baseline_update:
-                self.baselines = write_baselines(self._settings, self.cells, self.trigger_cells)
+                self.baselines = self._write_baselines()
 
-    def _decide(self) -> list[Gate]:
-        if self._settings.shard is not None:
-            return [no_decision(cell, _SHARDED) for cell in self.cells]
-        compared = self._baselines if self._settings.compare == "baseline" else None
-        return decide_all(self.cells, self._settings.thresholds, compared)
+    def _decide(self) -> None:
+        settings = self._settings
+        cells = cells_of(self.records, settings, self._config.rootpath)
+        trigger_cells = trigger_cells_of(self.records, settings)
+        if settings.shard is not None:
+            self.gates = [no_decision(cell, _SHARDED) for cell in cells]
+            self.trigger_gates = [no_trigger_decision(cell, _SHARDED) for cell in trigger_cells]
+            return
+        # Baselines that are only to be updated decide nothing.
+        compares = settings.compare == "baseline"
+        old, old_triggers = (self._old, self._old_triggers) if compares else (None, None)
+        self.gates = decide_all(cells, settings.thresholds, old)
+        self.trigger_gates = decide_triggers(trigger_cells, settings.thresholds, old_triggers)
 
-    def _decide_triggers(self) -> list[TriggerGate]:
-        if self._settings.shard is not None:
-            return [no_trigger_decision(cell, _SHARDED) for cell in self.trigger_cells]
-        compared = self._trigger_baselines if self._settings.compare == "baseline" else None
-        return decide_triggers(self.trigger_cells, self._settings.thresholds, compared)
+    def _read_baselines(self, folder: Path) -> Baselines | None:
+        """Return the baselines of the chosen models in a folder, None if none are needed.
+
+        Raises:
+            pytest.UsageError: A baseline cannot be used.
+        """
+        settings = self._settings
+        if settings.compare != "baseline" and not settings.baseline_update:
+            return None
+        # Imported here: most sessions use no baselines.
+        from pytest_upskill.cells.baseline import BaselineError
+        from pytest_upskill.cells.baseline_folder import read_baselines
+
+        try:
+            models = [model.label for model in settings.models]
+            return read_baselines(folder, models, settings.project)
+        except BaselineError as error:
+            raise pytest.UsageError(str(error)) from None
+
+    def _unused_baselines(self) -> Iterator[str]:
+        """Yield a line for each baseline file that can be deleted."""
+        for baselines, gates in ((self._old, self.gates), (self._old_triggers, self.trigger_gates)):
+            if baselines is None:
+                continue
+            from pytest_upskill.cells.baseline_folder import key_of
+
+            for each, reason in baselines.unused([key_of(gate.cell) for gate in gates]):
+                key, file = each.key, each.file
+                yield f"{key.skill} on {key.model}: {reason}: delete the baseline, {file}"
+
+    def _write_baselines(self) -> list[Update]:
+        """Write the baselines of all cells, and return the outcome of each."""
+        from pytest_upskill.cells.baseline_update import (
+            Update,
+            baseline_of,
+            trigger_baseline_of,
+            update_baselines,
+        )
+
+        settings = self._settings
+        updates = [
+            *update_baselines(
+                [gate.cell for gate in self.gates],
+                settings.baselines,
+                baseline_of,
+                runs={model.label: runs_of(model, settings.runs) for model in settings.models},
+            ),
+            *update_baselines(
+                [gate.cell for gate in self.trigger_gates],
+                settings.trigger_baselines,
+                trigger_baseline_of,
+                # Each run shows the catalogue in another order: none is a copy of another.
+                runs={model.label: settings.runs for model in settings.models},
+                what="trigger baseline",
+            ),
+        ]
+        return updates or [Update(text="no baseline written: nothing was measured")]

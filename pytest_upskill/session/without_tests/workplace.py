@@ -11,9 +11,8 @@ from pytest_upskill.completions.workplace import WorkError, Workplace
 from pytest_upskill.model import Model, ModelError
 from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.models import read_model
-from pytest_upskill.session.options.settings import SETTINGS, Settings
-from pytest_upskill.session.plugin_hooks import decider, extensions_of, languages_of
-from pytest_upskill.session.resources import RESOURCES, make_resources
+from pytest_upskill.session.plugin_hooks import decider, extensions_of
+from pytest_upskill.session.resources import set_up
 
 Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
 """Does the work with the workplace, the students, the teacher and the folder of ``.upskill``."""
@@ -61,23 +60,19 @@ class _Work:
     @pytest.hookimpl(tryfirst=True)
     def pytest_cmdline_main(self, config: pytest.Config) -> int:
         """Do the work; raise UsageError for what the user can fix."""
-        settings = Settings.from_config(config)
+        settings, resources = set_up(config)
         try:
             teacher = read_model(config, self._teacher)
         except ModelError as error:
             raise pytest.UsageError(f"--model: {error}") from None
-        config.stash[SETTINGS] = settings
-        languages = languages_of(config)
-        config.stash[RESOURCES] = make_resources(config, settings, languages)
-        config.stash[RESOURCES].redactor.learn(*teacher.userinfo.split(":"))
-
+        resources.redactor.learn(*teacher.userinfo.split(":"))
         workplace = Workplace(
-            resources=config.stash[RESOURCES],
+            resources=resources,
             hosts=lambda models: hosts(config, models),
             concurrency=settings.concurrency,
             judge=settings.judge,
             max_tokens=settings.max_tokens,
-            extensions=extensions_of(config.hook, languages),
+            extensions=extensions_of(config.hook, resources.languages),
             decide=lambda case: decider(config.hook, case),
         )
         found = hosts(config, dict.fromkeys((teacher, *settings.models)))

@@ -1,14 +1,16 @@
-"""Shorter terminal output for repeated errors and long lists of failures."""
+"""Failures and errors on the terminal: shorter where they repeat, or are many."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from copy import copy
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
-from pytest_upskill.cells.wording import ANSWER
+from pytest_upskill.cells.wording import ANSWER, counted
 
 _FULL = 10
 """Failures of one skill on one model that are printed with their answers."""
@@ -17,14 +19,15 @@ _LINES = 20
 """Lines of an answer that are printed."""
 
 
-class RepeatedErrors:
-    """Plugin that shortens failures and errors on the terminal, unless ``-v`` is given.
+class ShorterFailures:
+    """Plugin that shortens failures and errors on the terminal: with ``-v`` only ``--tb=line``.
 
     The exit code, ``--lf``, JUnit and other reports still see every complete failure and error.
     """
 
     def __init__(self, config: pytest.Config) -> None:
         self._config = config
+        self._style = config.getoption("tbstyle", "auto")
         self._first: dict[str, str] = {}
         self._brief = 0
         """Number of failures of which only the first line is printed."""
@@ -43,18 +46,20 @@ class RepeatedErrors:
     def pytest_sessionfinish(self) -> None:
         """Replace the failures to be printed by shortened copies."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
-        if reporter is not None and self._config.get_verbosity() <= 0:
-            failed = reporter.stats.get("failed", [])
-            failed[:] = list(self._shortened(failed))
+        if reporter is None:
+            return
+        failed = reporter.stats.get("failed", [])
+        if self._style == "line":
+            failed[:] = map(_in_one_line, failed)
+        elif self._config.get_verbosity() <= 0:
+            failed[:] = self._shortened(failed)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print how many failures were shortened, and how to see them."""
-        in_full = self._config.getoption("tbstyle", "auto") not in {"line", "no"}
-        if self._brief and in_full and self._config.get_verbosity() == 0:
-            what = "1 more failure" if self._brief == 1 else f"{self._brief} more failures"
+        if self._brief and self._style != "no" and self._config.get_verbosity() == 0:
             terminalreporter.line(
-                f"details of {what} are left out, after the first {_FULL} of a skill on a model; "
-                f"-v shows all"
+                f"details of {counted(self._brief, 'more failure')} are left out, after the first "
+                f"{_FULL} of a skill on a model; -v shows all"
             )
 
     def _shortened(self, reports: Iterable[pytest.TestReport]) -> Iterator[pytest.TestReport]:
@@ -71,13 +76,47 @@ class RepeatedErrors:
             if seen[cell] > _FULL:
                 self._brief += 1
                 short.longrepr = report.longrepr.partition("\n")[0]
-                short.sections = [part for part in report.sections if part[0] != ANSWER]
+                short.sections = _without_answers(report)
             else:
                 short.sections = [
                     (name, _brief(text, answers, record.result.case) if name == ANSWER else text)
                     for name, text in report.sections
                 ]
             yield short
+
+
+@dataclass(frozen=True, slots=True)
+class _CrashLine:
+    """A failure of which pytest prints only the line of its crash, as of Python's failures."""
+
+    place: str
+    message: str
+
+    @property
+    def reprcrash(self) -> _CrashLine:
+        """What pytest prints."""
+        return self
+
+    def toterminal(self, _: object) -> None:
+        """Print nothing more."""
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+def _in_one_line(report: pytest.TestReport) -> Any:
+    """Return the report of a case or gate with one line for its failure, others unchanged."""
+    if not (hasattr(report, "upskill") and isinstance(report.longrepr, str)):
+        return report
+    path, line, _ = report.location
+    short: Any = copy(report)
+    short.longrepr = _CrashLine(f"{path}:{(line or 0) + 1}", report.longrepr.partition("\n")[0])
+    short.sections = _without_answers(report)
+    return short
+
+
+def _without_answers(report: pytest.TestReport) -> list[tuple[str, str]]:
+    return [part for part in report.sections if part[0] != ANSWER]
 
 
 def _brief(answer: str, shown: dict[str, str], case: str) -> str:
