@@ -40,7 +40,6 @@ from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import Retries
-from pytest_upskill.spending.run_budget import RunBudget
 
 _ADAPTERS: Sequence[tuple[Callable[[], Cli], str]] = (
     (ClaudeCode, "claude-code:haiku"),
@@ -180,8 +179,9 @@ async def _both_ways(url: str, repeats: int) -> tuple[float, float]:
     times: tuple[list[float], list[float]] = [], []
     with workspace() as home:
         upstream = _upstream(ClaudeCode(), url)
-        reservation = await RunBudget(Budget(None), Prices({})).reserve(request)
-        through = Proxy(request, ClaudeCode(), upstream, reservation.request, Caps())
+        budget = Budget(None, Prices({}))
+        reserve = partial(budget.reserve_next, await budget.reserve(request))
+        through = Proxy(request, ClaudeCode(), upstream, reserve, Caps())
         socket = home.root / "proxy"
         await through.start(socket)
         transport = httpx2.AsyncHTTPTransport(uds=str(socket))
@@ -308,6 +308,6 @@ def _client(cli: Cli, url: str) -> CliClient:
         cli,
         cli.find(),
         _upstream(cli, url),
-        budget=RunBudget(Budget(None), Prices({})),
+        budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(2),
     )

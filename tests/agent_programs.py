@@ -22,7 +22,6 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import OwnPrice, Prices
-from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.wire.stream import AgentFormat
 from tests.loopback import Loopback, Received, Reply
 from tests.sandbox_programs import LEVELS
@@ -126,7 +125,7 @@ def client(
         ClaudeCode(),
         Installed(program=program, folder=program, version="9.9.9"),
         upstream,
-        budget=RunBudget(Budget(limit), prices),
+        budget=Budget(limit, prices),
         slots=asyncio.Semaphore(4),
         caps=caps,
     )

@@ -6,6 +6,7 @@ import asyncio
 import time
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 
 from pytest_upskill.agents.box.bubblewrap import BASE_URL, furnish
 from pytest_upskill.agents.box.process import BoxedProcess
@@ -16,9 +17,8 @@ from pytest_upskill.agents.record.left_files import with_files_left
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.completion import AgentRun, Completion, ProviderError, Request
 from pytest_upskill.sandbox.workspace import workspace
-from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.budget import Budget, BudgetError, Settle
 from pytest_upskill.spending.caps import Caps
-from pytest_upskill.spending.run_budget import RunBudget, Settle
 
 _TESTS = 2
 """Self-tests that must fail before a version is refused: one may fail on a busy machine."""
@@ -42,7 +42,7 @@ class CliClient:
         installed: Installed,
         upstream: Upstream,
         *,
-        budget: RunBudget,
+        budget: Budget,
         slots: asyncio.Semaphore,
         caps: Caps | None = None,
     ) -> None:
@@ -63,12 +63,13 @@ class CliClient:
         """
         await self._pass_test(request)
         async with self._slots:
-            reservation = await self._budget.reserve(request)
+            reserved = await self._budget.reserve(request)
+            reserve = partial(self._budget.reserve_next, reserved)
             try:
-                proxy = Proxy(request, self._cli, self._upstream, reservation.request, self._caps)
+                proxy = Proxy(request, self._cli, self._upstream, reserve, self._caps)
                 return await self._run(request, proxy)
             finally:
-                await asyncio.shield(reservation.release())
+                await asyncio.shield(self._budget.release(reserved))
 
     async def aclose(self) -> None:
         """Close the connections to the host."""

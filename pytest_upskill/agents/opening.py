@@ -11,9 +11,9 @@ from pytest_upskill.agents.proxy.upstream import HostUpstream
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
+from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.retry import retries_to
-from pytest_upskill.spending.run_budget import RunBudget
 
 
 def open_program(
@@ -21,7 +21,7 @@ def open_program(
     endpoint: Endpoint,
     *,
     timeout: float,
-    budget: RunBudget,
+    budget: Budget,
     activity: InFlight,
     requests: int,
     slots: asyncio.Semaphore,

@@ -176,23 +176,20 @@ class CompletionSource:
 
     async def _open(self, host: Host) -> Client:
         # Only here: a run that asks no model needs neither SDK nor retries.
-        from pytest_upskill.spending.budgeted_client import BudgetedClient
+        from pytest_upskill.spending.host_client import HostClient
         from pytest_upskill.spending.retry import retries_to
-        from pytest_upskill.spending.retrying_client import RetryingClient
 
         client, shared = await in_daemon_thread(host.open), self._resources
         if host.runs_agents:
             return client
-        return RetryingClient(
-            BudgetedClient(client, shared.budget, shared.prices, shared.activity),
-            retries_to(
-                urlsplit(host.url).netloc or host.name,
-                most=self._concurrency,
-                custom=host.custom,
-                timeout=host.timeout,
-                activity=shared.activity,
-            ),
+        retries = retries_to(
+            urlsplit(host.url).netloc or host.name,
+            most=self._concurrency,
+            custom=host.custom,
+            timeout=host.timeout,
+            activity=shared.activity,
         )
+        return HostClient(client, retries, shared.budget, shared.activity)
 
 
 class Unopened:

@@ -53,7 +53,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         agent_sandbox=sandbox,
         agents=partial(_agent_runner, sandbox, settings.concurrency),
         prices=prices,
-        budget=Budget(limit),
+        budget=Budget(limit, prices),
         activity=InFlight(),
         bill=Bill(),
         redactor=Redactor(secrets(settings.asked, os.environ)),

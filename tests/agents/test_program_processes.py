@@ -21,8 +21,8 @@ from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import Reply
 from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.spending.budget import Settle
 from pytest_upskill.spending.caps import Caps
-from pytest_upskill.spending.run_budget import Settle
 from tests.agent_programs import (
     Recorded,
     asked,

@@ -20,7 +20,6 @@ from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.trials.conversation import agent_request
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 
@@ -113,7 +112,7 @@ def _client(cli: Cli, upstream: Recorded) -> CliClient:
         cli,
         cli.find(),
         upstream,
-        budget=RunBudget(Budget(None), Prices({})),
+        budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(2),
     )
 

@@ -26,7 +26,6 @@ from pytest_upskill.formats.description_lint import LARGE, SMALL, cut
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.run_budget import RunBudget
 from pytest_upskill.trials.conversation import TOOLS, choice_of, first_request
 from pytest_upskill.wire.stream import AgentFormat
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
@@ -231,7 +230,7 @@ def conversation(program: Program) -> list[Mapping[str, Any]]:
         cli,
         installed,
         upstream,
-        budget=RunBudget(Budget(None), Prices({})),
+        budget=Budget(None, Prices({})),
         slots=asyncio.Semaphore(1),
     )
     task = AgentTask(skill_name=PARCELS.name, skill=(text_of(PARCELS),))

@@ -6,13 +6,15 @@ import asyncio
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass, field
 
-from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.host_client import HostClient
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.retry_policy import RetryPolicy
-from pytest_upskill.spending.retrying_client import RetryingClient
 
 M = parse_model("m=x@http://a.invalid/v1")
 N = parse_model("n=y@http://a.invalid/v1")
@@ -77,25 +79,24 @@ def always(make: Callable[[], ProviderError]) -> Callable[[], Completion]:
 
 
 def client_of(
-    host: Host,
+    host: Client,
     clock: Clock,
     *,
     slots: ConcurrencyLimiter | None = None,
     policy: RetryPolicy | None = None,
     activity: InFlight | None = None,
-) -> RetryingClient:
+) -> HostClient:
     """Make a client that sleeps on ``clock``."""
-    return RetryingClient(
-        host,
-        Retries(
-            slots=slots or ConcurrencyLimiter(4, clock=clock),
-            host="a.invalid",
-            activity=activity or InFlight(clock=clock),
-            policy=policy or RetryPolicy(deadline=100),
-            sleep=clock.sleep,
-            clock=clock,
-        ),
+    activity = activity or InFlight(clock=clock)
+    retries = Retries(
+        slots=slots or ConcurrencyLimiter(4, clock=clock),
+        host="a.invalid",
+        activity=activity,
+        policy=policy or RetryPolicy(deadline=100),
+        sleep=clock.sleep,
+        clock=clock,
     )
+    return HostClient(host, retries, Budget(None, Prices({})), activity)
 
 
 def outcomes(*asking: Coroutine[object, object, Completion]) -> list[Completion | BaseException]:

@@ -9,10 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.spending.budget import Budget
+from pytest_upskill.spending.host_client import HostClient
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
+from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import Retries
-from pytest_upskill.spending.retrying_client import RetryingClient
 from tests.spending.retrying import ANSWER, request
 
 
@@ -97,12 +99,9 @@ def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None =
     async def ask() -> tuple[list[Completion | BaseException], float]:
         loop = asyncio.get_running_loop()
         limiter = ConcurrencyLimiter(most, start=start, timeout=server.timeout, clock=loop.time)
-        client = RetryingClient(
-            server,
-            Retries(
-                slots=limiter, host="a.invalid", activity=InFlight(clock=loop.time), clock=loop.time
-            ),
-        )
+        activity = InFlight(clock=loop.time)
+        retries = Retries(slots=limiter, host="a.invalid", activity=activity, clock=loop.time)
+        client = HostClient(server, retries, Budget(None, Prices({})), activity)
         asking = (client.complete(request(run)) for run in range(answers))
         got = await asyncio.gather(*asking, return_exceptions=True)
         return got, loop.time()

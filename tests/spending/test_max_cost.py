@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.spending.budget import Budget
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Reply
 
@@ -21,39 +18,6 @@ def model(model: str, pytester: pytest.Pytester) -> str:
 
 def in_500_tokens(model: str) -> tuple[str, ...]:
     return "--upskill-models", model, "--upskill-max-tokens", "500", "skills"
-
-
-def test_a_request_that_would_not_fit_waits_for_others_to_settle() -> None:
-    async def spend() -> list[bool]:
-        budget = Budget(1.0)
-        going = [await budget.reserve(0.6)]
-        waiting = asyncio.create_task(budget.reserve(0.6))
-        await asyncio.sleep(0)
-        going.append(waiting.done())
-        await budget.settle(0.6, 0.1)
-        going.append(await waiting)
-        await budget.settle(0.6, 0.1)
-        return going
-
-    assert asyncio.run(spend()) == [True, False, True]
-
-
-def test_an_answer_of_unknown_cost_counts_as_the_most() -> None:
-    async def spend() -> bool:
-        budget = Budget(1.0)
-        await budget.reserve(0.6)
-        await budget.settle(0.6, None)
-        return await budget.reserve(0.6)
-
-    assert asyncio.run(spend()) is False
-
-
-def test_once_a_request_was_refused_all_later_ones_are() -> None:
-    async def spend() -> list[bool]:
-        budget = Budget(1.0)
-        return [await budget.reserve(2.0), await budget.reserve(0.1)]
-
-    assert asyncio.run(spend()) == [False, False]
 
 
 def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(

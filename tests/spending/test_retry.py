@@ -9,14 +9,8 @@ import pytest
 from pytest_upskill.completion import Completion, ProviderError
 from pytest_upskill.providers.keys import endpoints
 from pytest_upskill.providers.registry import make_client
-from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.budgeted_client import BudgetedClient
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
-from pytest_upskill.spending.limiter import ConcurrencyLimiter
-from pytest_upskill.spending.prices import Prices
-from pytest_upskill.spending.retry import Retries
 from pytest_upskill.spending.retry_policy import RetryPolicy
-from pytest_upskill.spending.retrying_client import RetryingClient
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import every_sdk, model_at, request_to
 from tests.spending.retrying import (
@@ -80,25 +74,16 @@ def test_the_servers_pause_is_kept_up_to_a_cap(asked: float, slept: float) -> No
     ],
 )
 def test_a_pause_is_shown_with_its_reason(error: ProviderError, why: str) -> None:
-    clock = Clock()
-    activity = InFlight(clock=clock)
     told: list[tuple[list[Pause], list[float]]] = []
 
-    async def sleep(seconds: float) -> None:
-        told.append((activity.pauses(), activity.ages(ASKING)))
-        await clock.sleep(seconds)
+    class Watch(Clock):
+        async def sleep(self, seconds: float) -> None:
+            told.append((activity.pauses(), activity.ages(ASKING)))
+            await super().sleep(seconds)
 
-    client = RetryingClient(
-        Host(script=[error]),
-        Retries(
-            slots=ConcurrencyLimiter(1),
-            host="a.invalid",
-            activity=activity,
-            sleep=sleep,
-            clock=clock,
-        ),
-    )
-    outcome(client.complete(request()))
+    clock = Watch()
+    activity = InFlight(clock=clock)
+    outcome(client_of(Host(script=[error]), clock, activity=activity).complete(request()))
 
     assert told == [([Pause(host="a.invalid", why=why, seconds=7.0)], [])]
 
@@ -110,7 +95,7 @@ def test_a_request_is_in_flight_while_its_host_has_it() -> None:
         seen.append(len(activity.ages(ASKING)))
         return ANSWER
 
-    client = BudgetedClient(Host(rest=answer), Budget(None), Prices({}), activity)
+    client = client_of(Host(rest=answer), Clock(), activity=activity)
     outcome(client.complete(request()))
 
     assert (seen, activity.ages(ASKING)) == ([1], [])
@@ -121,14 +106,9 @@ def test_an_sdks_client_recovers_without_a_retry_of_the_sdks_own(
     loopback: Loopback, provider: str
 ) -> None:
     loopback.replies.extend([Reply(status=429), Reply(status=500), Reply(text="at last")])
-    model, clock = model_at(loopback, provider), Clock()
+    model = model_at(loopback, provider)
     (endpoint,) = endpoints([model], {}).values()
-    client = RetryingClient(
-        make_client(endpoint),
-        Retries(
-            slots=ConcurrencyLimiter(1), host=endpoint.host, activity=InFlight(), sleep=clock.sleep
-        ),
-    )
+    client = client_of(make_client(endpoint), Clock())
 
     async def ask_and_close() -> Completion:
         answer = await client.complete(request_to(model))

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.completions.cache import Cache
-from pytest_upskill.spending.retrying_client import RetryingClient
+from pytest_upskill.spending.host_client import HostClient
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know
@@ -75,7 +75,7 @@ def test_repeated_errors_fail_again_with_lf(
     ("broken", "said"),
     [
         (
-            (RetryingClient, "__init__"),
+            (HostClient, "__init__"),
             "cannot create a client for openai:small@*: TypeError: a bug*",
         ),
         (

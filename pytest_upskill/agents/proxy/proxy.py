@@ -24,9 +24,8 @@ from pytest_upskill.agents.proxy.connection import Connection, Out, Sent
 from pytest_upskill.agents.proxy.tally import Tally
 from pytest_upskill.agents.proxy.upstream import Reply, Upstream
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
-from pytest_upskill.spending.budget import BudgetError
+from pytest_upskill.spending.budget import BudgetError, Settle
 from pytest_upskill.spending.caps import Caps
-from pytest_upskill.spending.run_budget import Settle
 from pytest_upskill.wire.messages import read_message
 from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader

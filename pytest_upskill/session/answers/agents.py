@@ -95,13 +95,12 @@ def _open(
     endpoint: Endpoint,
 ) -> Client:
     from pytest_upskill.agents.opening import open_program
-    from pytest_upskill.spending.run_budget import RunBudget
 
     return open_program(
         model,
         endpoint,
         timeout=settings.timeout,
-        budget=RunBudget(resources.budget, resources.prices),
+        budget=resources.budget,
         activity=resources.activity,
         requests=settings.concurrency,
         slots=slots,

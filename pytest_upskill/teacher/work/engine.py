@@ -110,7 +110,8 @@ class Engine:
         if not trials:
             return []
         self._check_answers(trials)
-        budget = Budget(self._left, free=self._limits.max_answers is not None)
+        prices = self.workplace.resources.prices
+        budget = Budget(self._left, prices, free=self._limits.max_answers is not None)
         service = Service(
             {str(place): trial for place, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
