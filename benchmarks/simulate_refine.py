@@ -20,7 +20,7 @@ from multiprocessing import Pool
 
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.teacher.proof.acceptance import decide, improved, passes
-from pytest_upskill.teacher.work.measure import TRAIN_RUNS
+from pytest_upskill.teacher.versions.search import TRAIN_RUNS
 
 TRAIN, HELD_OUT, RUNS, CANDIDATES = 12, 8, 10, 4
 GAIN = 0.3

@@ -3,38 +3,25 @@
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
-from functools import partial
-from pathlib import Path
 
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import (
     add_teacher_arguments,
-    count,
-    exit_code,
     folder_of_skill,
     run_with,
     sources_of,
 )
-from pytest_upskill.teacher import harden
-from pytest_upskill.teacher.cases import Order, propose_cases
+from pytest_upskill.teacher.cases import propose_cases
+from pytest_upskill.teacher.harden import harden
+from pytest_upskill.teacher.work.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.load import load_evals, load_skill
-from pytest_upskill.teacher.work.terms import Terms
-
-_COUNT = 24
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", help="folder of the skill")
-    add_teacher_arguments(parser, sources=True)
-    parser.add_argument(
-        "--count",
-        type=count,
-        default=_COUNT,
-        metavar="N",
-        help="number of cases to keep (default: %(default)s)",
-    )
+    counts = {"--count": (24, "number of cases to keep")}
+    add_teacher_arguments(parser, sources=True, counts=counts)
     parser.add_argument(
         "--harden",
         action="store_true",
@@ -47,20 +34,13 @@ def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill)
     sources = sources_of(options)
 
-    def propose(engine: Engine, terms: Terms) -> int:
-        skill = load_skill(folder, engine.workplace.extensions)
-        order = Order(skill=skill, sources=sources, count=options.count, terms=terms)
-        return exit_code(propose_cases(engine, order))
+    def work(engine: Engine) -> Decision:
+        extensions = engine.workplace.extensions
+        if options.harden:
+            return harden(engine, load_evals(folder, extensions))
+        return propose_cases(engine, load_skill(folder, extensions), sources, count=options.count)
 
-    if options.harden:
-        return run_with(partial(_harden, folder), options, folder, students=False)
-    return run_with(propose, options, folder)
-
-
-def _harden(folder: Path, engine: Engine, terms: Terms) -> int:
-    skill = load_evals(folder, engine.workplace.extensions)
-    order = harden.Order(skill=skill, terms=replace(terms, students=()))
-    return exit_code(harden.harden(engine, order))
+    return run_with(work, options, folder, students=not options.harden)
 
 
 COMMAND = Command(

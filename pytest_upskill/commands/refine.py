@@ -5,39 +5,22 @@ from __future__ import annotations
 import argparse
 
 from pytest_upskill.commands.command import Command
-from pytest_upskill.commands.teacher_command import (
-    add_teacher_arguments,
-    count,
-    exit_code,
-    folder_of_skill,
-    run_with,
-)
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, folder_of_skill, run_with
 from pytest_upskill.teacher.proof.confirmation import RUNS
-from pytest_upskill.teacher.refine import Order, refine
+from pytest_upskill.teacher.refine import refine
+from pytest_upskill.teacher.work.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.load import load_skill
-from pytest_upskill.teacher.work.terms import Terms
 
-_STEPS = 4
+_COUNTS = {
+    "--steps": (4, "number of candidates to try"),
+    "--runs": (RUNS, "runs of each held-out case with each version"),
+}
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("skill", help="folder of the skill")
-    add_teacher_arguments(parser, sources=False)
-    parser.add_argument(
-        "--steps",
-        type=count,
-        default=_STEPS,
-        metavar="N",
-        help="number of candidates to try (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--runs",
-        type=count,
-        default=RUNS,
-        metavar="N",
-        help="runs of each held-out case with each version (default: %(default)s)",
-    )
+    add_teacher_arguments(parser, sources=False, counts=_COUNTS)
     parser.add_argument(
         "--apply", action="store_true", help="write an accepted version without asking"
     )
@@ -46,10 +29,9 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill)
 
-    def work(engine: Engine, terms: Terms) -> int:
+    def work(engine: Engine) -> Decision:
         skill = load_skill(folder, engine.workplace.extensions)
-        order = Order(skill=skill, steps=options.steps, runs=options.runs, terms=terms)
-        return exit_code(refine(engine, order))
+        return refine(engine, skill, steps=options.steps, runs=options.runs)
 
     return run_with(work, options, folder)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_upskill.commands.command import PASSED, CommandError
@@ -12,13 +12,11 @@ from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
 from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
-from pytest_upskill.teacher.work.conclusion import DRY_RUN
-from pytest_upskill.teacher.work.consent import Consent
-from pytest_upskill.teacher.work.decision import Decision
-from pytest_upskill.teacher.work.engine import Engine, Limits
-from pytest_upskill.teacher.work.terms import Terms
+from pytest_upskill.teacher.work.decision import DRY_RUN, UNMEASURED, Decision
+from pytest_upskill.teacher.work.engine import Engine
+from pytest_upskill.teacher.work.terms import Consent, Terms
 
-NOT_SHOWN, REFUSED, STOPPED = 1, 4, 75
+_NOT_SHOWN, _REFUSED, _STOPPED = 1, 4, 75
 """Exit codes: those of a failed test, of a mistake in the command, and of missing data."""
 
 _MOST = 500
@@ -28,12 +26,15 @@ _TEACHER = "opus"
 _STUDENT = "haiku"
 
 
-def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> None:
-    """Add the options of all commands that have a teacher.
+def add_teacher_arguments(
+    parser: argparse.ArgumentParser, *, sources: bool, counts: Mapping[str, tuple[int, str]]
+) -> None:
+    """Add the options of all commands that have a teacher, and numbers of runs, steps or cases.
 
     Args:
         parser: The command's parser.
         sources: Whether the command reads sources.
+        counts: Default and help of each number, by the name of its option.
     """
     parser.add_argument(
         "-m",
@@ -88,11 +89,19 @@ def add_teacher_arguments(parser: argparse.ArgumentParser, *, sources: bool) -> 
         metavar="N",
         help="maximum number of answers; needed for models without a price",
     )
+    for option, (default, meaning) in counts.items():
+        parser.add_argument(
+            option,
+            type=_count,
+            default=default,
+            metavar="N",
+            help=f"{meaning} (default: %(default)s)",
+        )
     parser.add_argument("--dry-run", action="store_true", help="print the plan; request nothing")
 
 
 def run_with(
-    work: Callable[[Engine, Terms], int],
+    work: Callable[[Engine], Decision],
     options: argparse.Namespace,
     place: Path,
     *,
@@ -101,7 +110,7 @@ def run_with(
     """Do a command's work in the session that pytest would run at a place; return the exit code.
 
     Args:
-        work: What is to be done; returns the exit code.
+        work: What is to be done.
         options: Values of the command's options.
         place: A file or folder.
         students: Whether students are asked; otherwise no key of theirs is needed.
@@ -112,13 +121,14 @@ def run_with(
     ) -> int:
         terms = Terms(
             teacher=teacher,
-            students=asked,
-            limits=Limits(max_cost=options.max_cost, max_answers=options.max_answers),
+            students=asked if students else (),
+            max_cost=options.max_cost,
+            max_answers=options.max_answers,
             consent=_consent(options),
             dry_run=options.dry_run,
             state=state,
         )
-        return work(Engine(workplace, terms.limits), terms)
+        return _exit_code(work(Engine(workplace, terms)))
 
     return in_session(
         in_workplace,
@@ -156,17 +166,16 @@ def _consent(options: argparse.Namespace) -> Consent:
     )
 
 
-def exit_code(decision: Decision) -> int:
-    """Return the exit code of a decision."""
+def _exit_code(decision: Decision) -> int:
     match decision.decision:
         case "accepted":
             return PASSED
         case "not shown":
-            return NOT_SHOWN
+            return PASSED if decision.reason == UNMEASURED else _NOT_SHOWN
         case "refused":
-            return REFUSED
+            return _REFUSED
         case "stopped":
-            return PASSED if decision.reason == DRY_RUN else STOPPED
+            return PASSED if decision.reason == DRY_RUN else _STOPPED
 
 
 def folder_of_skill(text: str) -> Path:
@@ -182,12 +191,7 @@ def folder_of_skill(text: str) -> Path:
     return folder.absolute()
 
 
-def count(text: str) -> int:
-    """Read a number of runs, steps or cases, from 1 to 500.
-
-    Raises:
-        argparse.ArgumentTypeError: It is none.
-    """
+def _count(text: str) -> int:
     if not text.isdecimal() or not 1 <= int(text) <= _MOST:
         raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_MOST}")
     return int(text)

@@ -20,18 +20,16 @@ from pytest_upskill.teacher.proof.confirmation import Confirmation
 from pytest_upskill.teacher.work.engine import Engine
 
 
-def log_generation(
-    engine: Engine, confirmed: Confirmation, folder: Path, name: str, state: Path
-) -> None:
+def log_generation(engine: Engine, confirmed: Confirmation, folder: Path, name: str) -> None:
     """Write the confirmation of a saved skill into the history; say so if that is impossible.
 
     Args:
-        engine: Where to say it.
+        engine: Where to say it, and which project it is.
         confirmed: The measurement on held-out cases.
         folder: The saved skill.
         name: Its name.
-        state: The folder ``.upskill``.
     """
+    state = engine.terms.state
     project = state.parent
     path = Path(os.path.relpath(folder / CASE_FILE, project)).as_posix()
     models = {result.model: result.resolved for result in confirmed.results}

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE
+from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.teacher.cases import plan_parts
 from pytest_upskill.teacher.proof.confirmation import Contest, trials_of_look
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT
-from pytest_upskill.teacher.proposals.keep import Demand
+from pytest_upskill.teacher.proposals.keep import Demand, plan_parts
 from pytest_upskill.teacher.proposals.proposals import BATCH
 from pytest_upskill.teacher.sources.read import Source, source_of
 from pytest_upskill.teacher.versions.draft import MAX_BYTES, draft_prompt
 from pytest_upskill.teacher.versions.edits import byte_limit
-from pytest_upskill.teacher.versions.search import Task, train_trials
-from pytest_upskill.teacher.work.engine import Engine, TeacherError
-from pytest_upskill.teacher.work.measure import TRAIN_RUNS, teacher_trial
+from pytest_upskill.teacher.versions.search import TRAIN_RUNS, Task, longest_question, train_trials
+from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.plan import Part, padded
-from pytest_upskill.teacher.work.reply import MAX_TOKENS
-from pytest_upskill.teacher.work.terms import Terms
 from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2
@@ -30,24 +27,19 @@ DRAFTS = 2
 SAVED = "saved-SKILL.md"
 """The file in the folder of drafts that is a copy of what was saved."""
 
-_PROMPT_BYTES = 24_000
-"""More than a question to the teacher has besides the skill."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
     """The order of a ``generate`` command."""
 
     task: str
-    sources: tuple[Source, ...]
+    sources: Sequence[Source]
     output: Path | None
     """The skill's folder; None for ``skills/NAME``."""
-    measured: bool
     count: int
     """Cases to keep."""
     steps: int
     runs: int
-    terms: Terms
 
     @property
     def name(self) -> str:
@@ -62,14 +54,14 @@ class Order:
             drafts: The folder of this command's drafts.
 
         Raises:
-            TeacherError: It exists, and is not what this command has saved there; or cannot exist.
+            WorkError: It exists, and is not what this command has saved there; or cannot exist.
         """
         folder = self.output or Path("skills", name)
         for parent in folder.parents:
             if parent.exists() and not parent.is_dir():
-                raise TeacherError(f"{parent}: is not a folder: name another one with --output")
+                raise WorkError(f"{parent}: is not a folder: name another one with --output")
         if folder.exists() and not _same(folder / "SKILL.md", drafts / SAVED):
-            raise TeacherError(f"{folder}: exists already: name another folder with --output")
+            raise WorkError(f"{folder}: exists already: name another folder with --output")
         return folder
 
 
@@ -90,61 +82,39 @@ def demand_of(order: Order, skill: Skill) -> Demand:
     return Demand(
         skill=skill,
         task=order.task,
-        sources=order.sources or (source_of("task", order.task),),
-        teacher=order.terms.teacher,
-        students=order.terms.students,
-        existing=(),
+        sources=order.sources or [source_of("task", order.task)],
         count=order.count,
         held_out=MIN_HELD_OUT,
     )
 
 
-def asking(order: Order, folder: Path, prompt: str, *, run: int = 0) -> Trial:
-    """Return a question about the draft to the teacher."""
+def question(engine: Engine, order: Order, folder: Path, *, refused: str, run: int = 0) -> Trial:
+    """Return the question for a draft; ``refused`` says why an earlier one was."""
+    prompt = draft_prompt(order.task, order.sources, name=order.name, refused=refused)
     skill = bare_skill(folder, order.name or "draft", "")
-    return teacher_trial(
-        skill, order.terms.teacher, what="draft", prompt=prompt, run=run, max_tokens=MAX_TOKENS
-    )
+    return engine.question(skill, "draft", prompt, run=run)
 
 
 def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Part]:
     """Yield what is asked for at most; draft and questions are as long as they may be."""
-    prompt = draft_prompt(order.task, order.sources, name=order.name, refused="x" * 200)
-    label = order.terms.teacher.label
-    yield Part(what=f"drafts of {label}", trials=(asking(order, folder, prompt),), times=DRAFTS)
-    if not order.measured:
+    label, steps = engine.terms.teacher.label, order.steps
+    yield Part(f"drafts of {label}", [question(engine, order, folder, refused="x" * 200)], DRAFTS)
+    if not engine.terms.students:
         return
     head = "---\nname: draft\ndescription: x\n---\n"
     skill = bare_skill(folder, "draft", head + "x" * (MAX_BYTES - len(head)))
     demand = demand_of(order, skill)
     yield from plan_parts(engine, demand)
     longest, cases = byte_limit(skill.text), demand.rounds * BATCH
-    edit = asking(order, folder, "x" * (longest + _PROMPT_BYTES))
-    yield Part(what=f"edits of {label}", trials=(edit,), times=order.steps)
     case = Case(id="case", input="x" * 1000, checks=())
-    task = Task(
-        skill=skill,
-        text=skill.text,
-        train=(case,),
-        holdout=(case,),
-        teacher=order.terms.teacher,
-        students=order.terms.students,
-        steps=order.steps,
-    )
-    yield Part(
-        what=f"versions on train cases, {TRAIN_RUNS} runs each",
-        trials=tuple(padded(trial, longest) for trial in train_trials(engine, task, skill.text)),
-        times=cases * (order.steps + 1),
-    )
-    contest = Contest(
-        new=skill, old=None, cases=(case,), students=order.terms.students, runs=order.runs
-    )
+    task = Task(skill=skill, text=skill.text, train=[case], holdout=[case], steps=steps)
+    train = [padded(trial, longest) for trial in train_trials(engine, task, skill.text)]
+    contest = Contest(new=skill, old=None, cases=[case], runs=order.runs)
     new, old = trials_of_look(engine, contest, 1)
-    yield Part(
-        what="with and without the skill on the hold-out",
-        trials=(*(padded(trial, longest) for trial in new), *old),
-        times=cases,
-    )
+    both = [*(padded(trial, longest) for trial in new), *old]
+    yield Part(f"edits of {label}", [longest_question(engine, task)], steps)
+    yield Part(f"versions on train cases, {TRAIN_RUNS} runs each", train, cases * (steps + 1))
+    yield Part("with and without the skill on the hold-out", both, cases)
 
 
 def _same(file: Path, other: Path) -> bool:

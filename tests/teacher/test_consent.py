@@ -12,11 +12,15 @@ from typing import TextIO
 
 import pytest
 
-from pytest_upskill.teacher.proposals.case_file import with_cases
-from pytest_upskill.teacher.versions.train_marks import with_train_marks
-from pytest_upskill.teacher.work.consent import Change, Consent, replace_files
-from pytest_upskill.teacher.work.encoding import encoded_like
-from pytest_upskill.teacher.work.engine import TeacherError
+from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.teacher.work.files import (
+    Change,
+    encoded_like,
+    replace_files,
+    with_cases,
+    with_train_marks,
+)
+from pytest_upskill.teacher.work.terms import Consent
 from tests.git_repository import commit_all
 from tests.loopback import Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -56,7 +60,7 @@ def test_only_yes_is_consent(
     typed, terminal = keyboard
     os.write(typed, b"y\n")  # typed before the question, and so no answer to it
     monkeypatch.setattr(
-        "pytest_upskill.teacher.work.consent.sys.stderr.flush", lambda: os.write(typed, keys)
+        "pytest_upskill.teacher.work.terms.sys.stderr.flush", lambda: os.write(typed, keys)
     )
 
     assert Consent(yes=False, apply=False, terminal=terminal).asks("Write this?") is agrees
@@ -76,7 +80,8 @@ def test_nobody_is_asked_about_a_file_with_uncommitted_changes(
     said: list[str] = []
     consent = Consent(yes=False, apply=False, terminal=keyboard[1])
 
-    assert not consent.to_write("Write this?", [file], said.append)
+    changes = [Change(file=file, old=b"the author's", new=b"new")]
+    assert not consent.writes("Write this to", changes, said.append)
 
     (why,) = said
     assert why.startswith(f"nothing was changed: {file}: has uncommitted changes: commit them")
@@ -94,7 +99,7 @@ def test_a_repository_that_git_refuses_to_read_does_not_count_as_clean(
     file = tmp_path / "SKILL.md"
     file.write_text("old", "utf-8")
 
-    with pytest.raises(TeacherError, match=r"git does not trust .*: git config --global"):
+    with pytest.raises(WorkError, match=r"git does not trust .*: git config --global"):
         replace_files([Change(file=file, old=b"old", new=b"new")])
 
     assert file.read_text("utf-8") == "old"
@@ -121,7 +126,7 @@ def test_of_several_files_all_are_replaced_or_none(tmp_path: Path) -> None:
     changes = [Change(file=file, old=b"old", new=b"new") for file in (first, second)]
     second.write_text("the author's", "utf-8")
 
-    with pytest.raises(TeacherError, match=r"SKILL\.md: has changed in the meantime: start again"):
+    with pytest.raises(WorkError, match=r"SKILL\.md: has changed in the meantime: start again"):
         replace_files(changes)
 
     assert first.read_text("utf-8") == "old"
@@ -134,7 +139,7 @@ def test_line_ends_and_byte_order_mark_of_a_case_file_stay() -> None:
     )
     entry = {"id": "b", "input": "y", "expected": {"contains": "2"}}
 
-    new = with_train_marks(Path("skill_meta.json"), with_cases(old, [entry]), ["a"])
+    new = with_train_marks(with_cases(old, [entry]), ["a"])
 
     assert new.startswith(old.partition(b'{"id"')[0])
     assert b'{"train": true, "id": "a"' in new
@@ -156,7 +161,7 @@ def test_a_link_stays_one_and_the_file_that_it_leads_to_is_replaced(tmp_path: Pa
     assert link.is_symlink()
     assert target.read_text("utf-8") == "new"
     subprocess.run(["git", "init", "-q", tmp_path], check=True)
-    with pytest.raises(TeacherError, match="has uncommitted changes"):
+    with pytest.raises(WorkError, match="has uncommitted changes"):
         replace_files([Change(file=link, old=b"new", new=b"newer")])
 
 

@@ -12,14 +12,13 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.teacher.versions.edits import (
     Edit,
-    Refused,
     apply_edits,
     byte_limit,
     check_candidate,
     read_edits,
 )
 from pytest_upskill.teacher.versions.literals import marked_diff
-from pytest_upskill.teacher.work.reply import BadReply, whole_text
+from pytest_upskill.teacher.work.reply import Refused, whole_text
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"
@@ -56,7 +55,7 @@ def test_edits_are_made_in_order_and_the_text_around_them_stays() -> None:
         ('{"edits": [{"find": "a"}]}', "malformed edits: edits.0.replace: Field required"),
         ('{"skill": "all new"}', "malformed edits: edits: Field required"),
         ('{"edits": [{"find": "a", "replace": "\\ud800"}]}', "the reply has no JSON"),
-        ('["rm -rf"]', "malformed edits: the reply: Input should be"),
+        ('["rm -rf"]', "malformed edits: Input should be"),
     ],
 )
 def test_a_reply_without_usable_edits_is_refused(reply: str, reason: str) -> None:
@@ -77,7 +76,7 @@ def test_a_reply_that_is_not_whole_is_refused_with_the_reason(
 ) -> None:
     said = Completion(text=text, input_tokens=1, output_tokens=1, stop_reason=stop)
 
-    with pytest.raises(BadReply, match=reason):
+    with pytest.raises(Refused, match=reason):
         whole_text(said)
 
 

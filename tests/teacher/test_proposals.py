@@ -20,9 +20,10 @@ from pytest_upskill.teacher.proposals.proposals import (
     propose_prompt,
     read_proposals,
 )
-from pytest_upskill.teacher.proposals.validation import Dropped, Surroundings, validate
+from pytest_upskill.teacher.proposals.validation import Surroundings, validate
 from pytest_upskill.teacher.sources.read import source_of
 from pytest_upskill.teacher.work.prompts import marked
+from pytest_upskill.teacher.work.reply import Refused
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."
 GOOD: dict[str, Any] = {
@@ -96,7 +97,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
     ],
 )
 def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reason: str) -> None:
-    with pytest.raises(Dropped, match=reason):
+    with pytest.raises(Refused, match=reason):
         validate(proposal(**changes), AROUND)
 
 
@@ -120,17 +121,20 @@ def test_an_entry_that_is_no_proposal_drops_only_itself(
     assert isinstance(good, Proposal)
 
 
-def test_a_reply_without_proposals_is_dropped_once() -> None:
-    assert read_proposals("Sorry.") == [Malformed(name="reply", reason="the reply has no JSON")]
-    (only,) = read_proposals('{"cases": 1}')
-    assert isinstance(only, Malformed)
+@pytest.mark.parametrize(
+    ("reply", "reason"),
+    [("Sorry.", "the reply has no JSON"), ('{"cases": 1}', "the reply has no list of proposals")],
+)
+def test_a_reply_without_proposals_is_refused(reply: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        read_proposals(reply)
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
     def undecided(_: Case, __: str) -> Sequence[CheckResult]:
         raise CheckError("needs nvcc")
 
-    with pytest.raises(Dropped, match="cannot be checked here: needs nvcc"):
+    with pytest.raises(Refused, match="cannot be checked here: needs nvcc"):
         validate(proposal(), replace(AROUND, check=undecided))
 
 

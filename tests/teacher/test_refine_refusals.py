@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.commands.main import main
 from pytest_upskill.teacher.proof.holdout import is_held_out
-from pytest_upskill.teacher.work.decision import Drafts
+from pytest_upskill.teacher.work.drafts import Drafts
 from tests.teaching import BAYS, FIX, HEAD, TRAIN, Depot, case, line
 
 

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import chain
-from typing import Any
 
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import Model
-from pytest_upskill.stats import CaseCounts, lift, lift_interval, runs_needed
+from pytest_upskill.stats import CaseCounts, lift, runs_needed
 from pytest_upskill.teacher.proof.acceptance import Acceptance, decide
-from pytest_upskill.teacher.proof.holdout import digest_of, holdout_digest
+from pytest_upskill.teacher.proof.holdout import digest_of
 from pytest_upskill.teacher.proof.ledger import (
     STRIDE,
     Comparison,
@@ -22,11 +20,11 @@ from pytest_upskill.teacher.proof.ledger import (
     number_of_look,
     recorded_looks,
 )
+from pytest_upskill.teacher.work.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.measure import compared, counts_of, trials_of
-from pytest_upskill.teacher.work.picture import mean_rate
+from pytest_upskill.teacher.work.picture import figures_of, pictures
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Trial, request
+from pytest_upskill.trials.trial import Trial, block_of, user_message
 
 RUNS = 10
 """Runs of each held-out case with each version."""
@@ -34,14 +32,12 @@ RUNS = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contest:
-    """Two versions of a skill, and who decides between them."""
+    """Two versions of a skill, and the held-out cases that decide between them."""
 
     new: Skill
     old: Skill | None
     """None for no skill."""
-    cases: tuple[Case, ...]
-    """The held-out cases."""
-    students: tuple[Model, ...]
+    cases: Sequence[Case]
     runs: int = RUNS
 
 
@@ -57,9 +53,10 @@ class Confirmation:
     """Results of both versions, case by case."""
 
     @property
-    def figures(self) -> dict[str, Any]:
-        """Pass rates, lift and its interval by student, as JSON."""
-        return {student: _figures(cases) for student, cases in self.counts.items()}
+    def evidence(self) -> str:
+        """What the decision rests on."""
+        decision = self.acceptance
+        return f"p = {decision.p:.2g}, level {decision.alpha:.2g} at look {self.look}"
 
     @property
     def runs_needed(self) -> int | None:
@@ -69,18 +66,46 @@ class Confirmation:
         needed = [runs for cases in gains if (runs := runs_needed(cases, level))]
         return min(needed, default=None)
 
+    def decided(self, decision: Decision, reason: str) -> Decision:
+        """Return a command's decision with that of the look."""
+        return replace(
+            decision,
+            decision="accepted" if self.acceptance.accepted else "not shown",
+            reason=reason,
+            look=self.look,
+            p=self.acceptance.p,
+            alpha=self.acceptance.alpha,
+            figures={student: figures_of(cases) for student, cases in self.counts.items()},
+        )
 
-def look_ahead(engine: Engine, ledger: Ledger, contest: Contest) -> int:
-    """Return the number that a look has, without requesting anything."""
-    return number_of_look(
-        _comparison(contest),
-        ledger.looks(map(digest_of, contest.cases)),
-        _recorded(engine, contest),
+
+def look_ahead(engine: Engine, contest: Contest) -> Look:
+    """Return the look that comes next, or that of the same comparison; request nothing."""
+    cases, students = contest.cases, engine.terms.students
+    comparison = Comparison(
+        old=_digest(contest.old) if contest.old else "",
+        new=_digest(contest.new),
+        students=tuple(sorted(student.resolved for student in students)),
+        cases=tuple(sorted(map(digest_of, cases))),
+        runs=contest.runs,
+    )
+    looks = _ledger(engine).looks(comparison.cases)
+    for look in looks:
+        if look.comparison == comparison:
+            return look
+    hosts = engine.workplace.hosts(students)
+    names = {f"{each.provider}:{each.name}@{hosts[each].url}": each.resolved for each in students}
+    recorded = recorded_looks(engine.workplace.resources.cache, map(user_message, cases), names)
+    return Look(
+        skill=contest.new.name,
+        look=number_of_look(comparison, looks, recorded),
+        date=datetime.now(UTC).isoformat(timespec="seconds"),
+        comparison=comparison,
     )
 
 
-def confirm(engine: Engine, ledger: Ledger, contest: Contest) -> Confirmation:
-    """Measure both versions on the hold-out once, and decide.
+def confirm(engine: Engine, contest: Contest) -> Confirmation:
+    """Measure both versions on the hold-out once, and decide; print the figures.
 
     The ledger knows of the look before its first request, so that an interrupted look is taken up
     again, and never a second one with the same number.
@@ -89,90 +114,53 @@ def confirm(engine: Engine, ledger: Ledger, contest: Contest) -> Confirmation:
         Stopped: An answer is missing, or a limit would be passed.
         OSError: The ledger cannot be written.
     """
-    look = look_ahead(engine, ledger, contest)
-    entry = Look(
-        skill=contest.new.name,
-        look=look,
-        date=datetime.now(UTC).isoformat(timespec="seconds"),
-        comparison=_comparison(contest),
+    ledger, look = _ledger(engine), look_ahead(engine, contest)
+    if look not in ledger.looks(look.comparison.cases):
+        ledger.write(look)
+    new, old = trials_of_look(engine, contest, look.look)
+    results = engine.results(
+        [*chain.from_iterable(zip(new, old, strict=True))], f"look {look.look}"
     )
-    holdout = holdout_digest(contest.cases)
-    known = [each for each in ledger.looks(entry.comparison.cases) if each.look == look]
-    same = next((each for each in known if each.comparison == entry.comparison), None)
-    if same is None:
-        ledger.write(holdout, entry)
-    new, old = trials_of_look(engine, contest, look)
-    results = engine.results([*chain.from_iterable(zip(new, old, strict=True))], f"look {look}")
-    counts = compared(counts_of(results[::2]), counts_of(results[1::2]))
-    acceptance = decide(counts, look=look)
+    counts: dict[str, list[CaseCounts]] = {}
+    for of_new, of_old in zip(results[::2], results[1::2], strict=True):
+        counts.setdefault(of_new.model, []).append(
+            CaseCounts(of_new.passes, len(of_new.runs), of_old.passes, len(of_old.runs))
+        )
+    acceptance = decide(counts, look=look.look)
     decided = replace(
-        same or entry,
+        look,
         decision="accepted" if acceptance.accepted else "not shown",
         p=acceptance.p,
         alpha=acceptance.alpha,
     )
-    if decided != same:
-        ledger.write(holdout, decided)
-    return Confirmation(look=look, acceptance=acceptance, counts=counts, results=tuple(results))
+    if decided != look:
+        ledger.write(decided)
+    names = ("old version", "new version") if contest.old else ("baseline", "with skill")
+    engine.say(*pictures(counts, *names, unicode=engine.unicode))
+    return Confirmation(
+        look=look.look, acceptance=acceptance, counts=counts, results=tuple(results)
+    )
 
 
 def trials_of_look(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial], list[Trial]]:
     """Return the trials of the new and of the old version, case by case."""
-
-    def trials(skill: Skill | None) -> list[Trial]:
-        return trials_of(
+    new, old = (
+        engine.trials(
             skill or contest.new,
             contest.cases,
-            contest.students,
-            arm="without_skill" if skill is None else "with_skill",
+            "with_skill" if skill else "without_skill",
             runs=contest.runs,
             first_run=look * STRIDE,
-            max_tokens=engine.workplace.max_tokens,
         )
-
-    return trials(contest.new), trials(contest.old)
-
-
-def _comparison(contest: Contest) -> Comparison:
-    return Comparison(
-        old=_block_digest(contest.old, contest),
-        new=_block_digest(contest.new, contest),
-        students=tuple(sorted(model.resolved for model in contest.students)),
-        cases=tuple(sorted(map(digest_of, contest.cases))),
-        runs=contest.runs,
+        for skill in (contest.new, contest.old)
     )
+    return new, old
 
 
-def _block_digest(skill: Skill | None, contest: Contest) -> str:
+def _ledger(engine: Engine) -> Ledger:
+    return Ledger(engine.terms.state / "looks")
+
+
+def _digest(skill: Skill) -> str:
     """Return the digest of a version by which recordings name it."""
-    if skill is None:
-        return ""
-    (trial, *_) = trials_of(
-        skill, contest.cases[:1], contest.students[:1], arm="with_skill", runs=1, max_tokens=1
-    )
-    block = trial.skill_block
-    return hashlib.sha256(block.encode("utf-8", "replace")).hexdigest()
-
-
-def _recorded(engine: Engine, contest: Contest) -> Iterator[Any]:
-    hosts = engine.workplace.hosts(contest.students)
-    names = {
-        f"{model.provider}:{model.name}@{hosts[model].url}": model.resolved
-        for model in contest.students
-    }
-    trials = trials_of(
-        contest.new, contest.cases, contest.students, arm="without_skill", runs=1, max_tokens=1
-    )
-    questions = {request(trial, 0).user for trial in trials}
-    yield from recorded_looks(engine.workplace.resources.cache, questions, names)
-
-
-def _figures(cases: Sequence[CaseCounts]) -> dict[str, Any]:
-    interval = lift_interval(cases)
-    return {
-        "before": mean_rate([(case.passes_without, case.runs_without) for case in cases]),
-        "after": mean_rate([(case.passes_with, case.runs_with) for case in cases]),
-        "lift": lift(cases),
-        "low": interval and interval.low,
-        "high": interval and interval.high,
-    }
+    return hashlib.sha256(block_of(skill).encode("utf-8", "replace")).hexdigest()

@@ -14,6 +14,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.completions.cache import Cache
 from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.teacher.proof.holdout import digest
 
 STRIDE = 1000
 """Runs of look number j are numbered from j times this, so that every look has fresh answers."""
@@ -84,12 +85,13 @@ class Ledger:
         wanted = set(cases)
         return [look for look in self._all() if not wanted.isdisjoint(look.comparison.cases)]
 
-    def write(self, holdout: str, look: Look) -> None:
-        """Write the file of a look.
+    def write(self, look: Look) -> None:
+        """Write the file of a look, in a folder for its hold-out.
 
         Raises:
             OSError: It cannot be written.
         """
+        holdout = digest(look.comparison.cases)
         name = f"{look.look:03}-{look.comparison.digest}.json"
         data = _LOOK.dump_json(look, indent=1) + b"\n"
         write_whole(self.folder / holdout / name, data, mode=0o666)
@@ -103,10 +105,10 @@ class Ledger:
 def number_of_look(
     comparison: Comparison, looks: Sequence[Look], recorded: Iterable[Recorded]
 ) -> int:
-    """Return the number of a look: that of the same comparison before, else one more than any.
+    """Return the number of a look that the ledger does not have: one more than any.
 
     A deleted ledger forgets nothing, as long as the recordings are there. What only they know
-    counts as the same comparison if versions and students are the same.
+    counts as the same look again if versions and students are the same.
 
     Args:
         comparison: What is to be compared.
@@ -114,9 +116,6 @@ def number_of_look(
         recorded: What the recordings say.
     """
     recorded = list(recorded)
-    for look in looks:
-        if look.comparison == comparison:
-            return look.look
     versions = frozenset({comparison.old, comparison.new})
     told = {look.look for look in looks}
     for each in recorded:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.proof.holdout import is_held_out
 from pytest_upskill.teacher.proposals.proposals import (
     BATCH,
@@ -16,17 +15,24 @@ from pytest_upskill.teacher.proposals.proposals import (
     propose_prompt,
     read_proposals,
 )
-from pytest_upskill.teacher.proposals.validation import Dropped, Surroundings, validate
+from pytest_upskill.teacher.proposals.validation import Surroundings, validate
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.measure import SCREENING, teacher_trial, trials_of
-from pytest_upskill.teacher.work.reply import MAX_TOKENS, BadReply, whole_text
+from pytest_upskill.teacher.work.plan import Part
+from pytest_upskill.teacher.work.reply import Refused, whole_text
+from pytest_upskill.trials.trial import Trial
 
 FRESH_ANSWERS = 2
 """Answers of the teacher, given the source, all of which must pass."""
 
-SCREENING_RUNS = 3
+_SCREENING_RUNS = 3
 """Runs of each student without the skill; these are never counted."""
+
+_SCREENING = 500
+"""Index of the first of them: no other run has it."""
+
+_LONGEST_QUESTION = "x" * 1000
+"""A question to bound prices by."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,10 +42,7 @@ class Demand:
     skill: Skill
     """Names the recordings; a draft's text is compared with questions, and never shown."""
     task: str
-    sources: tuple[Source, ...]
-    teacher: Model
-    students: tuple[Model, ...]
-    existing: tuple[Case, ...]
+    sources: Sequence[Source]
     count: int
     """Cases to keep; at most about twice as many are proposed."""
     held_out: int = 0
@@ -51,36 +54,38 @@ class Demand:
         return -(-2 * self.count // BATCH)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Kept:
-    """The kept and the dropped proposals."""
-
-    cases: tuple[Case, ...]
-    entries: tuple[Mapping[str, Any], ...]
-    """The cases as they are written into the case file, with their provenance."""
-    dropped: Mapping[str, str]
-    """Reasons by id."""
-    proposed: int
-
-
 @dataclass(kw_only=True)
-class _Progress:
-    """What has been kept and dropped so far."""
+class Kept:
+    """The kept and the dropped proposals, so far."""
 
-    kept: dict[str, tuple[Case, Mapping[str, Any]]] = field(default_factory=dict)
+    cases: list[Case] = field(default_factory=list)
+    entries: list[Mapping[str, Any]] = field(default_factory=list)
+    """The cases as they are written into the case file, with their provenance."""
     dropped: dict[str, str] = field(default_factory=dict)
+    """Reasons by id."""
     proposed: int = 0
 
     def enough(self, demand: Demand) -> bool:
         """Return whether no more proposals are needed."""
-        held_out = sum(map(is_held_out, self.kept))
-        return len(self.kept) >= demand.count and held_out >= demand.held_out
+        held_out = sum(is_held_out(case.id) for case in self.cases)
+        return len(self.cases) >= demand.count and held_out >= demand.held_out
 
-    def drop(self, name: str, reason: str, taken: Iterable[str] = ()) -> None:
+    def drop(self, name: str, reason: str, taken: Sequence[Case] = ()) -> None:
         """Note why a proposal is dropped, under a name that no other has."""
-        while name in {*self.dropped, *self.kept, *taken}:
+        names = {*self.dropped, *(case.id for case in (*self.cases, *taken))}
+        while name in names:
             name += "+"
         self.dropped[name] = reason
+
+    def told(self) -> Iterator[str]:
+        """Yield a line about each proposal that is dropped, and the number of those kept."""
+        for name, reason in self.dropped.items():
+            yield f"dropped {name}: {reason}"
+        held_out = sum(is_held_out(case.id) for case in self.cases)
+        yield f"{self}, {held_out} of them held out"
+
+    def __str__(self) -> str:
+        return f"kept {len(self.cases)} of {self.proposed}"
 
 
 def keep_cases(engine: Engine, demand: Demand) -> Kept:
@@ -89,116 +94,110 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
-    so_far = _Progress()
+    kept = Kept()
     for number in range(demand.rounds):
-        if so_far.enough(demand):
+        if kept.enough(demand):
             break
-        proposals = _ask(engine, demand, so_far, number)
+        proposals = _ask(engine, demand, kept, number)
         if not proposals:
             break
-        sound = list(_sound(engine, demand, proposals, so_far))
+        sound = list(_sound(engine, demand, proposals, kept))
         if not demand.held_out:
-            room = demand.count - len(so_far.kept)
+            room = demand.count - len(kept.cases)
             for _, case in sound[room:]:
-                so_far.drop(case.id, f"not needed: --count {demand.count} is reached")
+                kept.drop(case.id, f"not needed: --count {demand.count} is reached")
             sound = sound[:room]
         cases = [case for _, case in sound]
-        refuted = _refuted_by_teacher(engine, demand, cases)
+        refuted = refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
         refuted |= _known_to_students(engine, demand, [c for c in cases if c.id not in refuted])
         for proposal, case in sound:
             if reason := refuted.get(case.id):
-                so_far.drop(case.id, reason)
+                kept.drop(case.id, reason)
             else:
-                so_far.kept[case.id] = case, _entry(demand, proposal, case)
-        engine.say(f"kept {len(so_far.kept)} of {so_far.proposed}")
-    return Kept(
-        cases=tuple(case for case, _ in so_far.kept.values()),
-        entries=tuple(entry for _, entry in so_far.kept.values()),
-        dropped=so_far.dropped,
-        proposed=so_far.proposed,
-    )
+                kept.cases.append(case)
+                kept.entries.append(_entry(engine, demand, proposal, case))
+        engine.say(str(kept))
+    return kept
 
 
-def _ask(
-    engine: Engine, demand: Demand, so_far: _Progress, number: int
-) -> list[Proposal | Malformed]:
-    known = [case.input for case in (*demand.existing, *(case for case, _ in so_far.kept.values()))]
-    trial = teacher_trial(
-        demand.skill,
-        demand.teacher,
-        what=f"proposals-{number + 1}",
-        prompt=propose_prompt(demand.task, demand.sources, known, count=BATCH),
-        run=number,
-        max_tokens=MAX_TOKENS,
-    )
-    ((answer,),) = engine.run([trial], f"proposals {number + 1}")
-    assert answer.completion is not None
-    try:
-        return read_proposals(whole_text(answer.completion))
-    except BadReply as error:
-        return [Malformed(name="reply", reason=str(error))]
+def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
+    """Yield the most requests that `keep_cases` can make."""
+    teacher, proposed = engine.terms.teacher.label, demand.rounds * BATCH
+    known = [_LONGEST_QUESTION] * (len(demand.skill.cases) + demand.count)
+    question = _question(engine, demand, known, 0)
+    case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
+    own = _teacher_trials(engine, demand, [case])
+    screening = _screening(engine, demand, [case])
+    yield Part(f"proposals of {teacher}", [question], demand.rounds)
+    yield Part("its own answers to them, given the sources", own, proposed)
+    yield Part("screening without the skill (not counted)", screening, proposed)
 
 
-def _sound(
-    engine: Engine,
-    demand: Demand,
-    proposals: Sequence[Proposal | Malformed],
-    so_far: _Progress,
-) -> Iterable[tuple[Proposal, Case]]:
-    """Yield the proposals that pass the checks by code, and drop the others."""
-    around = Surroundings(
-        skill_text=demand.skill.text,
-        source_text="\n".join(source.text for source in demand.sources),
-        existing=[*demand.existing, *(case for case, _ in so_far.kept.values())],
-        extensions=engine.workplace.extensions,
-        check=engine.checks,
-    )
-    for proposal in proposals:
-        so_far.proposed += 1
-        if isinstance(proposal, Malformed):
-            so_far.drop(proposal.name, proposal.reason)
-            continue
-        try:
-            case = validate(proposal, around)
-        except Dropped as reason:
-            name = proposal.id or f"proposal-{so_far.proposed}"
-            so_far.drop(name, str(reason), [case.id for case in around.existing])
-            continue
-        around = replace(around, existing=[*around.existing, case])
-        yield proposal, case
-
-
-def _refuted_by_teacher(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
-    """Return the cases that fresh answers of the teacher, given the sources, do not pass."""
-    files = {source.name: source.text for source in demand.sources}
-    trials = trials_of(
-        demand.skill,
-        [replace(case, files=files) for case in cases],
-        [demand.teacher],
-        arm="without_skill",
-        runs=FRESH_ANSWERS,
-        max_tokens=engine.workplace.max_tokens,
-    )
-    results = engine.results(trials, "the teacher's own answers")
+def refuted_by_teacher(engine: Engine, trials: Sequence[Trial]) -> dict[str, str]:
+    """Return why cases are dropped that fresh answers of the teacher do not pass, by their ids."""
     return {
-        result.case: f"the teacher itself passes only {result.passes} of {FRESH_ANSWERS} times"
-        for result in results
+        result.case: f"the teacher itself passes only {result.passes} of {len(result.runs)} times"
+        for result in engine.results(trials, "the teacher's own answers")
         if result.passes < len(result.runs)
     }
 
 
+def _question(engine: Engine, demand: Demand, known: Sequence[str], number: int) -> Trial:
+    prompt = propose_prompt(demand.task, demand.sources, known, count=BATCH)
+    return engine.question(demand.skill, f"proposals-{number + 1}", prompt, run=number)
+
+
+def _ask(engine: Engine, demand: Demand, kept: Kept, number: int) -> list[Proposal | Malformed]:
+    known = [case.input for case in (*demand.skill.cases, *kept.cases)]
+    reply = engine.ask(_question(engine, demand, known, number), f"proposals {number + 1}")
+    try:
+        return read_proposals(whole_text(reply))
+    except Refused as reason:
+        return [Malformed(name="reply", reason=str(reason))]
+
+
+def _sound(
+    engine: Engine, demand: Demand, proposals: Sequence[Proposal | Malformed], kept: Kept
+) -> Iterator[tuple[Proposal, Case]]:
+    """Yield the proposals that pass the checks by code, and drop the others."""
+    existing = [*demand.skill.cases, *kept.cases]
+    around = Surroundings(
+        skill_text=demand.skill.text,
+        source_text="\n".join(source.text for source in demand.sources),
+        existing=existing,
+        extensions=engine.workplace.extensions,
+        check=engine.checks,
+    )
+    for proposal in proposals:
+        kept.proposed += 1
+        if isinstance(proposal, Malformed):
+            kept.drop(proposal.name, proposal.reason)
+            continue
+        try:
+            case = validate(proposal, around)
+        except Refused as reason:
+            kept.drop(proposal.id or f"proposal-{kept.proposed}", str(reason), existing)
+            continue
+        existing.append(case)
+        yield proposal, case
+
+
+def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
+    files = {source.name: source.text for source in demand.sources}
+    given = [replace(case, files=files) for case in cases]
+    models = [engine.terms.teacher]
+    return engine.trials(demand.skill, given, "without_skill", runs=FRESH_ANSWERS, models=models)
+
+
+def _screening(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
+    return engine.trials(
+        demand.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_SCREENING
+    )
+
+
 def _known_to_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
     """Return the cases that every student always passes without the skill."""
-    trials = trials_of(
-        demand.skill,
-        cases,
-        demand.students,
-        arm="without_skill",
-        runs=SCREENING_RUNS,
-        first_run=SCREENING,
-        max_tokens=engine.workplace.max_tokens,
-    )
-    results = engine.results(trials, "screening without the skill")
+    results = engine.results(_screening(engine, demand, cases), "screening without the skill")
     known = {result.case: len(result.runs) for result in results}
     for result in results:
         if result.passes < len(result.runs):
@@ -209,14 +208,14 @@ def _known_to_students(engine: Engine, demand: Demand, cases: Sequence[Case]) ->
     }
 
 
-def _entry(demand: Demand, proposal: Proposal, case: Case) -> Mapping[str, Any]:
+def _entry(engine: Engine, demand: Demand, proposal: Proposal, case: Case) -> Mapping[str, Any]:
     folded = proposal.quote.casefold()
     source = next((s.name for s in demand.sources if folded and folded in s.text.casefold()), "")
-    provenance: dict[str, Any] = {"teacher": demand.teacher.resolved}
+    provenance: dict[str, Any] = {"teacher": engine.terms.teacher.resolved}
     if source:
         provenance["source"] = source
     provenance |= {"quote": proposal.quote} if proposal.quote else {"unsourced": True}
-    provenance["screened"] = [student.resolved for student in demand.students]
+    provenance["screened"] = [student.resolved for student in engine.terms.students]
     return {
         "id": case.id,
         "input": case.input,

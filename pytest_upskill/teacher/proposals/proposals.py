@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.prompts import MATERIAL, marked, marked_sources
-from pytest_upskill.teacher.work.reply import BadReply, json_of
+from pytest_upskill.teacher.work.reply import Refused, json_of, validated
 
 BATCH = 10
 """Proposals of one request."""
@@ -49,16 +49,22 @@ Reply with one fenced JSON block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A case that a teacher proposes, with the answers that it is validated by."""
+class Answers:
+    """Answers that a teacher gives, by which its checks are validated."""
+
+    reference: Text
+    alternatives: Annotated[tuple[Text, ...], Field(min_length=2)]
+    wrong: Annotated[tuple[Text, ...], Field(min_length=1)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal(Answers):
+    """A case that a teacher proposes."""
 
     id: str = ""
     input: Text
     expected: Mapping[str, Any]
     quote: str = ""
-    reference: Text
-    alternatives: Annotated[tuple[Text, ...], Field(min_length=2)]
-    wrong: Annotated[tuple[Text, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,25 +98,24 @@ def propose_prompt(
 
 
 def read_proposals(reply: str) -> list[Proposal | Malformed]:
-    """Read the proposals of a reply; an entry that is none comes with the reason."""
-    try:
-        value = json_of(reply)
-    except BadReply as error:
-        return [Malformed(name="reply", reason=str(error))]
+    """Read the proposals of a reply; an entry that is none comes with the reason.
+
+    Raises:
+        Refused: There is no list of proposals.
+    """
+    value = json_of(reply)
     entries = value.get("proposals") if isinstance(value, dict) else value
     if not isinstance(entries, list):
-        return [Malformed(name="reply", reason="the reply has no list of proposals")]
+        raise Refused("the reply has no list of proposals")
     return [_read(entry, number) for number, entry in enumerate(entries, 1)]
 
 
 def _read(entry: object, number: int) -> Proposal | Malformed:
     try:
-        return _PROPOSAL.validate_python(entry)
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
+        return validated(_PROPOSAL, entry)
+    except Refused as reason:
         name = entry.get("id") if isinstance(entry, dict) else None
-        where = ".".join(map(str, first["loc"])) or "the entry"
         return Malformed(
             name=name if isinstance(name, str) and name else f"proposal-{number}",
-            reason=f"malformed: {where}: {first['msg']}",
+            reason=str(reason),
         )

@@ -11,6 +11,7 @@ from pytest_upskill.checks import Judge
 from pytest_upskill.formats.evals.shapes import find_entries
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath
+from pytest_upskill.teacher.work.files import byte_order_mark
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,4 +75,4 @@ def with_assertions(
     for at, assertion in sorted(places, key=lambda place: -place[0]):
         _, end = decoder.raw_decode(text, at)
         text = text[:at] + json.dumps(assertion, ensure_ascii=False) + text[end:]
-    return text.encode()
+    return byte_order_mark(content) + text.encode()

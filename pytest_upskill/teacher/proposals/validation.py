@@ -16,7 +16,8 @@ from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.ngrams import copies
-from pytest_upskill.teacher.proposals.proposals import Proposal
+from pytest_upskill.teacher.proposals.proposals import Answers, Proposal
+from pytest_upskill.teacher.work.reply import Refused
 
 EMPTY_ANSWERS = (
     "",
@@ -36,10 +37,6 @@ Check = Callable[[Case, str], Sequence[CheckResult]]
 """Returns the results of a case's checks of a text; may raise CheckError."""
 
 
-class Dropped(Exception):  # noqa: N818  a decision, not an error of this program
-    """A proposal that is not kept; the message is one line."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a proposal is compared with."""
@@ -56,7 +53,7 @@ def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     """Read an entry as the reader of case files does.
 
     Raises:
-        Dropped: It is not valid.
+        Refused: It is not valid.
     """
 
     def no_files(name: str) -> Any:
@@ -68,7 +65,7 @@ def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
         )
     except BadFile as error:
         problem = error.problems[0]
-        raise Dropped(f"the reader refuses it: {problem.where}: {problem.what}") from None
+        raise Refused(f"the reader refuses it: {problem.where}: {problem.what}") from None
     return case
 
 
@@ -76,7 +73,7 @@ def validate(proposal: Proposal, around: Surroundings) -> Case:
     """Return the case of a proposal.
 
     Raises:
-        Dropped: Something rules it out.
+        Refused: Something rules it out.
     """
     entry: dict[str, Any] = {"input": proposal.input, "expected": dict(proposal.expected)}
     case = read_case(({"id": proposal.id} if proposal.id else {}) | entry, around.extensions)
@@ -85,15 +82,15 @@ def validate(proposal: Proposal, around: Surroundings) -> Case:
         *_of_question(case, proposal, around),
         *check_problems(proposal, case, around.check),
     ):
-        raise Dropped(reason)
+        raise Refused(reason)
     return case
 
 
-def check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str]:
+def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
     """Yield why a case does not distinguish right answers from wrong ones.
 
     Args:
-        proposal: The answers by which it is tried.
+        answers: The answers by which it is tried.
         case: The case.
         check: Decides its checks.
     """
@@ -105,12 +102,12 @@ def check_problems(proposal: Proposal, case: Case, check: Check) -> Iterator[str
         return [result.message for result in check(case, text) if not result.passed]
 
     try:
-        if missed := misses(proposal.reference):
+        if missed := misses(answers.reference):
             yield f"its own reference answer fails: {missed[0]}"
-        for answer in proposal.alternatives:
+        for answer in answers.alternatives:
             if missed := misses(answer):
                 yield f"too literal: another right answer fails: {missed[0]}"
-        for answer in (*EMPTY_ANSWERS, proposal.input, *proposal.wrong):
+        for answer in (*EMPTY_ANSWERS, case.input, *answers.wrong):
             if not misses(answer):
                 yield f"accepts a wrong answer: {answer[:60]!r}"
     except CheckError as error:

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from typing import Annotated
 
 import yaml
-from pydantic import Field, TypeAdapter, ValidationError
+from pydantic import Field, TypeAdapter
 
+from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.teacher.sources.read import Source
-from pytest_upskill.teacher.versions.edits import Refused, foreign_parts
-from pytest_upskill.teacher.work.engine import TeacherError
+from pytest_upskill.teacher.versions.edits import foreign_parts
 from pytest_upskill.teacher.work.prompts import MATERIAL, marked_sources
-from pytest_upskill.teacher.work.reply import BadReply, json_of
+from pytest_upskill.teacher.work.reply import Refused, json_of, validated
 
 MAX_BYTES = 12_000
 """Size of a draft: about 3,000 tokens, which every use of the skill costs."""
@@ -69,10 +69,10 @@ def check_name(name: str) -> None:
     """Check that a skill may have a name.
 
     Raises:
-        TeacherError: It may not.
+        WorkError: It may not.
     """
     if not _NAME.fullmatch(name) or len(name) > MAX_NAME:
-        raise TeacherError(
+        raise WorkError(
             f"--output: {name!r} cannot be the name of a skill: end with lower-case words and "
             "hyphens, as in skills/csv-files"
         )
@@ -108,14 +108,7 @@ def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
     Raises:
         Refused: There is none, or something in it is not allowed.
     """
-    try:
-        draft = _DRAFT.validate_python(json_of(reply))
-    except BadReply as error:
-        raise Refused(str(error)) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the reply"
-        raise Refused(f"malformed draft: {where}: {first['msg']}") from None
+    draft = validated(_DRAFT, json_of(reply), "draft")
     for problem in _problems(draft, known, name):
         raise Refused(problem)
     return draft

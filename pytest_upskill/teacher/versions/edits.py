@@ -7,14 +7,14 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 from pytest_upskill.teacher.ngrams import copies
-from pytest_upskill.teacher.work.reply import BadReply, json_of
+from pytest_upskill.teacher.work.reply import Refused, json_of, validated
 
 GROWTH = 1.5
 """How many times as long as before a skill may get."""
@@ -46,24 +46,13 @@ class _Reply:
 _REPLY = TypeAdapter(_Reply)
 
 
-class Refused(Exception):  # noqa: N818  a decision, not an error of this program
-    """Edits that are not applied; the message is one line, for the teacher and for the user."""
-
-
 def read_edits(reply: str) -> tuple[Edit, ...]:
     """Read the edits of a teacher's reply.
 
     Raises:
         Refused: There are none, or they cannot be read.
     """
-    try:
-        edits = _REPLY.validate_python(json_of(reply)).edits
-    except BadReply as error:
-        raise Refused(str(error)) from None
-    except ValidationError as error:
-        first = error.errors(include_url=False)[0]
-        where = ".".join(map(str, first["loc"])) or "the reply"
-        raise Refused(f"malformed edits: {where}: {first['msg']}") from None
+    edits = validated(_REPLY, json_of(reply), "edits").edits
     if not edits:
         raise Refused("the reply proposes no edit")
     return edits

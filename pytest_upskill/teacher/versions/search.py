@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,36 +10,40 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-from pytest_upskill.model import Model
 from pytest_upskill.teacher.versions.edits import (
-    Refused,
     apply_edits,
     byte_limit,
     check_candidate,
     read_edits,
 )
+from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.measure import TRAIN_RUNS, teacher_trial, trials_of
 from pytest_upskill.teacher.work.prompts import Failure, refine_prompt
-from pytest_upskill.teacher.work.reply import MAX_TOKENS, BadReply, whole_text
+from pytest_upskill.teacher.work.reply import Refused, whole_text
 from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Trial
+
+TRAIN_RUNS = 3
+"""Runs of each train case with each candidate."""
 
 _SHOWN = 8
 """Failures that a teacher sees at a time."""
 
+_LONGEST_PROMPT = 24_000
+"""More bytes than a question to the teacher has besides the skill."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """What to improve, with which teacher and students."""
+    """What to improve, and by which cases."""
 
     skill: Skill
     text: str
     """The ``SKILL.md`` in the folder, with ``\\n`` as line breaks."""
-    train: tuple[Case, ...]
-    holdout: tuple[Case, ...]
-    teacher: Model
-    students: tuple[Model, ...]
+    train: Sequence[Case]
+    holdout: Sequence[Case]
     steps: int
+    """Versions to try."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,13 +79,13 @@ def version(skill: Skill, text: str) -> Skill:
     return replace(skill, text=read_bundle(skill.folder, read).text)
 
 
-def search(engine: Engine, task: Task, keep: Callable[[str, str], object]) -> Found:
+def search(engine: Engine, task: Task, drafts: Drafts) -> Found:
     """Ask for edits, and choose the version that passes most train cases.
 
     Args:
         engine: What asks.
         task: What is to be improved.
-        keep: Keeps a file of the drafts: name and text.
+        drafts: The folder that keeps replies and candidates.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
@@ -93,18 +97,20 @@ def search(engine: Engine, task: Task, keep: Callable[[str, str], object]) -> Fo
         best = max(pool, key=lambda each: each.rank)
         if not best.failures:
             break
-        reply = _ask(engine, task, best, refused, step)
+        prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
+        question = engine.question(task.skill, f"edit-{step}", prompt, run=step)
+        reply = engine.ask(question, f"candidate {step}")
         entry: dict[str, Any] = {"number": step, "from": best.number}
         log.append(entry)
-        keep(f"candidates/{step:02}-reply.md", reply.text)
+        drafts.write(f"candidates/{step:02}-reply.md", reply.text)
         try:
             new = _edited(task, best, reply, pool)
-        except Refused as error:
-            entry["refused"] = str(error)
-            refused.append(str(error))
-            engine.say(f"candidate {step}: refused: {error}")
+        except Refused as reason:
+            entry["refused"] = str(reason)
+            refused.append(str(reason))
+            engine.say(f"candidate {step}: refused: {reason}")
             continue
-        keep(f"candidates/{step:02}.md", new)
+        drafts.write(f"candidates/{step:02}.md", new)
         candidate = _measured(engine, task, new, step)
         pool.append(candidate)
         entry |= {"passes": candidate.passes, "runs": candidate.runs}
@@ -114,33 +120,14 @@ def search(engine: Engine, task: Task, keep: Callable[[str, str], object]) -> Fo
     return Found(current=current, best=max(pool, key=lambda each: each.rank), log=tuple(log))
 
 
-def train_trials(engine: Engine, task: Task, text: str) -> list[Any]:
+def longest_question(engine: Engine, task: Task) -> Trial:
+    """Return the longest question for edits, to bound its price."""
+    return engine.question(task.skill, "edit", " " * (byte_limit(task.text) + _LONGEST_PROMPT))
+
+
+def train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
     """Return the trials of the train cases with a version."""
-    return trials_of(
-        version(task.skill, text),
-        task.train,
-        task.students,
-        arm="with_skill",
-        runs=TRAIN_RUNS,
-        max_tokens=engine.workplace.max_tokens,
-    )
-
-
-def _ask(
-    engine: Engine, task: Task, best: Candidate, refused: Sequence[str], step: int
-) -> Completion:
-    prompt = refine_prompt(best.text, best.failures, refused, limit=byte_limit(task.text))
-    trial = teacher_trial(
-        task.skill,
-        task.teacher,
-        what=f"edit-{step}",
-        prompt=prompt,
-        run=step,
-        max_tokens=MAX_TOKENS,
-    )
-    ((answer,),) = engine.run([trial], f"candidate {step}")
-    assert answer.completion is not None
-    return answer.completion
+    return engine.trials(version(task.skill, text), task.train, "with_skill", runs=TRAIN_RUNS)
 
 
 def _edited(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candidate]) -> str:
@@ -149,19 +136,12 @@ def _edited(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candi
     Raises:
         Refused: It is not allowed, or there is nothing new in it.
     """
-    new = apply_edits(best.text, read_edits(_text(reply)))
+    new = apply_edits(best.text, read_edits(whole_text(reply)))
     if any(each.text == new for each in pool):
         raise Refused("the edits reproduce an earlier version")
     cases = (*task.train, *task.holdout)
     check_candidate(new, task.text, cases, limit=byte_limit(task.text))
     return new
-
-
-def _text(reply: Completion) -> str:
-    try:
-        return whole_text(reply)
-    except BadReply as error:
-        raise Refused(str(error)) from None
 
 
 def _measured(engine: Engine, task: Task, text: str, number: int) -> Candidate:
@@ -177,20 +157,17 @@ def _measured(engine: Engine, task: Task, text: str, number: int) -> Candidate:
 
 def _failures(results: Iterable[TrialResult], cases: Iterable[Case]) -> list[Failure]:
     """Return one failed answer of each case, the cases that fail most often first."""
-    quotes = {case.id: case for case in cases}
+    by_id = {case.id: case for case in cases}
+    failed = [result for result in results if result.passes < len(result.runs)]
+    failed.sort(key=lambda result: (result.passes / len(result.runs), result.case))
     worst: dict[str, TrialResult] = {}
-    for result in results:
-        other = worst.get(result.case)
-        if result.passes < len(result.runs) and (other is None or result.passes < other.passes):
-            worst[result.case] = result
-    chosen = sorted(
-        worst.values(), key=lambda result: (result.passes / len(result.runs), result.case)
-    )
+    for result in failed:
+        worst.setdefault(result.case, result)
     return [
         Failure(
-            question=quotes[result.case].input,
+            question=by_id[case].input,
             answer=next(run.completion.text for run in result.runs if not run.passed),
-            quote=quotes[result.case].quote,
+            quote=by_id[case].quote,
         )
-        for result in chosen[:_SHOWN]
+        for case, result in [*worst.items()][:_SHOWN]
     ]

@@ -1,25 +1,28 @@
-"""The folder of a teacher's command: drafts, candidates, and the decision."""
+"""The decision of a teacher's command; whatever happens, ``decision.json`` records it."""
 
 from __future__ import annotations
 
-import hashlib
 import json
-import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
-from pathlib import Path
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.teacher.work.engine import TeacherError
+from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.formats.skill import Case
+from pytest_upskill.teacher.proof.holdout import split
+from pytest_upskill.teacher.work.drafts import Drafts
+from pytest_upskill.teacher.work.engine import Engine, Stopped
+from pytest_upskill.teacher.work.files import place
 
-_NO_NAME = re.compile(r"[^\w-]+")
-_LONGEST_NAME = 64
+DRY_RUN = "--dry-run: nothing was requested"
+"""The reason of a decision that was not to be made."""
+
+UNMEASURED = "--no-eval: nothing was measured"
+"""The reason of a decision without cases."""
+
+_GO_ON = "everything so far is recorded: the same command continues from here"
 
 Outcome = Literal["accepted", "not shown", "refused", "stopped"]
-
-_GITIGNORE = b"# Made by pytest-upskill: drafts hold answers of models and parts of sources.\n*\n"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,10 +30,10 @@ class Decision:
     """The outcome of a command; the fields of ``decision.json``."""
 
     command: str
-    decision: Outcome
-    reason: str
+    decision: Outcome = "stopped"
+    reason: str = "interrupted"
     skill: str
-    teacher: str
+    teacher: str = ""
     students: tuple[str, ...] = ()
     look: int | None = None
     """Number of the look at the hold-out; None if it was not looked at."""
@@ -55,72 +58,69 @@ class Decision:
     applied: bool = False
     """Whether the skill's folder was changed."""
 
+    def about(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> Decision:
+        """Return the decision with the ids of its cases, and why others were dropped."""
+        train, holdout = split(cases)
+        return replace(
+            self, train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped
+        )
 
-class Drafts:
-    """The folder of one command on one skill; the same command writes to the same folder.
+
+def conclude(
+    engine: Engine,
+    drafts: Drafts,
+    start: Decision,
+    plan: Iterable[str],
+    work: Callable[[Decision], Decision],
+) -> Decision:
+    """Print the plan, do the work if this is no dry run, and record its decision.
 
     Args:
-        parent: ``.upskill/drafts`` of the project.
-        name: The skill's name; "" if it has none yet.
-        identity: What makes the command the same one.
+        engine: What has been spent.
+        drafts: The folder of the work.
+        start: The decision if the work is interrupted.
+        plan: What will be asked at most.
+        work: Returns the decision, given ``start``; it may raise `Stopped`.
     """
-
-    def __init__(self, parent: Path, name: str, *identity: str) -> None:
-        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
-        # The name comes from a file, and a folder's may not lead elsewhere.
-        named = _NO_NAME.sub("-", name)[:_LONGEST_NAME]
-        self.folder = parent / f"{named or 'generated'}-{digest}"
-        self._parent = parent
-        self._lock = parent / f"{named or self.folder.name}.lock"
-
-    @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Lock the skill against other sessions.
-
-        Raises:
-            TeacherError: Another one is at work on it.
-            OSError: The folder cannot be written.
-        """
+    engine.say(*plan)
+    if engine.terms.dry_run:
+        return replace(start, reason=DRY_RUN)
+    with drafts.alone():
         try:
-            import fcntl  # not on Windows, where sessions have to be kept apart by hand
-        except ImportError:
-            yield
-            return
-        self._make_parent()
-        # The system lets go of a lock when its process ends, however that happens.
-        with self._lock.open("ab") as file:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise TeacherError(
-                    "another session is working on this skill: wait until it ends"
-                ) from None
-            except OSError:
-                pass  # a file system without locks
-            yield
+            decision = work(start)
+        except Stopped as stopped:
+            engine.say(f"stopped: {stopped}", _GO_ON)
+            decision = replace(start, reason=str(stopped))
+        except WorkError as error:
+            _write(engine, drafts, replace(start, reason=str(error)))
+            raise
+        except KeyboardInterrupt:
+            _write(engine, drafts, start)
+            engine.say(_GO_ON)
+            raise
+        return record(engine, drafts, decision)
 
-    def write(self, name: str, text: str) -> Path:
-        """Write a file of the folder whole, and return its path.
 
-        Raises:
-            OSError: It cannot be written.
-        """
-        self._make_parent()
-        file = self.folder / name
-        write_whole(file, text.encode("utf-8", "replace"))
-        return file
+def record(engine: Engine, drafts: Drafts, decision: Decision) -> Decision:
+    """Write a decision unless this is a dry run, and print the folder where it is."""
+    if not engine.terms.dry_run:
+        decision = _write(engine, drafts, decision)
+        engine.say(f"{decision.decision}: {place(drafts.folder)}")
+    return decision
 
-    def _make_parent(self) -> None:
-        ignore = self._parent / ".gitignore"
-        if not ignore.exists():
-            write_whole(ignore, _GITIGNORE)
 
-    def decide(self, decision: Decision) -> None:
-        """Write ``decision.json``.
+def _write(engine: Engine, drafts: Drafts, decision: Decision) -> Decision:
+    decision = replace(
+        decision,
+        teacher=engine.terms.teacher.resolved,
+        students=tuple(student.resolved for student in engine.terms.students),
+        cost_usd=engine.cost_usd,
+        asked=engine.asked,
+    )
+    text = json.dumps(asdict(decision), indent=1, ensure_ascii=False)
+    drafts.write("decision.json", f"{text}\n")
+    return decision
 
-        Raises:
-            OSError: It cannot be written.
-        """
-        self.write(
-            "decision.json", json.dumps(asdict(decision), indent=1, ensure_ascii=False) + "\n"
-        )
+
+def _ids(cases: Iterable[Case]) -> tuple[str, ...]:
+    return tuple(case.id for case in cases)

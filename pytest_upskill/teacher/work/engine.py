@@ -6,62 +6,51 @@ import sys
 from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TextIO
 
 from pytest_upskill.cells.wording import broken, counted
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.completion import Request
+from pytest_upskill.completion import Completion, Request
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.completions.tally import Tally, parts
-from pytest_upskill.completions.workplace import WorkError, Workplace
-from pytest_upskill.formats.skill import Case
+from pytest_upskill.completions.workplace import Workplace
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
+from pytest_upskill.model import Model
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.teacher.work.live_line import LiveLine
+from pytest_upskill.teacher.work.reply import MAX_TOKENS
+from pytest_upskill.teacher.work.terms import Terms
 from pytest_upskill.trials.result import TrialResult
-from pytest_upskill.trials.trial import Trial
+from pytest_upskill.trials.trial import Arm, Trial, plan
 
 _TICK = 0.2
 """Seconds between two updates of the live line, and at most until Ctrl-C is noticed."""
-
-
-class TeacherError(WorkError):
-    """A teacher's command that cannot run as it was given."""
 
 
 class Stopped(Exception):  # noqa: N818  a state that starting again goes on from
     """A command that ended early; everything so far is recorded. The message says why."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """What a command may spend."""
-
-    max_cost: float
-    """Dollars."""
-    max_answers: int | None
-    """Requests; None for no limit."""
-
-
 class Engine:
-    """Runs trials and counts what they cost.
+    """Runs a command's trials within its terms, and counts what they cost.
 
     Args:
         workplace: What the session lends.
-        limits: What may be spent.
+        terms: Who is asked, and for how much.
         out: Where to write; the live line is shown on terminals only.
     """
 
-    def __init__(self, workplace: Workplace, limits: Limits, out: TextIO | None = None) -> None:
+    def __init__(self, workplace: Workplace, terms: Terms, out: TextIO | None = None) -> None:
         self.workplace = workplace
-        self._limits = limits
+        self.terms = terms
         self._out = out or sys.stderr
         self._line = LiveLine(self._out)
         self._asked = 0
-        self._left = limits.max_cost
+        self._left = terms.max_cost
 
     @property
     def cost_usd(self) -> float:
@@ -78,12 +67,55 @@ class Engine:
         """Whether what is written to can show block characters."""
         return (self._out.encoding or "").lower().replace("-", "") == "utf8"
 
-    def say(self, line: str = "") -> None:
-        """Print a line, on a terminal broken between words; quotes and diffs stay as they are."""
-        text, width = safe_line(line), self._line.columns
-        lines = broken(text, width) if width and text[:1].isalpha() else [text]
-        self._out.writelines(f"{each}\n" for each in lines)
+    def say(self, *lines: str) -> None:
+        """Print lines, on a terminal broken between words; quotes and diffs stay as they are."""
+        width = self._line.columns
+        for text in map(safe_line, lines):
+            shown = broken(text, width) if width and text[:1].isalpha() else [text]
+            self._out.writelines(f"{each}\n" for each in shown)
         self._out.flush()
+
+    def question(self, skill: Skill, what: str, prompt: str, *, run: int = 0) -> Trial:
+        """Return a question to the teacher: a trial without skill and without checks.
+
+        Args:
+            skill: The skill that it is about.
+            what: The name in the recording.
+            prompt: The whole question.
+            run: Index of the run.
+        """
+        return Trial(
+            skill=skill,
+            case=Case(id=what, input=prompt, checks=()),
+            model=self.terms.teacher,
+            arm="without_skill",
+            skill_block="",
+            runs=1,
+            first_run=run,
+            min_pass_rate=1.0,
+            max_tokens=MAX_TOKENS,
+        )
+
+    def trials(
+        self,
+        skill: Skill,
+        cases: Iterable[Case],
+        arm: Arm,
+        *,
+        runs: int,
+        first_run: int = 0,
+        models: Sequence[Model] | None = None,
+    ) -> list[Trial]:
+        """Return the trials of some cases of a skill in one arm; on the students if not others."""
+        chosen = replace(skill, cases=tuple(cases), before=None)
+        everything = plan(
+            chosen,
+            self.terms.students if models is None else models,
+            runs=runs,
+            min_pass_rate=1.0,
+            max_tokens=self.workplace.max_tokens,
+        )
+        return [replace(trial, first_run=first_run) for trial in everything if trial.arm == arm]
 
     def estimate(self, trials: Iterable[Trial]) -> Estimate:
         """Return what trials would request."""
@@ -111,7 +143,7 @@ class Engine:
             return []
         self._check_answers(trials)
         prices = self.workplace.resources.prices
-        budget = Budget(self._left, prices, free=self._limits.max_answers is not None)
+        budget = Budget(self._left, prices, free=self.terms.max_answers is not None)
         service = Service(
             {str(place): trial for place, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),
@@ -130,6 +162,16 @@ class Engine:
             self._left = self._left if budget.left is None else budget.left
         self._check_complete(answers)
         return answers
+
+    def ask(self, question: Trial, what: str) -> Completion:
+        """Return the teacher's answer to a question, whatever it is.
+
+        Raises:
+            Stopped: It is missing, or a limit would be passed.
+        """
+        ((answer,),) = self.run([question], what)
+        assert answer.completion is not None
+        return answer.completion
 
     def results(self, trials: Sequence[Trial], what: str) -> list[TrialResult]:
         """Return the graded results of trials.
@@ -167,7 +209,7 @@ class Engine:
         """Count what will be asked, and stop before the limit of answers."""
         ahead = self.estimate(trials)
         self._asked += ahead.to_send
-        most = self._limits.max_answers
+        most = self.terms.max_answers
         if most is not None and self._asked > most:
             raise Stopped(f"--max-answers: {self._asked} answers would be requested, over {most}")
 
@@ -188,7 +230,7 @@ class Engine:
         if not lacking:
             return
         if any(each.not_sent for each in lacking):
-            raise Stopped(f"--max-cost: further requests could exceed ${self._limits.max_cost:g}")
+            raise Stopped(f"--max-cost: further requests could exceed ${self.terms.max_cost:g}")
         first = next(each.error for each in lacking)
         are = "is" if len(lacking) == 1 else "are"
         count = f"{len(lacking)} of {counted(len(flat), 'answer')} {are} missing"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.checks.extensions import Extensions
+from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
-from pytest_upskill.teacher.work.engine import TeacherError
 
 _FOLDERS = ("", "evals", "eval", "tests")
 
@@ -24,11 +24,11 @@ def load_evals(folder: Path, extensions: Extensions) -> Skill:
     """Read a skill with the cases of its evals file.
 
     Raises:
-        TeacherError: It has none, or it cannot be read.
+        WorkError: It has none, or it cannot be read.
     """
     file = case_file_of(folder, sorted(EVALS_FILES))
     if file is None:
-        raise TeacherError(f"{folder}: --harden needs an evals file, such as evals/evals.json")
+        raise WorkError(f"{folder}: --harden needs an evals file, such as evals/evals.json")
     return _load(folder, file, extensions)
 
 
@@ -36,7 +36,7 @@ def load_skill(folder: Path, extensions: Extensions) -> Skill:
     """Read a skill with its cases, or without if it has none.
 
     Raises:
-        TeacherError: It cannot be read, or the file belongs to several skills.
+        WorkError: It cannot be read, or the file belongs to several skills.
     """
     names = (CASE_FILE, *sorted(EVALS_FILES))
     return _load(folder, case_file_of(folder, names) or folder / "SKILL.md", extensions)
@@ -46,10 +46,8 @@ def _load(folder: Path, file: Path, extensions: Extensions) -> Skill:
     try:
         skills = load_skills(file, shown=str(file), extensions=extensions)
     except SkillError as error:
-        raise TeacherError(str(error)) from None
+        raise WorkError(str(error)) from None
     own = [skill for skill in skills if skill.folder.resolve() == folder.resolve()]
     if not own:
-        raise TeacherError(
-            f"{file}: contains no case of this skill: name a skill with its own cases"
-        )
+        raise WorkError(f"{file}: contains no case of this skill: name a skill with its own cases")
     return own[0]

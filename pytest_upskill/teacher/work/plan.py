@@ -2,25 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from pytest_upskill.cells.wording import counted, money
-from pytest_upskill.model import Model
-from pytest_upskill.teacher.work.engine import Engine, Limits, TeacherError
+from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.trials.trial import Trial
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Part:
     """Trials of a kind, and how often they may run."""
 
     what: str
-    trials: tuple[Trial, ...]
+    trials: Sequence[Trial]
     times: int = 1
 
 
-def plan_lines(engine: Engine, parts: Iterable[Part]) -> Iterator[str]:
+def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
     """Yield a line for each part, and the total with the maximum cost."""
     answers, recorded, cost = 0, 0, list[float | None]()
     for part in parts:
@@ -43,27 +43,27 @@ def padded(trial: Trial, length: int) -> Trial:
     return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))
 
 
-def check_models(engine: Engine, teacher: Model, students: Sequence[Model], limits: Limits) -> None:
+def check_models(engine: Engine) -> None:
     """Check that the models answer single requests and that their cost can be limited.
 
     Raises:
-        TeacherError: A model is an agent; or has no price, and the number of answers is not
-            limited.
+        WorkError: A model is an agent; or has no price, and the number of answers is not limited.
     """
+    teacher, students = engine.terms.teacher, engine.terms.students
     prices = engine.workplace.resources.prices
     for model in dict.fromkeys((teacher, *students)):
         if model.provider == "offline":
-            raise TeacherError(
+            raise WorkError(
                 "offline is not a language model and can be neither teacher nor student: choose "
                 "another"
             )
         if model.agent:
-            raise TeacherError(
+            raise WorkError(
                 f"{model.label} is an agent, and versions are compared by single answers: "
                 f"write {model.name} without the agent"
             )
-        if limits.max_answers is None and not prices.known(model):
-            raise TeacherError(
+        if engine.terms.max_answers is None and not prices.known(model):
+            raise WorkError(
                 f"--max-cost: {prices.unknown(model)}, or limit the requests with --max-answers"
             )
     if teacher in students:

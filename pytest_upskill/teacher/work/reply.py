@@ -1,9 +1,11 @@
-"""The JSON in a teacher's reply."""
+"""A teacher's reply: its text, the JSON in it, and why one is refused."""
 
 from __future__ import annotations
 
 import json
-from typing import Any
+from typing import Any, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.checks.blocks import blocks
 from pytest_upskill.completion import Completion
@@ -11,23 +13,25 @@ from pytest_upskill.completion import Completion
 MAX_TOKENS = 8192
 """Maximum output tokens of a teacher's reply."""
 
+T = TypeVar("T")
 
-class BadReply(Exception):  # noqa: N818  a reason to refuse, not an error of this program
-    """A reply that cannot be used; the message says why, for the teacher and for the user."""
+
+class Refused(Exception):  # noqa: N818  a decision, not an error of this program
+    """What a teacher proposes is not taken; the message is one line, for it and for the user."""
 
 
 def whole_text(completion: Completion) -> str:
     """Return what a teacher said.
 
     Raises:
-        BadReply: It said nothing, refused, or was cut off.
+        Refused: It said nothing, refused, or was cut off.
     """
     if completion.stop_reason == "max_tokens":
-        raise BadReply(f"the reply was cut at its limit of {MAX_TOKENS:,} tokens")
+        raise Refused(f"the reply was cut at its limit of {MAX_TOKENS:,} tokens")
     if completion.stop_reason == "refusal":
-        raise BadReply("the teacher refused to reply")
+        raise Refused("the teacher refused to reply")
     if not completion.text.strip():
-        raise BadReply("the reply is empty")
+        raise Refused("the reply is empty")
     return completion.text
 
 
@@ -35,7 +39,7 @@ def json_of(text: str) -> Any:
     """Read the JSON of a reply: its last fenced block that is JSON, else all from brace to brace.
 
     Raises:
-        BadReply: There is none.
+        Refused: There is none.
     """
     fenced = [block.code for block in blocks(text)]
     bare = text[text.find("{") : text.rfind("}") + 1]
@@ -48,4 +52,24 @@ def json_of(text: str) -> Any:
             continue
         if isinstance(value, dict | list):
             return value
-    raise BadReply("the reply has no JSON")
+    raise Refused("the reply has no JSON")
+
+
+def validated(kind: TypeAdapter[T], value: object, what: str = "") -> T:
+    """Return a part of a reply as a value of a kind.
+
+    Args:
+        kind: The kind.
+        value: What the JSON holds.
+        what: What it should be, for the message.
+
+    Raises:
+        Refused: It is malformed.
+    """
+    try:
+        return kind.validate_python(value)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        parts = (f"malformed {what}".rstrip(), where, first["msg"])
+        raise Refused(": ".join(filter(None, parts))) from None

@@ -2,13 +2,96 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TextIO
 
+from pytest_upskill.cells.wording import counted
+from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.model import Model
-from pytest_upskill.teacher.work.consent import Consent
-from pytest_upskill.teacher.work.decision import Decision
-from pytest_upskill.teacher.work.engine import Limits
+from pytest_upskill.teacher.sources.read import Source
+from pytest_upskill.teacher.work.drafts import Drafts
+from pytest_upskill.teacher.work.files import Change, check_clean, place, replace_files
+
+_SHOWN_LINES = 12
+
+Say = Callable[[str], None]
+"""Prints a line."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Consent:
+    """How consent is given: by an option, or at a terminal."""
+
+    yes: bool
+    """Whether --yes was given: sources are sent unasked."""
+    apply: bool
+    """Whether --apply was given: the folder is changed unasked."""
+    terminal: TextIO | None
+    """Where answers are typed; None without a terminal."""
+
+    def asks(self, question: str) -> bool:
+        """Ask a question at the terminal, and return whether the answer is yes."""
+        if self.terminal is None:
+            return False
+        _forget_typed(self.terminal)
+        sys.stderr.write(f"{question} [y/N] ")
+        sys.stderr.flush()
+        try:
+            typed = self.terminal.readline()
+        except UnicodeDecodeError:
+            typed = "\n"
+        except KeyboardInterrupt:
+            sys.stderr.write("\n")
+            raise
+        if not typed.endswith("\n"):
+            # Ctrl-D leaves the cursor behind the question.
+            sys.stderr.write("\n")
+        return typed.strip().lower() in {"y", "yes"}
+
+    def writes(self, what: str, changes: Sequence[Change], say: Say) -> bool:
+        """Change files if somebody agrees: with --apply, or by a typed yes.
+
+        Args:
+            what: What is done to the last file, which the question names: ``Write this to``.
+            changes: The files; if one has uncommitted changes, nobody is asked.
+            say: Prints what was written, or why nothing was.
+
+        Returns:
+            Whether the files were changed.
+
+        Raises:
+            WorkError: Somebody has agreed, and a file has changed meanwhile, or cannot be written.
+        """
+        target = place(changes[-1].file)
+        if not self.apply:
+            try:
+                for change in changes:
+                    check_clean(change.file)
+            except WorkError as error:
+                say(f"nothing was changed: {error}; then the same command with --apply writes it")
+                return False
+            if not self.asks(f"{what} {target}?"):
+                say(
+                    "nothing was changed: the same command with --apply writes it, without requests"
+                )
+                return False
+        replace_files(changes)
+        say(f"written: {target}")
+        return True
+
+
+def _forget_typed(terminal: TextIO) -> None:
+    """Discard what was typed before the question was asked."""
+    try:
+        import termios  # not on Windows
+    except ImportError:
+        return
+    with suppress(termios.error, OSError):
+        termios.tcflush(terminal, termios.TCIFLUSH)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -18,7 +101,10 @@ class Terms:
     teacher: Model
     students: tuple[Model, ...]
     """Empty where none is asked."""
-    limits: Limits
+    max_cost: float
+    """Dollars."""
+    max_answers: int | None
+    """Requests; None for no limit."""
     consent: Consent
     dry_run: bool
     state: Path
@@ -29,18 +115,28 @@ class Terms:
         """The teacher's full name, then those of the students in alphabetical order."""
         return [self.teacher.resolved, *sorted(student.resolved for student in self.students)]
 
-    def interrupted(self, command: str, skill: str) -> Decision:
-        """Return the decision of a command that was interrupted: the first, until it has another.
+    def drafts(self, name: str, *identity: str) -> Drafts:
+        """Return the folder of a command's drafts: the skill's name, and what else it is about."""
+        return Drafts(self.state / "drafts", name, *identity)
 
-        Args:
-            command: The command.
-            skill: Name of the skill.
+    def check_sources(self, sources: Sequence[Source], drafts: Drafts, say: Say) -> None:
+        """Show what will be sent of the sources, and ask for consent; the drafts keep it whole.
+
+        Raises:
+            WorkError: Nobody has agreed.
         """
-        return Decision(
-            command=command,
-            decision="stopped",
-            reason="interrupted",
-            skill=skill,
-            teacher=self.teacher.resolved,
-            students=tuple(student.resolved for student in self.students),
-        )
+        if self.dry_run:
+            return
+        for number, source in enumerate(sources, 1):
+            say(str(source))
+            file = drafts.write(f"source-{number}.md", source.text)
+            lines = source.text.splitlines()
+            for line in lines[:_SHOWN_LINES]:
+                say(f"  | {line}")
+            if len(lines) > _SHOWN_LINES:
+                say(f"  | … {counted(len(lines) - _SHOWN_LINES, 'more line')} in {place(file)}")
+        if not sources or self.consent.yes:
+            return
+        if not self.consent.asks(f"Send this to {self.teacher.label}?"):
+            cure = "" if self.consent.terminal else ": add --yes to send it without a terminal"
+            raise WorkError(f"the sources were not sent{cure}")

@@ -1,0 +1,77 @@
+"""The folder of a teacher's command: sources, replies, candidates, and the decision."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.repository.atomic_write import write_whole
+
+_NO_NAME = re.compile(r"[^\w-]+")
+_LONGEST_NAME = 64
+_GITIGNORE = b"# Made by pytest-upskill: drafts hold answers of models and parts of sources.\n*\n"
+
+
+class Drafts:
+    """The folder of one command on one skill; the same command writes to the same folder.
+
+    Args:
+        parent: ``.upskill/drafts`` of the project.
+        name: The skill's name; "" if it has none yet.
+        identity: What makes the command the same one.
+    """
+
+    def __init__(self, parent: Path, name: str, *identity: str) -> None:
+        digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()[:8]
+        # The name comes from a file, and a folder's may not lead elsewhere.
+        named = _NO_NAME.sub("-", name)[:_LONGEST_NAME]
+        self.folder = parent / f"{named or 'generated'}-{digest}"
+        self._parent = parent
+        self._lock = parent / f"{named or self.folder.name}.lock"
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Lock the skill against other sessions.
+
+        Raises:
+            WorkError: Another one is at work on it.
+            OSError: The folder cannot be written.
+        """
+        try:
+            import fcntl  # not on Windows, where sessions have to be kept apart by hand
+        except ImportError:
+            yield
+            return
+        self._make_parent()
+        # The system lets go of a lock when its process ends, however that happens.
+        with self._lock.open("ab") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise WorkError(
+                    "another session is working on this skill: wait until it ends"
+                ) from None
+            except OSError:
+                pass  # a file system without locks
+            yield
+
+    def write(self, name: str, text: str) -> Path:
+        """Write a file of the folder whole, and return its path.
+
+        Raises:
+            OSError: It cannot be written.
+        """
+        self._make_parent()
+        file = self.folder / name
+        write_whole(file, text.encode("utf-8", "replace"))
+        return file
+
+    def _make_parent(self) -> None:
+        ignore = self._parent / ".gitignore"
+        if not ignore.exists():
+            write_whole(ignore, _GITIGNORE)

@@ -1,0 +1,156 @@
+"""Files of a skill that are replaced whole, with everything but the change as it was."""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.formats.source.case_ids import case_ids
+from pytest_upskill.formats.source.json import Document, JsonPath, read_json
+from pytest_upskill.repository.atomic_write import write_whole
+from pytest_upskill.repository.git import is_dirty
+from pytest_upskill.repository.git_command import GitError
+
+_BLANK = re.compile(r"\s*")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A file with its new content."""
+
+    file: Path
+    old: bytes | None
+    """Its content when the command began; None if there was no such file."""
+    new: bytes
+
+
+def place(path: Path) -> str:
+    """Return a path as it is seen from the current folder, or whole if it is not below that."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
+
+
+def content_of(file: Path) -> bytes | None:
+    """Return what a file contains, None if there is no such file.
+
+    Raises:
+        WorkError: It cannot be read.
+    """
+    try:
+        return file.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise WorkError(f"{file}: cannot be read: {error.strerror}") from None
+
+
+def check_clean(file: Path) -> None:
+    """Check that a file can be restored from git.
+
+    Raises:
+        WorkError: It has changes that are not committed, or git does not say whether it has.
+    """
+    try:
+        dirty = file.exists() and is_dirty(file.resolve())
+    except GitError as error:
+        raise WorkError(f"{file}: {error}") from None
+    if dirty:
+        raise WorkError(f"{file}: has uncommitted changes: commit them first")
+
+
+def replace_files(changes: Iterable[Change]) -> None:
+    """Replace files in order; replace none if one of them was changed in the meantime.
+
+    Raises:
+        WorkError: The content of one is another one now, or it has uncommitted changes, or it
+            cannot be written.
+    """
+    changes = list(changes)
+    for change in changes:
+        if content_of(change.file) != change.old:
+            raise WorkError(f"{change.file}: has changed in the meantime: start again")
+        check_clean(change.file)
+    for change in changes:
+        # Not in the place of a link, which would cut the file that it leads to off.
+        target = change.file.resolve()
+        try:
+            if change.old is None:
+                write_whole(target, change.new, mode=0o666)
+            else:
+                write_whole(target, change.new, like=target)
+        except OSError as error:
+            raise WorkError(f"{change.file}: cannot be written: {error.strerror}") from None
+
+
+def byte_order_mark(content: bytes) -> bytes:
+    """Return the byte order mark that a file begins with, if it does."""
+    return codecs.BOM_UTF8 if content.startswith(codecs.BOM_UTF8) else b""
+
+
+def encoded_like(old: bytes, text: str) -> bytes:
+    """Return a text with the line ends and the byte order mark of what it replaces."""
+    ends = "\r\n" if b"\r\n" in old else "\n"
+    return byte_order_mark(old) + text.replace("\n", ends).encode()
+
+
+def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> bytes:
+    """Return the content of a case file with further cases at its end.
+
+    Args:
+        content: The file as it is, valid for the reader; None if there is none.
+        entries: The cases to add.
+    """
+    if content is None:
+        text = json.dumps({"cases": list(entries)}, indent=2, ensure_ascii=False)
+        return f"{text}\n".encode()
+    text, document, key = _parsed(content)
+    _, end = json.JSONDecoder().raw_decode(text, document.places[key][1])
+    # What stands before the closing bracket: the last case, and the blanks that indent the bracket.
+    head = text[: end - 1].rstrip()
+    blank = text[len(head) : end - 1]
+    indent = "    " if key else "  "
+    added = ",".join(f"\n{_indented(entry, indent)}" for entry in entries)
+    comma = "" if head.endswith("[") else ","
+    if b"\r\n" in content:
+        added = added.replace("\n", "\r\n")
+    new = f"{head}{comma}{added}{blank or chr(10)}{text[end - 1 :]}"
+    return byte_order_mark(content) + new.encode()
+
+
+def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
+    """Return a ``skill_meta.json`` in which train cases begin with ``"train": true``.
+
+    Args:
+        content: Its content.
+        train: Ids of the train cases.
+    """
+    text, document, key = _parsed(content)
+    entries = document.value[key[0]] if key else document.value
+    for index, case in reversed([*enumerate(case_ids(entries))]):
+        if case not in train or "train" in entries[index]:
+            continue
+        at = document.places[(*key, index)][1] + 1
+        match = _BLANK.match(text, at)
+        blank = match[0] if match else ""
+        text = f'{text[:at]}{blank}"train": true,{blank or " "}{text[at + len(blank) :]}'
+    return byte_order_mark(content) + text.encode()
+
+
+def _parsed(content: bytes) -> tuple[str, Document, JsonPath]:
+    """Return the text of a case file, what it holds, and the path of its cases."""
+    text = content.decode("utf-8-sig")
+    document = read_json(text)
+    if isinstance(document.value, list):
+        return text, document, ()
+    return text, document, ("cases" if "cases" in document.value else "tests",)
+
+
+def _indented(entry: Mapping[str, Any], indent: str) -> str:
+    lines = json.dumps(entry, indent=2, ensure_ascii=False).split("\n")
+    return "\n".join(indent + line for line in lines)
