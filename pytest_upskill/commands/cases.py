@@ -13,7 +13,7 @@ from pytest_upskill.commands.teacher_command import (
 )
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.harden import harden
-from pytest_upskill.teacher.work.decision import Decision
+from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.load import load_evals, load_skill
 

@@ -10,7 +10,7 @@ from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_w
 from pytest_upskill.teacher.generate import generate
 from pytest_upskill.teacher.generation_plan import Order
 from pytest_upskill.teacher.proof.confirmation import RUNS
-from pytest_upskill.teacher.work.decision import Decision
+from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
 
 _COUNTS = {

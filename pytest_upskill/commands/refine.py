@@ -7,8 +7,8 @@ import argparse
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, folder_of_skill, run_with
 from pytest_upskill.teacher.proof.confirmation import RUNS
+from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.refine import refine
-from pytest_upskill.teacher.work.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.load import load_skill
 

@@ -11,8 +11,8 @@ from pytest_upskill.commands.command import PASSED, CommandError
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
+from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision
 from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
-from pytest_upskill.teacher.work.decision import DRY_RUN, UNMEASURED, Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.terms import Consent, Terms
 

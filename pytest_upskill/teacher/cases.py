@@ -9,10 +9,10 @@ from dataclasses import replace
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.teacher.proof.decision import Decision, conclude
 from pytest_upskill.teacher.proof.holdout import missing_cases, split
 from pytest_upskill.teacher.proposals.keep import Demand, Kept, keep_cases, plan_parts
 from pytest_upskill.teacher.sources.read import Source, source_of
-from pytest_upskill.teacher.work.decision import Decision, conclude
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean, content_of, with_cases
 from pytest_upskill.teacher.work.plan import check_models, plan_lines

@@ -21,11 +21,11 @@ from pytest_upskill.teacher.generation_plan import (
     question,
 )
 from pytest_upskill.teacher.proof.confirmation import Confirmation, Contest, confirm
+from pytest_upskill.teacher.proof.decision import UNMEASURED, Decision, conclude
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, split
 from pytest_upskill.teacher.proposals.keep import keep_cases
 from pytest_upskill.teacher.versions.draft import Draft, check_name, read_draft
 from pytest_upskill.teacher.versions.search import Task, search, version
-from pytest_upskill.teacher.work.decision import UNMEASURED, Decision, conclude
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import place, with_cases, with_train_marks

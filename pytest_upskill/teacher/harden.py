@@ -14,11 +14,11 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import parse_json
+from pytest_upskill.teacher.proof.decision import Decision, conclude
 from pytest_upskill.teacher.proposals.keep import FRESH_ANSWERS, refuted_by_teacher
 from pytest_upskill.teacher.proposals.proposals import Answers, Text
 from pytest_upskill.teacher.proposals.statements import Statement, find_statements, with_assertions
 from pytest_upskill.teacher.proposals.validation import check_problems, read_case
-from pytest_upskill.teacher.work.decision import Decision, conclude
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean
 from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines

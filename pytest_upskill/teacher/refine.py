@@ -16,6 +16,7 @@ from pytest_upskill.teacher.proof.confirmation import (
     look_ahead,
     trials_of_look,
 )
+from pytest_upskill.teacher.proof.decision import Decision, conclude, record
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, eligible, missing_cases, split
 from pytest_upskill.teacher.versions.edits import byte_limit
 from pytest_upskill.teacher.versions.literals import marked_diff
@@ -26,7 +27,6 @@ from pytest_upskill.teacher.versions.search import (
     train_trials,
     version,
 )
-from pytest_upskill.teacher.work.decision import Decision, conclude, record
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean, encoded_like, with_train_marks

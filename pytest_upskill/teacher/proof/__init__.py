@@ -1,1 +1,1 @@
-"""Proof on cases that are held out: the hold-out, its ledger, the comparison and the rule."""
+"""Proof on cases that are held out: hold-out, ledger, comparison, rule, and the decision."""

@@ -11,6 +11,7 @@ from itertools import chain
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
 from pytest_upskill.teacher.proof.acceptance import Acceptance, decide
+from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.proof.holdout import digest_of
 from pytest_upskill.teacher.proof.ledger import (
     STRIDE,
@@ -20,7 +21,6 @@ from pytest_upskill.teacher.proof.ledger import (
     number_of_look,
     recorded_looks,
 )
-from pytest_upskill.teacher.work.decision import Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.picture import figures_of, pictures
 from pytest_upskill.trials.result import TrialResult

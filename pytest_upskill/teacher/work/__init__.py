@@ -1,1 +1,1 @@
-"""How a command with a teacher works: requests within limits, consent, and its decision."""
+"""How a command with a teacher works: its terms, requests within limits, and what it writes."""
