@@ -9,13 +9,14 @@ from dataclasses import replace
 from functools import partial
 
 from pytest_upskill.agents.box.bubblewrap import BASE_URL, furnish
-from pytest_upskill.agents.box.process import BoxedProcess
+from pytest_upskill.agents.box.process import run_boxed
 from pytest_upskill.agents.programs.cli import Cli, Installed
 from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import Upstream
 from pytest_upskill.agents.record.left_files import with_files_left
+from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
-from pytest_upskill.completion import AgentRun, Completion, ProviderError, Request
+from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget, BudgetError, Settle
 from pytest_upskill.spending.caps import Caps
@@ -126,26 +127,28 @@ class CliClient:
             return str(error).removeprefix(f"{cli.name}: ")
 
     async def _run(self, request: Request, proxy: Proxy) -> Completion:
+        """Run the program once.
+
+        Whatever ends the run first tells the proxy why, except for the program itself when it
+        exits: the proxy at a limit of requests, an error, or the model's choice; the watch of the
+        process at a limit of time or resources. Then the program is killed.
+        """
         started = time.perf_counter()
         launch = self._cli.launch(request, BASE_URL)
         folders = ExitStack()
         root = folders.enter_context(workspace()).root
-        process = BoxedProcess(root, proxy, self._caps.seconds)
         try:
             try:
-                socket = furnish(root, self._cli, launch, request)
-                await proxy.start(socket)
-                await process.run(self._installed, launch)
-                if not process.limit:
-                    await proxy.finish()
+                await proxy.start(furnish(root, self._cli, launch, request))
+                said = await run_boxed(root, self._installed, launch, proxy, self._caps.seconds)
+                await proxy.finish()
             except OSError as error:
                 said = error.strerror or str(error)
                 raise _NotStartedError(f"{self._cli.name}: cannot start: {said}") from None
             finally:
                 await proxy.aclose()
-            limit = proxy.limit or process.limit
-            self._raise_if_cut_off(proxy, limit, process.said, started)
-            run = proxy.tally.told(self._installed.version, limit)
+            proxy.end(self._exited(proxy.tally, said))
+            run = proxy.tally.run(self._installed.version, self._limit(proxy))
             if not proxy.tally.decided:
                 run = await asyncio.to_thread(with_files_left, run, request, root / "work")
                 # The model may have written what the host sent back in several parts.
@@ -155,29 +158,33 @@ class CliClient:
         finally:
             # An agent may leave so many files that to remove them takes seconds.
             await asyncio.to_thread(folders.close)
-        return _completion(run, proxy, time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        return replace(proxy.tally.completion(run), latency_s=seconds)
 
-    def _raise_if_cut_off(self, proxy: Proxy, limit: str, said: str, started: float) -> None:
-        """Raise why a run ended before its model had answered, unless at a limit of its own.
+    def _exited(self, tally: Tally, said: str) -> str | ProviderError:
+        """Return the reason with which a run ends whose program exits: "" after the answer.
 
         An exit status tells nothing: a program may end with an error after the answer.
+        """
+        if tally.requests == 0:
+            return ProviderError(f"{self._cli.name}: sent no request: {said}", billable=False)
+        if not tally.answered_whole:
+            return ProviderError(f"{self._cli.name}: ended before its model had answered: {said}")
+        return ""
+
+    def _limit(self, proxy: Proxy) -> str:
+        """Return the limit that ended a run, "" for none.
 
         Raises:
             BudgetError: The next request could have exceeded the budget.
             ProviderError: The host or the program failed.
         """
-        tally, name = proxy.tally, self._cli.name
-        error = proxy.error
-        if error is None and not limit and not tally.decided:
-            if tally.requests == 0:
-                error = ProviderError(f"{name}: sent no request: {said}", billable=False)
-            elif not tally.answered_whole:
-                error = ProviderError(f"{name}: ended before its model had answered: {said}")
-        if error is None:
-            return
-        if isinstance(error, (BudgetError, ProviderError)) and tally.last is not None:
-            error.paid = _completion(None, proxy, time.perf_counter() - started)
-        raise error
+        reason = proxy.ended.result()
+        if isinstance(reason, str):
+            return reason
+        if isinstance(reason, (BudgetError, ProviderError)) and proxy.tally.replies:
+            reason.paid = proxy.tally.completion()
+        raise reason
 
 
 class _NotStartedError(ProviderError):
@@ -193,20 +200,3 @@ async def _free(size: int) -> Settle:
         return 0.0
 
     return settle
-
-
-def _completion(run: AgentRun | None, proxy: Proxy, seconds: float) -> Completion:
-    tally, last = proxy.tally, proxy.tally.last
-    whole = tally.answered_whole
-    return Completion(
-        text=last.text if last is not None and whole else "",
-        input_tokens=None if tally.uncounted else tally.input_tokens,
-        output_tokens=None if tally.uncounted else tally.output_tokens,
-        cache_read_tokens=tally.cache_read_tokens,
-        cache_write_tokens=tally.cache_write_tokens,
-        stop_reason=last.stop_reason if last is not None and whole else "end",
-        served_model=tally.served_model,
-        latency_s=seconds,
-        cost_usd=tally.cost_usd,
-        agent_run=run,
-    )

@@ -151,7 +151,7 @@ def test_the_instructions_count_as_loaded_however_they_were_read(sandbox: Sandbo
     run = run_of(step, call("read_file", path="~/.agents/skills/sums/scripts/total.py"), "Done.",
                  sandbox=sandbox)  # fmt: skip
 
-    assert (run.called, run.loaded, run.read) == (False, True, ("scripts/total.py",))
+    assert (run.called, run.loaded, run.read) == (True, True, ("scripts/total.py",))
 
 
 def test_an_agent_that_looks_elsewhere_has_not_loaded_the_skill(sandbox: Sandbox) -> None:
@@ -204,6 +204,12 @@ def test_a_run_that_would_go_on_beyond_a_limit_ends_there(
 
     assert run.limit == limit
     assert run.requests <= 3
+
+
+def test_a_limit_between_the_calls_of_a_reply_is_no_defect_of_the_installation() -> None:
+    run = run_of((LOAD, AGAIN, AGAIN), sandbox=Sandbox("auto"), caps=Caps(seconds=0.001))
+
+    assert (run.limit, run.broken) == ("its tools took more than 0.001 s", "")
 
 
 def test_a_run_whose_last_turn_answers_reaches_no_limit() -> None:

@@ -220,7 +220,7 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         await proxy.finish()
         writer.close()
         await proxy.aclose()
-        return proxy.tally.cost_usd
+        return proxy.tally.completion().cost_usd
 
     assert asyncio.run(hang()) == 0.25
 

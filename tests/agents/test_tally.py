@@ -11,9 +11,10 @@ import pytest
 
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.codex import Codex
-from pytest_upskill.agents.proxy.tally import Tally
+from pytest_upskill.agents.proxy.contents import results_in, texts_in
 from pytest_upskill.agents.proxy.upstream import Reply
 from pytest_upskill.agents.record.story import is_loaded
+from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import (
@@ -39,18 +40,21 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
     return Completion(text="", tool_calls=calls, input_tokens=tokens, output_tokens=0)
 
 
+def tally_of(task: AgentTask, **more: Any) -> Tally:
+    return Tally(task=task, skill_of=Codex().skill_of, denies=Codex().denies, **more)
+
+
 def codex_run(command: str, result: str) -> AgentRun:
     """Return what is told of a run in which Codex runs a command with this result."""
-    tally = Tally(task=AgentTask(skill_name="csv", skill=SKILL), cli=Codex())
+    tally = tally_of(AgentTask(skill_name="csv", skill=SKILL))
     offer: dict[str, Any] = {"content": f"csv: How to bill. {FILE}"}
-    opening = {"tools": [{}], "input": [offer]}
     call = ToolCall(name="exec_command", id="c1", arguments={"cmd": command})
     sent = {"type": "function_call", "call_id": "c1", "arguments": json.dumps({"cmd": command})}
     output = {"type": "function_call_output", "call_id": "c1", "output": result}
-    tally.asked(opening, 1)
-    tally.answered(said(call), main=True, cost_usd=None)
-    tally.asked({**opening, "input": [offer, sent, output]}, 1)
-    return tally.told("1", "")
+    for conversation, reply in (([offer], said(call)), ([offer, sent, output], said())):
+        tally.asked([*texts_in(conversation)], results_in(conversation))
+        tally.answered(reply, 1)
+    return tally.run("1", "")
 
 
 @pytest.mark.parametrize(
@@ -94,25 +98,23 @@ def test_which_skill_a_call_of_claude_code_asks_for(
 def test_a_skill_that_is_asked_for_by_its_folder_is_taken_by_its_name() -> None:
     other = InstalledSkill(name="a b", files=SKILL)
     task = AgentTask(skill_name="csv", skill=SKILL, neighbours=(other,), chooses=True)
-    tally = Tally(task=task, cli=Codex())
+    tally = tally_of(task)
     read = ToolCall(name="exec_command", arguments={"cmd": "cat ~/.agents/skills/a-b/SKILL.md"})
 
-    tally.asked({"tools": [{}]}, 1)
-    tally.answered(said(read), main=True, cost_usd=None)
+    tally.answered(said(read), 1)
 
     assert tally.decided
-    assert tally.told("1", "").taken == "a b"
+    assert tally.run("1", "").taken == "a b"
 
 
 def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> None:
-    tally = Tally(task=AgentTask(), cli=Codex(), caps=Caps(tokens=1000))
+    tally = tally_of(AgentTask(), caps=Caps(tokens=1000))
     look = ToolCall(name="exec_command", arguments={"cmd": "ls"})
     for size, limit in ((1600, ""), (1600, "it needs more than 1,000 tokens")):
-        tally.asked({"tools": [{}]}, size)
-        tally.answered(said(look, tokens=None), main=True, cost_usd=None)
+        tally.answered(said(look, tokens=None), size)
         assert tally.limit() == limit
 
-    assert tally.uncounted
+    assert tally.completion().input_tokens is None
 
 
 def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -> None:

@@ -28,97 +28,91 @@ _MOST_SAID = 200
 """Characters of it in a message."""
 
 
-class BoxedProcess:
-    """The process of one run, which never outlives it.
+async def run_boxed(
+    root: Path, installed: Installed, launch: Launch, proxy: Proxy, seconds: float
+) -> str:
+    """Run a program until it ends by itself or its run has ended, and kill what is left of it.
 
     Args:
         root: The folder that holds all that the program can write.
-        proxy: Where its requests arrive.
-        seconds: How long it may run, without the time spent waiting for the host.
+        installed: The program.
+        launch: How it starts.
+        proxy: Where its requests arrive; it is told when the program reaches a limit.
+        seconds: How long the program may run, without the time spent waiting for the host.
 
-    Attributes:
-        limit: The limit that ended it; "" for none.
-        said: The end of its output.
+    Returns:
+        The last line of its output.
+
+    Raises:
+        OSError: It cannot be started.
     """
+    readable, written = os.pipe()
+    try:
+        process = await _started(root, installed, launch, written)
+    except BaseException:
+        os.close(readable)
+        raise
+    finally:
+        os.close(written)
+    assert process.stdout is not None
+    exited = asyncio.ensure_future(process.wait())
+    said = asyncio.ensure_future(_last_line(process.stdout))
+    try:
+        await _watch(process.pid, exited, root, proxy, seconds)
+    finally:
+        info = written_so_far(readable)
+        os.close(readable)
+        _kill(process, init_process(info))
+        _, late = await asyncio.wait((exited, said), timeout=_KILL_S)
+        for task in late:
+            task.cancel()
+        process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
+    return "" if said in late else said.result()
 
-    def __init__(self, root: Path, proxy: Proxy, seconds: float) -> None:
-        self.limit = ""
-        self.said = ""
-        self._root = root
-        self._proxy = proxy
-        self._seconds = seconds
 
-    async def run(self, installed: Installed, launch: Launch) -> None:
-        """Run the program until it ends, reaches a limit, or is cancelled.
+async def _started(
+    root: Path, installed: Installed, launch: Launch, info: int
+) -> asyncio.subprocess.Process:
+    with open_filter(build_open_filter) as filters:
+        return await asyncio.create_subprocess_exec(
+            *command(root, installed, launch, info, filters),
+            stdin=asyncio.subprocess.DEVNULL,
+            stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.STDOUT,
+            start_new_session=True,
+            # Of bubblewrap itself, whose environment the agent can read in /proc/1.
+            env={"PATH": os.defpath},
+            pass_fds=(info, *filters),
+        )
 
-        Raises:
-            OSError: It cannot be started.
-        """
-        readable, written = os.pipe()
-        try:
-            with open_filter(build_open_filter) as filters:
-                process = await asyncio.create_subprocess_exec(
-                    *command(self._root, installed, launch, written, filters),
-                    stdin=asyncio.subprocess.DEVNULL,
-                    stdout=asyncio.subprocess.PIPE,
-                    stderr=asyncio.subprocess.STDOUT,
-                    start_new_session=True,
-                    # Of bubblewrap itself, whose environment the agent can read in /proc/1.
-                    env={"PATH": os.defpath},
-                    pass_fds=(written, *filters),
-                )
-        except BaseException:
-            os.close(readable)
-            raise
-        finally:
-            os.close(written)
-        ends = [
-            asyncio.ensure_future(process.wait()),
-            asyncio.ensure_future(self._proxy.ended.wait()),
-            asyncio.ensure_future(self._watch(process.pid)),
-        ]
-        output = asyncio.ensure_future(self._drain(process))
-        try:
-            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            info = written_so_far(readable)
-            os.close(readable)
-            _kill(process, init_process(info))
-            for task in ends[1:]:
-                task.cancel()
-            with suppress(TimeoutError):
-                await asyncio.wait_for(asyncio.shield(ends[0]), _KILL_S)
-            with suppress(TimeoutError):
-                await asyncio.wait_for(output, 1)
-            process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
 
-    async def _watch(self, sandbox: int) -> None:
-        """Return when the program has reached a limit of time, processes or disk."""
-        started = time.monotonic()
-        usage = Usage(self._root, _FOLDER_BYTES, _FOLDER_FILES)
-        while True:
-            await asyncio.sleep(min(_LOOK_S, usage.due_in_s))
-            if time.monotonic() - started - self._proxy.waited_s > self._seconds:
-                self.limit = f"it took more than {self._seconds:g} s"
-                return
-            if await asyncio.to_thread(_threads_below, sandbox) > _MOST_THREADS:
-                self.limit = f"it started more than {_MOST_THREADS:,} processes and threads"
-                return
-            if await asyncio.to_thread(usage.is_beyond):
-                self.limit = (
-                    f"it wrote more than {_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
-                )
-                return
+async def _watch(
+    sandbox: int, exited: asyncio.Future[int], root: Path, proxy: Proxy, seconds: float
+) -> None:
+    """Wait until a program exits or its run has ended, also at a limit of time or resources."""
+    started = time.monotonic()
+    usage = Usage(root, _FOLDER_BYTES, _FOLDER_FILES)
+    ends, first = (exited, proxy.ended), asyncio.FIRST_COMPLETED
+    while True:
+        pause = min(_LOOK_S, usage.due_in_s)
+        ended, _ = await asyncio.wait(ends, timeout=pause, return_when=first)
+        if ended:
+            return
+        if time.monotonic() - started - proxy.waited_s > seconds:
+            proxy.end(f"it took more than {seconds:g} s")
+        elif await asyncio.to_thread(_threads_below, sandbox) > _MOST_THREADS:
+            proxy.end(f"it started more than {_MOST_THREADS:,} processes and threads")
+        elif await asyncio.to_thread(usage.is_beyond):
+            proxy.end(f"it wrote more than {_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files")
 
-    async def _drain(self, process: asyncio.subprocess.Process) -> None:
-        """Read all output, and keep its end for messages."""
-        assert process.stdout is not None
-        kept = b""
-        while chunk := await process.stdout.read(1 << 16):
-            kept = (kept + chunk)[-_MOST_OUTPUT:]
-        lines = kept.decode("utf-8", "replace").split("\n")
-        last = next((" ".join(line.split()) for line in reversed(lines) if line.strip()), "")
-        self.said = last[:_MOST_SAID]
+
+async def _last_line(output: asyncio.StreamReader) -> str:
+    """Read all output of a program, and return its last line, cut for a message."""
+    kept = b""
+    while chunk := await output.read(1 << 16):
+        kept = (kept + chunk)[-_MOST_OUTPUT:]
+    lines = (" ".join(line.split()) for line in kept.decode("utf-8", "replace").split("\n"))
+    return next(filter(None, reversed([*lines])), "")[:_MOST_SAID]
 
 
 def written_so_far(readable: int) -> bytes:

@@ -40,7 +40,7 @@ class AgentRunner:
             if self._sandbox is None:
                 self._sandbox = await self._in_thread(self._make_sandbox)
             async with self._slots:
-                with opened(request.task, self._sandbox) as toolbox:
+                with opened(request.task, self._sandbox, self._caps.seconds) as toolbox:
                     return await run_loop(request, client, toolbox, self._in_thread, self._caps)
         except (OSError, SandboxError) as error:
             said = error.strerror if isinstance(error, OSError) else str(error)

@@ -7,13 +7,13 @@ import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from pytest_upskill.completion import AgentTask, Tool, ToolCall
+from pytest_upskill.completion import AgentTask, Tool, ToolCall, ToolResult
 from pytest_upskill.sandbox.run import Ended, Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
@@ -67,15 +67,6 @@ _REQUIRED: Mapping[str, list[str]] = MappingProxyType(
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Done:
-    """The result of a tool call."""
-
-    text: str
-    failed: bool = False
-    seconds: float = 0.0
-
-
 class Toolbox:
     """The tools of one run, with its workspace.
 
@@ -83,9 +74,14 @@ class Toolbox:
         task: What the agent gets.
         sandbox: Where the tools act.
         home: A new workspace of the sandbox.
+        seconds: Time for all calls together.
+
+    Attributes:
+        left_s: Seconds that are left of it.
     """
 
-    def __init__(self, task: AgentTask, sandbox: Sandbox, home: Workspace) -> None:
+    def __init__(self, task: AgentTask, sandbox: Sandbox, home: Workspace, seconds: float) -> None:
+        self.left_s = seconds
         self._task = task
         self._sandbox = sandbox
         self._home = home
@@ -101,39 +97,32 @@ class Toolbox:
                 if file.content.startswith(b"#!"):
                     (home.root / name).chmod(0o755)
 
-    def call(self, call: ToolCall, seconds: float) -> Done:
-        """Call a tool, and wait for its result.
-
-        Args:
-            call: The model's call.
-            seconds: Time that is left for it.
-        """
-        problem = _problem(call)
-        if problem:
-            return Done(text=problem, failed=True)
-        said = call.arguments
+    def call(self, call: ToolCall) -> ToolResult:
+        """Call a tool, and wait for its result."""
+        if problem := _problem(call):
+            return ToolResult(call_id=call.id, text=problem, failed=True)
         if call.name == "skill":
-            return self._skill(str(said["name"]))
+            return self._load_skill(call)
         started = time.monotonic()
-        limits = replace(_LIMITS, wall_s=max(0.1, min(_LIMITS.wall_s, seconds)))
-        outcome = self._run(call.name, said, limits)
-        text = _cut(_as_seen(outcome.output))
-        return Done(
-            text=_told(call.name, outcome, text, limits),
-            failed=not outcome.succeeded,
-            seconds=time.monotonic() - started,
-        )
+        limits = replace(_LIMITS, wall_s=max(0.1, min(_LIMITS.wall_s, self.left_s)))
+        outcome = self._run(call.name, call.arguments, limits)
+        self.left_s -= time.monotonic() - started
+        text = _told(call.name, outcome, _cut(_as_seen(outcome.output)), limits)
+        return ToolResult(call_id=call.id, text=text, failed=not outcome.succeeded)
 
     @property
     def folder(self) -> Path:
         """The folder in which the tools work."""
         return self._home.root / _WORKSPACE
 
-    def _skill(self, name: str) -> Done:
+    def _load_skill(self, call: ToolCall) -> ToolResult:
+        name = call.arguments["name"]
         body = next((file for file in self._task.skill if file.name == "SKILL.md"), None)
         if name != self._task.skill_name or body is None:
-            return Done(text=f"There is no skill {name!r}.", failed=True)
-        return Done(text=f"{body.text}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}")
+            text = f"There is no skill {name!r}."
+            return ToolResult(call_id=call.id, text=text, failed=True)
+        text = f"{body.text}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}"
+        return ToolResult(call_id=call.id, text=text)
 
     def _run(self, name: str, said: Mapping[str, Any], limits: Limits) -> Outcome:
         words: tuple[str, ...]
@@ -160,10 +149,10 @@ class Toolbox:
 
 
 @contextmanager
-def opened(task: AgentTask, sandbox: Sandbox) -> Iterator[Toolbox]:
+def opened(task: AgentTask, sandbox: Sandbox, seconds: float) -> Iterator[Toolbox]:
     """Yield the tools of a run in a fresh workspace, which is removed at the end."""
     with workspace() as home:
-        yield Toolbox(task, sandbox, home)
+        yield Toolbox(task, sandbox, home, seconds)
 
 
 def _problem(call: ToolCall) -> str:

@@ -21,8 +21,9 @@ import h11
 from pytest_upskill.agents.programs.cli import Cli
 from pytest_upskill.agents.proxy.allowed import RefusedBody, allowed
 from pytest_upskill.agents.proxy.connection import Connection, Out, Sent
-from pytest_upskill.agents.proxy.tally import Tally
+from pytest_upskill.agents.proxy.contents import results_in, texts_in
 from pytest_upskill.agents.proxy.upstream import Reply, Upstream
+from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError, Settle
 from pytest_upskill.spending.caps import Caps
@@ -54,9 +55,7 @@ class Proxy:
 
     Attributes:
         tally: The sums so far.
-        limit: The limit that ended the run; "" for none.
-        error: The failure that ended the run; None for none.
-        ended: Set when a limit, an error or the choice of a skill has ended the run.
+        ended: Gets the reason with which the run has ended; see `end`.
     """
 
     def __init__(
@@ -68,10 +67,8 @@ class Proxy:
         caps: Caps,
     ) -> None:
         assert request.task is not None
-        self.tally = Tally(task=request.task, cli=cli, caps=caps)
-        self.limit = ""
-        self.error: Exception | None = None
-        self.ended = asyncio.Event()
+        self.tally = Tally(task=request.task, skill_of=cli.skill_of, denies=cli.denies, caps=caps)
+        self.ended: asyncio.Future[str | Exception] = asyncio.get_running_loop().create_future()
         self._request = request
         self._wire = cli.wire
         self._upstream = upstream
@@ -80,13 +77,24 @@ class Proxy:
         self._connections: set[asyncio.Task[None]] = set()
         # One request at a time: a limit must be reached by the same request in every run.
         self._turn = asyncio.Lock()
+        self._waited_s = 0.0
         self._waiting_since: float | None = None
+
+    def end(self, reason: str | Exception) -> None:
+        """End the run, unless it has ended: the first reason counts.
+
+        Args:
+            reason: The limit that it has reached, the error that it cannot go on after, or "" if
+                the model chose a skill.
+        """
+        if not self.ended.done():
+            self.ended.set_result(reason)
 
     @property
     def waited_s(self) -> float:
         """Seconds spent waiting for the host so far."""
         going_on = 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
-        return self.tally.waited_s + going_on
+        return self._waited_s + going_on
 
     async def start(self, path: Path) -> None:
         """Listen on a unix socket.
@@ -139,11 +147,10 @@ class Proxy:
         except (ValueError, TypeError, zlib.error, OSError, RecursionError) as error:
             await out.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
-        if not self.ended.is_set():
-            self.limit = self.tally.limit()
-        if self.limit or self.ended.is_set():
-            self.ended.set()
-            await out.error(HTTPStatus.BAD_REQUEST, self.limit or "the run has ended")
+        if limit := self.tally.limit():
+            self.end(limit)
+        if self.ended.done():
+            await out.error(HTTPStatus.BAD_REQUEST, "the run has ended")
             return
         await self._forward(body, sent.headers, out)
 
@@ -161,7 +168,10 @@ class Proxy:
         except BudgetError as error:
             await self._fail(error, out)
             return
-        self.tally.asked(body, len(content))
+        self.tally.requests += 1
+        aside = not body.get("tools")
+        if not aside:
+            self.tally.asked([*texts_in(body)], results_in(body))
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
@@ -172,14 +182,13 @@ class Proxy:
         except Exception as error:  # noqa: BLE001  a mistake of ours, which the session reports
             await self._fail(error, out)
         finally:
-            self.tally.waited_s += time.monotonic() - self._waiting_since
+            self._waited_s += time.monotonic() - self._waiting_since
             self._waiting_since = None
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
-                main = bool(body.get("tools"))
-                self.tally.answered(completion, main=main, cost_usd=cost)
+                self.tally.answered(replace(completion, cost_usd=cost), len(content), aside=aside)
                 if self.tally.decided:
-                    self.ended.set()
+                    self.end("")
 
     async def _exchange(self, content: bytes, headers: Mapping[str, str], out: Out) -> Completion:
         """Send a request to the host, and pass the reply on while it arrives."""
@@ -217,8 +226,7 @@ class Proxy:
 
     async def _fail(self, error: Exception, out: Out) -> None:
         """End the run with an error."""
-        self.error = self.error or error
-        self.ended.set()
+        self.end(error)
         await _tell(out.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 

@@ -6,11 +6,14 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill.completion import AgentTask, ToolCall, ToolUse
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 
 SKILL_FILE = "SKILL.md"
 
 _TELLING_CHARS = 12
 """Least number of characters of a line that is unlikely to occur elsewhere."""
+_START = 24
+"""Characters of a description that tell it from others."""
 
 _MAX_CALLS = 200
 _MAX_NAME = 100
@@ -19,6 +22,21 @@ _MAX_INPUT = 2000
 
 _SHARE = 0.5
 """Share of the telling lines that shows that a file was read, perhaps cut or with line numbers."""
+
+
+def is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
+    """Return whether the catalogue in a request names the skill.
+
+    Agents shorten descriptions, so the name next to its beginning, or to its file, is enough.
+    """
+    text = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
+    described = read_skill_text(text, folder=task.skill_name).description
+    start = " ".join(described.split())[:_START]
+    name = task.skill_name
+    return any(
+        name in text and (f"{name}/{SKILL_FILE}" in text or start in " ".join(text.split()))
+        for text in texts
+    )
 
 
 def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:

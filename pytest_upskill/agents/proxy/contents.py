@@ -1,0 +1,32 @@
+"""The texts and results of tools in a request of an agent, in any wire format."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+
+def texts_in(value: object) -> Iterator[str]:
+    """Yield every text in a JSON value, but no names of fields."""
+    if isinstance(value, str):
+        yield value
+    for part in _parts(value):
+        yield from texts_in(part)
+
+
+def results_in(value: object) -> Iterator[tuple[str, str]]:
+    """Yield the results of calls, each with the id of its call."""
+    if isinstance(value, Mapping):
+        call_id = value.get("tool_use_id") or value.get("call_id")
+        if call_id and "arguments" not in value:
+            result = value.get("output") or value.get("content")
+            yield str(call_id), "\n".join(texts_in(result))
+            return
+    for part in _parts(value):
+        yield from results_in(part)
+
+
+def _parts(value: object) -> Iterator[object]:
+    if isinstance(value, Mapping):
+        yield from value.values()
+    elif isinstance(value, list):
+        yield from value
