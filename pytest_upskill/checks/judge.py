@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 INSTRUCTIONS = """\
@@ -66,3 +66,5 @@ class Judge:
     name: ClassVar[str] = "judge"
 
     statement: str
+    number: int = field(default=0, compare=False, repr=False)
+    """From 1, among the statements of its case in the file; 0 if it is not from a file."""

@@ -10,7 +10,6 @@ from pytest_upskill.checks import (
     AnyCheck,
     FileExists,
     InFile,
-    Judge,
     ProcessCheck,
     Sandboxed,
     WorkspaceFile,
@@ -81,15 +80,8 @@ class Case:
     """What the agent is expected to do; reported, never part of a pass rate."""
     agent_key: str = ""
     """The key that makes the case one for agents, if no check does; "" for none."""
-    statement_numbers: tuple[int, ...] = ()
-    """Numbers, from 1 in the file, of the statements for a judge among the checks."""
-    excluded: tuple[int, ...] = ()
-    """Numbers of the statements that the author excluded."""
-
-    def __post_init__(self) -> None:
-        if not self.statement_numbers:
-            count = sum(isinstance(check, Judge) for check in self.checks)
-            object.__setattr__(self, "statement_numbers", tuple(range(1, count + 1)))
+    statements: int = 0
+    """How many statements for a judge it has in the file, with those that are excluded."""
 
     @property
     def needs_agent(self) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import count
 from typing import Literal, get_args
 
 from pytest_upskill.checks import Judge
@@ -20,35 +21,36 @@ MARK_KEY = "statements"
 _MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
 
 
+def numbered(case: Case) -> Case:
+    """Return a case as it was read, with the numbers of its statements."""
+    numbers = count(1)
+    checks = tuple(
+        replace(check, number=next(numbers)) if isinstance(check, Judge) else check
+        for check in case.checks
+    )
+    return replace(case, checks=checks, statements=next(numbers) - 1)
+
+
 def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
     """Return a case without the statements that its author marked.
 
     Args:
-        case: The case with all of its statements.
-        marks: Maps the number of a statement, from 1 in the order of the checks, to its mark.
+        case: The case, whose statements are numbered.
+        marks: Maps the number of a statement to its mark.
 
     Raises:
         ValueError: There is no statement with such a number.
     """
     if not marks:
         return case
-    known = {*case.statement_numbers, *case.excluded}
-    if wrong := next((number for number in marks if number not in known), None):
-        count = f"{len(known)} statement{'s' * (len(known) != 1)}"
-        raise ValueError(f"there is no statement {wrong}: the case has {count} for a judge")
-    numbers = iter(case.statement_numbers)
+    for number in marks:
+        if not 1 <= number <= case.statements:
+            has = f"{case.statements} statement{'s' * (case.statements != 1)}"
+            raise ValueError(f"there is no statement {number}: the case has {has} for a judge")
     kept = tuple(
-        check for check in case.checks if not isinstance(check, Judge) or next(numbers) not in marks
+        check for check in case.checks if not (isinstance(check, Judge) and check.number in marks)
     )
-    skip = case.skip or (None if kept else _MARKED)
-    left = tuple(number for number in case.statement_numbers if number not in marks)
-    return replace(
-        case,
-        checks=kept,
-        skip=skip,
-        statement_numbers=left,
-        excluded=tuple(sorted({*case.excluded, *marks})),
-    )
+    return replace(case, checks=kept, skip=case.skip or (None if kept else _MARKED))
 
 
 def read_marks(value: object) -> Mapping[int, Mark]:

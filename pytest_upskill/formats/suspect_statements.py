@@ -143,16 +143,19 @@ def _work(statement: str) -> str:
 
 def candidates(case: Case) -> list[Candidate]:
     """Return the statements of a case that no judge should decide, as far as words can tell."""
-    judged = [check.statement for check in case.checks if isinstance(check, Judge)]
     found = []
-    for number, statement in zip(case.statement_numbers, judged, strict=True):
-        if words := _work(statement):
+    for check in case.checks:
+        if not isinstance(check, Judge):
+            continue
+        if words := _work(check.statement):
             reason, mark = f"{words!r} is an agent's work, which an answer cannot show", MARKS[0]
-        elif _VACUOUS.fullmatch(statement.strip()):
+        elif _VACUOUS.fullmatch(check.statement.strip()):
             reason, mark = "it names no criterion: every answer could satisfy it", MARKS[1]
         else:
             continue
-        found.append(Candidate(number=number, statement=statement, mark=mark, reason=reason))
+        found.append(
+            Candidate(number=check.number, statement=check.statement, mark=mark, reason=reason)
+        )
     return found
 
 

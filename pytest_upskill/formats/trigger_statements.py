@@ -42,21 +42,17 @@ def with_trigger(case: Case, skills: Collection[str]) -> Case:
         skills: All names of the skill that the case belongs to.
     """
     kept: list[AnyCheck] = []
-    left: list[int] = []
     found: list[bool] = []
-    numbers = iter(case.statement_numbers)
     for check in case.checks:
-        number = next(numbers) if isinstance(check, Judge) else 0
         chosen = _chosen(check.statement, skills) if isinstance(check, Judge) else None
         if chosen is None:
             kept.append(check)
-            left += [number] * isinstance(check, Judge)
         else:
             found.append(chosen)
     if not found:
         return case
     trigger = case.trigger or (Trigger(should=all(found)) if case.input else None)
-    return replace(case, checks=tuple(kept), trigger=trigger, statement_numbers=tuple(left))
+    return replace(case, checks=tuple(kept), trigger=trigger)
 
 
 def _chosen(statement: str, skills: Collection[str]) -> bool | None:

@@ -133,7 +133,6 @@ def _with_checks(statement: Statement, checks: tuple[Any, ...]) -> Case:
         id=statement.name,
         checks=checks,
         models=None,
-        statement_numbers=(),
         trigger=None,
     )
 

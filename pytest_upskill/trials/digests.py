@@ -77,7 +77,9 @@ def _checks(case: Case) -> Iterator[dict[str, Any]]:
     for check in case.checks:
         named = fields(check)  # type: ignore[arg-type]  # every check is a dataclass
         values = {
-            field.name: getattr(check, field.name) for field in named if _is_set(check, field)
+            field.name: getattr(check, field.name)
+            for field in named
+            if field.compare and _is_set(check, field)
         }
         yield {"name": check.name} | values
 

@@ -227,7 +227,6 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
         case,
         trigger=replace(case.trigger, others=tuple(dict.fromkeys(known))),
         checks=(),
-        statement_numbers=(),
         process=(),
         workspace=case.workspace if workspace else (),
         max_turns=None,

@@ -21,7 +21,7 @@ from pytest_upskill.formats.skill_meta.values import (
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.statement_marks import MARK_KEY, marked, read_marks
+from pytest_upskill.formats.statement_marks import MARK_KEY, marked, numbered, read_marks
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 
@@ -65,7 +65,7 @@ def read_cases(
         except ValueError as error:
             problems.append(document.problem((*path, "expected_skill"), str(error)))
         line = document.line(path)
-        case = _case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger)
+        case = numbered(_case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger))
         try:
             placed.append((path, marked(case, read_marks(entry.statements or {}))))
         except ValueError as error:
