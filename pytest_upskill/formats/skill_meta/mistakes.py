@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from pydantic_core import ErrorDetails
 
+from pytest_upskill.formats.skill_meta import expected
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks
 from pytest_upskill.formats.skill_meta.values import suggestion
@@ -29,14 +30,14 @@ _TYPES = {
 _OBJECTS: Mapping[str, type[Entry]] = {
     "": entries.CaseFile,
     "cases": entries.CaseEntry,
-    "compile": entries.CompileEntry,
+    "compile": expected.CompileEntry,
     "context": entries.Context,
     "defaults": entries.Defaults,
-    "expected": entries.Expected,
+    "expected": expected.Expected,
     "file": TextChecks,
     "gate": entries.Gate,
     "provenance": entries.Provenance,
-    "run": entries.RunEntry,
+    "run": expected.RunEntry,
     "tests": entries.CaseEntry,
 }
 """The model of an object, by the key that holds it."""

@@ -11,7 +11,7 @@ from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill import Case, GateRule, Trigger
 from pytest_upskill.formats.skill_meta import schema as entries
-from pytest_upskill.formats.skill_meta.expected import checks_of, process_checks_of
+from pytest_upskill.formats.skill_meta.expected import Expected
 from pytest_upskill.formats.skill_meta.mistakes import key_meant, translated
 from pytest_upskill.formats.skill_meta.values import (
     ReadSchema,
@@ -127,7 +127,7 @@ def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
 
 def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
     """Find the keys of ``expected`` that are neither built in nor claimed by a plugin."""
-    known = {field.alias or name for name, field in entries.Expected.model_fields.items()}
+    known = {field.alias or name for name, field in Expected.model_fields.items()}
     for path, entry in _objects(document.value):
         expected = entry.get("expected")
         if not isinstance(expected, dict):
@@ -197,14 +197,12 @@ def _case(
     raw: Mapping[str, Any],
     trigger: Trigger | None,
 ) -> Case:
-    order, folder = raw.get("expected", ()), raw.get("workspace")
+    folder = raw.get("workspace")
     rate = file.defaults.min_pass_rate if entry.min_pass_rate is None else entry.min_pass_rate
     return Case(
         id=name,
         input=entry.input,
-        checks=tuple(
-            check for key in order if entry.expected for check in checks_of(entry.expected, key)
-        ),
+        checks=tuple(entry.expected.deciding(raw["expected"])) if entry.expected else (),
         files=(entry.context and entry.context.files) or {},
         min_pass_rate=rate,
         models=tuple(entry.models) if entry.models else None,
@@ -218,7 +216,7 @@ def _case(
         workspace=entry.workspace or (),
         workspace_folder=folder if isinstance(folder, str) else "",
         max_turns=entry.max_turns,
-        process=process_checks_of(entry.expected) if entry.expected else (),
+        process=tuple(entry.expected.process()) if entry.expected else (),
     )
 
 

@@ -1,9 +1,9 @@
-"""Keys for checks of a text: each field declares a key, its JSON Schema and how checks are made."""
+"""Keys for checks: each field declares a key, its JSON Schema and how its checks are made."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Annotated, Any, Literal
@@ -11,7 +11,6 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from pytest_upskill.checks import (
-    Check,
     Contains,
     ContainsAny,
     JsonSchema,
@@ -38,10 +37,11 @@ class Entry(BaseModel):
 class Makes:
     """Mark of a field: the function that makes checks of its validated value."""
 
-    checks: Callable[[Any], Iterable[Check]]
+    checks: Callable[[Any], Iterable[Any]]
 
 
-def _each(make: Callable[[Any], Check]) -> Makes:
+def each(make: Callable[[Any], Any]) -> Makes:
+    """Mark a field whose value is a list, of which each entry makes one check."""
     return Makes(lambda values: map(make, values))
 
 
@@ -51,14 +51,35 @@ def _at_paths(name: Literal["json", "toml", "yaml"]) -> Makes:
     )
 
 
-class TextChecks(Entry):
+class Checks(Entry):
+    """An object of checks, in which every field is marked with `Makes`."""
+
+    def checks_of(self, keys: Iterable[str]) -> Iterator[Any]:
+        """Make the checks of some keys; a key that the object does not have makes none."""
+        fields = keys_of(type(self))
+        for key in keys:
+            name, makes = fields[key]
+            if name in self.model_fields_set:
+                yield from makes.checks(getattr(self, name))
+
+
+@cache
+def keys_of(model: type[Checks]) -> Mapping[str, tuple[str, Makes]]:
+    """Return the keys of a model, each with its field and with how its checks are made."""
+    return {
+        field.alias or name: (name, mark)
+        for name, field in model.model_fields.items()
+        for mark in field.metadata
+        if isinstance(mark, Makes)
+    }
+
+
+class TextChecks(Checks):
     """Checks of a text; every one must hold."""
 
-    contains: Annotated[Texts, _each(lambda text: Contains(text=text))] = Field(
-        default_factory=list
-    )
+    contains: Annotated[Texts, each(lambda text: Contains(text=text))] = Field(default_factory=list)
     """Strings that must all be in the answer; case does not matter."""
-    not_contains: Annotated[Texts, _each(lambda text: NotContains(text=text))] = Field(
+    not_contains: Annotated[Texts, each(lambda text: NotContains(text=text))] = Field(
         default_factory=list
     )
     """Strings that must not be in the answer; case does not matter."""
@@ -68,11 +89,11 @@ class TextChecks(Entry):
         Makes(lambda texts: [ContainsAny(texts=tuple(texts))]),
     ] = Field(default_factory=list)
     """Strings of which at least one must be in the answer; case does not matter."""
-    regex: Annotated[Patterns, _each(lambda pattern: Regex(pattern=pattern))] = Field(
+    regex: Annotated[Patterns, each(lambda pattern: Regex(pattern=pattern))] = Field(
         default_factory=list
     )
     """Python regular expressions that must all be found in the answer."""
-    not_regex: Annotated[Patterns, _each(lambda pattern: NotRegex(pattern=pattern))] = Field(
+    not_regex: Annotated[Patterns, each(lambda pattern: NotRegex(pattern=pattern))] = Field(
         default_factory=list
     )
     """Python regular expressions that must not be found in the answer."""
@@ -86,28 +107,3 @@ class TextChecks(Entry):
     """Values that the answer's YAML must have: path, such as `jobs.test.steps[0]`, to value."""
     json_: Annotated[Values, _at_paths("json"), Field(alias="json")] = Field(default_factory=dict)
     """Values that the answer's JSON must have: path, such as `items[0].'a.b'`, to value."""
-
-    def checks_of(self, key: str) -> Iterable[Check]:
-        """Make the checks of one key.
-
-        Raises:
-            KeyError: No field declares the key.
-        """
-        name, makes = _fields()[key]
-        return makes.checks(getattr(self, name)) if name in self.model_fields_set else ()
-
-
-@cache
-def _fields() -> Mapping[str, tuple[str, Makes]]:
-    """Return the field of each key, with how its checks are made."""
-    return {
-        field.alias or name: (name, mark)
-        for name, field in TextChecks.model_fields.items()
-        for mark in field.metadata
-        if isinstance(mark, Makes)
-    }
-
-
-def text_keys() -> Iterable[str]:
-    """Return the keys, in the order of the fields."""
-    return _fields()
