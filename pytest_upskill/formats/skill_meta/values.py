@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
 
@@ -12,9 +12,8 @@ from pytest_upskill.checks import compile_options, compile_pattern
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
 from pytest_upskill.checks.paths import parse_path
-from pytest_upskill.formats.source.case_ids import GATES, MAX_ID
+from pytest_upskill.formats.source.case_ids import MAX_ID, id_problem
 from pytest_upskill.formats.source.problems import shown
-from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.sanitize.suggestion import did_you_mean
 
 ReadSchema = Callable[[str], Any]
@@ -40,35 +39,31 @@ def _listed(value: object) -> object:
     raise wrong(value, "a string or a list of strings")
 
 
-def _check_id(value: str) -> str:
-    if "::" in value or "[" in value or "]" in value:
-        raise ValueError(
-            "must not contain '::', '[' or ']', which have a meaning in pytest's node ids"
-        )
-    if not value.isprintable() or value != value.strip():
-        raise ValueError("must be one line of printable characters, without spaces around it")
-    # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
-    if safe_line(f"{value}[") != f"{value}[":
-        raise ValueError("must not be a CI runner's command, such as '##'")
-    if value in GATES:
-        raise ValueError(f"{value!r} is the name of the skill's own gate: choose another")
-    return value
+def _without(problem_of: Callable[[str], str | None]) -> AfterValidator:
+    """Return a validator of texts that have no problem."""
+
+    def check(value: str) -> str:
+        if problem := problem_of(value):
+            raise ValueError(problem)
+        return value
+
+    return AfterValidator(check)
 
 
-def _check_pattern(value: str) -> str:
+def _pattern_problem(pattern: str) -> str | None:
     try:
-        compile_pattern(value)
+        compile_pattern(pattern)
     except re.error as error:
         at = "" if error.pos is None else f" at character {error.pos + 1}"
-        raise ValueError(f"bad pattern: {error.msg}{at}") from None
+        return f"bad pattern: {error.msg}{at}"
     except (RecursionError, OverflowError) as error:
-        raise ValueError(f"bad pattern: {error}") from None
-    return value
+        return f"bad pattern: {error}"
+    return None
 
 
-def _check_path(value: str) -> str:
-    parse_path(value)
-    return value
+def _check_path(path: str) -> str:
+    parse_path(path)
+    return path
 
 
 def _extensions(info: ValidationInfo) -> Extensions:
@@ -109,22 +104,8 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
     return schema
 
 
-def _check_file_name(value: str) -> str:
-    if problem := compile_options.check_file(value):
-        raise ValueError(problem)
-    return value
-
-
-def _check_header(value: str) -> str:
-    if problem := compile_options.check_header(value):
-        raise ValueError(problem)
-    return value
-
-
-def _check_workspace_name(value: str) -> str:
-    if not safe_name(value):
-        raise ValueError("must be a path in the workspace, such as 'out/report.csv'")
-    return value
+def _workspace_name_problem(name: str) -> str | None:
+    return None if safe_name(name) else "must be a path in the workspace, such as 'out/report.csv'"
 
 
 def _read_workspace(value: object, info: ValidationInfo) -> object:
@@ -154,43 +135,32 @@ def wrong(value: object, wanted: str) -> ValueError:
 
 
 Text = Annotated[str, Field(min_length=1)]
-Pattern = Annotated[Text, AfterValidator(_check_pattern)]
-Texts = Annotated[
-    list[Text],
+_Each = TypeVar("_Each", bound=str)
+_OneOrMore = Annotated[
+    list[_Each],
     Field(min_length=1),
     BeforeValidator(
         _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
     ),
 ]
-WorkspaceName = Annotated[Text, AfterValidator(_check_workspace_name)]
-FileNames = Annotated[
-    list[WorkspaceName],
-    Field(min_length=1),
-    BeforeValidator(
-        _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
-    ),
-]
+Texts = _OneOrMore[Text]
+Patterns = _OneOrMore[Annotated[Text, _without(_pattern_problem)]]
+WorkspaceName = Annotated[Text, _without(_workspace_name_problem)]
+FileNames = _OneOrMore[WorkspaceName]
 WorkspaceFiles = Annotated[
     Any, BeforeValidator(_read_workspace, json_schema_input_type=Text | dict[Text, str])
-]
-Patterns = Annotated[
-    list[Pattern],
-    Field(min_length=1),
-    BeforeValidator(
-        _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
-    ),
 ]
 Values = Annotated[dict[Annotated[str, AfterValidator(_check_path)], Any], Field(min_length=1)]
 Rate = Annotated[float, Field(ge=0, le=1)]
 Id = Annotated[
     Text,
     Field(max_length=MAX_ID, json_schema_extra={"pattern": _ID}),
-    AfterValidator(_check_id),
+    _without(id_problem),
 ]
 Language = Annotated[str, AfterValidator(_check_language)]
 Runnable = Annotated[str, AfterValidator(_check_runnable)]
-HeaderName = Annotated[str, AfterValidator(_check_header)]
-FileName = Annotated[str, AfterValidator(_check_file_name)]
+HeaderName = Annotated[str, _without(compile_options.check_header)]
+FileName = Annotated[str, _without(compile_options.check_file)]
 Schema = Annotated[
     dict[str, Any],
     BeforeValidator(

@@ -43,6 +43,20 @@ def case_ids(cases: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def id_problem(name: str) -> str | None:
+    """Return why pytest cannot use a name as the id of a case, None if it can."""
+    if any(part in name for part in ("::", "[", "]")):
+        return "must not contain '::', '[' or ']', which have a meaning in pytest's node ids"
+    if not name.isprintable() or name != name.strip():
+        return "must be one line of printable characters, without spaces around it"
+    # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
+    if safe_line(f"{name}[") != f"{name}[":
+        return "must not be a CI runner's command, such as '##'"
+    if name in GATES:
+        return f"{name!r} is the name of the skill's own gate: choose another"
+    return None
+
+
 def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str]:
     """Return a unique id for every case, even if the given names are not valid or not unique.
 
@@ -52,7 +66,10 @@ def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str
     Args:
         cases: Given name (may be empty), question and whole entry of each case.
     """
-    names = [_usable(given) or _slug(given) or _slug(question) for given, question, _ in cases]
+    names = [
+        given if _is_usable(given) else _slug(given) or _slug(question)
+        for given, question, _ in cases
+    ]
     times = Counter(names)
     unique = [times[name] == 1 and name not in {"", *GATES} for name in names]
     found = [
@@ -66,11 +83,8 @@ def lenient_ids(cases: Sequence[tuple[str, str, Mapping[str, Any]]]) -> list[str
     return list(taken)
 
 
-def _usable(given: str) -> str:
-    good = given.isprintable() and given == given.strip() and len(given) <= MAX_ID
-    # pytest appends "[model-arm]", and "##[" is a command to a CI runner.
-    good = good and safe_line(f"{given}[") == f"{given}["
-    return given if good and not any(part in given for part in ("::", "[", "]")) else ""
+def _is_usable(given: str) -> bool:
+    return 0 < len(given) <= MAX_ID and not id_problem(given)
 
 
 def _slug(text: str) -> str:
