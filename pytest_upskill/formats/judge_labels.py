@@ -12,12 +12,12 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
-from pydantic_core import ErrorDetails
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
-from pytest_upskill.formats.source.problems import BadFile, Problem, shown
+from pytest_upskill.formats.source.problems import BadFile, Problem
+from pytest_upskill.formats.source.validation import MESSAGES, translated
 from pytest_upskill.formats.statement_marks import Mark, marked
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.sanitize.suggestion import did_you_mean
@@ -25,13 +25,10 @@ from pytest_upskill.sanitize.suggestion import did_you_mean
 MAX_BYTES = 32 << 20
 
 _PLACE = re.compile(r"(?P<case>.+)/(?P<number>[1-9][0-9]*)")
-_TYPES = {
-    "bool_type": "true, false or null",
-    "dict_type": "an object",
-    "int_type": "a whole number",
-    "list_type": "a list",
-    "model_type": "an object",
-    "string_type": "a string",
+_MESSAGES = {
+    **MESSAGES,
+    "bool_type": "must be true, false or null, got {got}",
+    "missing": "missing: restore it from git",
 }
 
 
@@ -132,8 +129,10 @@ def read_labels(text: str) -> LabelsFile:
     try:
         file = LabelsFile.model_validate(document.value)
     except ValidationError as error:
-        found = error.errors(include_url=False)
-        raise BadFile(_problem(document, details) for details in found) from None
+        raise BadFile(
+            translated(document, details, meant=_meant, messages=_MESSAGES)
+            for details in error.errors(include_url=False)
+        ) from None
     if problems := [*_misplaced(document, file), *_keyless(document, file)]:
         raise BadFile(problems)
     return file
@@ -238,27 +237,5 @@ def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
             yield document.problem((*path, "case"), what)
 
 
-def _meant(word: str) -> str:
-    """Return the key that is meant instead of an unknown one, else that it is to be removed."""
-    return did_you_mean(word, _KEYS) or ": remove it"
-
-
-def _problem(document: Document, details: ErrorDetails) -> Problem:
-    """Translate an error of pydantic into a problem with a place."""
-    path: JsonPath = ()
-    for step in details["loc"]:
-        if (*path, step) in document.places:
-            path = (*path, step)
-    kind, last = details["type"], str(details["loc"][-1] if details["loc"] else "")
-    match kind:
-        case "missing":
-            return document.problem(path, "missing: restore it from git", missing=last)
-        case "extra_forbidden":
-            return document.problem(path, f"unknown key{_meant(last)}", key=True)
-        case "literal_error":
-            what = f"must be {details['ctx']['expected']}, got {shown(details['input'])}"
-        case _ if kind in _TYPES:
-            what = f"must be {_TYPES[kind]}, got {shown(details['input'])}"
-        case _:
-            what = details["msg"]
-    return document.problem(path, what)
+def _meant(path: JsonPath) -> str:
+    return did_you_mean(str(path[-1]), _KEYS) or ": remove it"

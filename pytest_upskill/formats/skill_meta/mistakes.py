@@ -1,31 +1,14 @@
-"""Messages about mistakes in a skill_meta.json, with the key that may be meant."""
+"""Which key of a skill_meta.json is meant by an unknown one."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pydantic_core import ErrorDetails
-
 from pytest_upskill.formats.skill_meta import expected
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.text_checks import Entry, TextChecks
 from pytest_upskill.formats.skill_meta.values import suggestion
-from pytest_upskill.formats.source.json import Document, JsonPath
-from pytest_upskill.formats.source.problems import Problem, shown
-
-_LISTS: tuple[JsonPath, ...] = ((), ("cases",), ("tests",))
-"""Where the list of cases is."""
-
-_TYPES = {
-    "bool_type": "true or false",
-    "dict_type": "an object",
-    "float_type": "a number",
-    "int_type": "a whole number",
-    "list_type": "a list",
-    "model_type": "an object",
-    "string_type": "a string",
-}
-
+from pytest_upskill.formats.source.json import JsonPath
 
 _OBJECTS: Mapping[str, type[Entry]] = {
     "": entries.CaseFile,
@@ -76,43 +59,6 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
     for synonym in synonyms.split()
 }
 """Names in other formats, each with the keys here that it may mean, the likeliest first."""
-
-
-def translated(document: Document, loc: JsonPath, details: ErrorDetails) -> Problem:
-    """Translate an error of pydantic into a problem with a place."""
-    path = _existing(document, loc)
-    value, kind, context = details["input"], details["type"], details.get("ctx", {})
-    last = loc[-1] if loc else ""
-    match kind:
-        case "missing":
-            return document.problem(path, "missing", missing=str(last))
-        case "extra_forbidden":
-            return document.problem(path, f"unknown key{key_meant(path)}", key=True)
-        case "value_error":
-            what = str(context["error"])
-        case "too_short" if path in _LISTS:
-            what = "contains no cases: add one, with 'input' and 'expected'"
-        case "string_too_short" | "too_short":
-            what = "must not be empty"
-        case "string_too_long":
-            what = f"must have at most {context['max_length']} characters"
-        case "greater_than_equal":
-            what = f"must be at least {context['ge']:g}, got {shown(value)}"
-        case "less_than_equal":
-            what = f"must be at most {context['le']:g}, got {shown(value)}"
-        case _:
-            got = f"must be {_TYPES.get(kind)}, got {shown(value)}"
-            what = got if kind in _TYPES else details["msg"]
-    return document.problem(path, what)
-
-
-def _existing(document: Document, loc: JsonPath) -> JsonPath:
-    """Drop the steps of pydantic's location that do not exist in the document."""
-    path: JsonPath = ()
-    for step in loc:
-        if (*path, step) in document.places:
-            path = (*path, step)
-    return path
 
 
 def key_meant(path: JsonPath) -> str:

@@ -12,7 +12,7 @@ from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill import Case, GateRule, Trigger
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.expected import Expected
-from pytest_upskill.formats.skill_meta.mistakes import key_meant, translated
+from pytest_upskill.formats.skill_meta.mistakes import key_meant
 from pytest_upskill.formats.skill_meta.values import (
     ReadSchema,
     ReadWorkspace,
@@ -21,6 +21,7 @@ from pytest_upskill.formats.skill_meta.values import (
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
+from pytest_upskill.formats.source.validation import translated
 from pytest_upskill.formats.statement_marks import MARK_KEY, marked, numbered, read_marks
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
@@ -89,8 +90,7 @@ def _validated(
     Raises:
         BadFile: The file has problems; it lists all of them.
     """
-    listed = isinstance(document.value, list)
-    value = {"cases": document.value} if listed else document.value
+    value = {"cases": document.value} if isinstance(document.value, list) else document.value
     named = _named_entries(document.value)
     problems = [
         *_repeated_ids(document, named),
@@ -99,9 +99,10 @@ def _validated(
     try:
         file = entries.CaseFile.model_validate(value, context=context)
     except ValidationError as error:
-        for details in error.errors(include_url=False):
-            loc = details["loc"][1:] if listed else details["loc"]
-            problems.append(translated(document, loc, details))
+        problems += [
+            translated(document, details, meant=key_meant)
+            for details in error.errors(include_url=False)
+        ]
         raise BadFile(problems) from None
     if problems:
         raise BadFile(problems)

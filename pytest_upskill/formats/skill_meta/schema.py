@@ -118,6 +118,12 @@ class Defaults(Entry):
     """Share of the runs that must pass."""
 
 
+def _check_number(value: object) -> object:
+    if value == []:
+        raise ValueError("contains no cases: add one, with 'input' and 'expected'")
+    return value
+
+
 class CaseFile(Entry):
     """Test cases of an agent skill."""
 
@@ -137,9 +143,13 @@ class CaseFile(Entry):
     """What the skill must reach on every model."""
     defaults: Defaults = Field(default_factory=Defaults)
     """Values for every case that does not set its own."""
-    cases: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
+    cases: Annotated[list[CaseEntry], Field(min_length=1), BeforeValidator(_check_number)] = Field(
+        default_factory=list
+    )
     """The test cases."""
-    tests: Annotated[list[CaseEntry], Field(min_length=1)] = Field(default_factory=list)
+    tests: Annotated[list[CaseEntry], Field(min_length=1), BeforeValidator(_check_number)] = Field(
+        default_factory=list
+    )
     """The test cases, as upskill calls them."""
 
     @model_validator(mode="after")
