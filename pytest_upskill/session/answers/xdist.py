@@ -15,8 +15,9 @@ import pickle
 import shutil
 import tempfile
 import time
-from collections.abc import Generator, Sequence
+from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,10 +28,11 @@ from pydantic import TypeAdapter
 from pytest_upskill.completions.estimate import Estimate
 from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.session.answers.preflight import prepare, start_service, stop_service
 from pytest_upskill.session.collection.items import TrialItem, wanted
-from pytest_upskill.session.options.settings import runs_tests
+from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.output.progress import Heartbeat, Progress, interruptible
 from pytest_upskill.session.output.spending import forecast_lines
 from pytest_upskill.trials.trial import Trial
@@ -71,7 +73,8 @@ class Controller:
         """Start fetching when the first worker has collected; all workers collect the same."""
         if self._service is not None or not runs_tests(self._config):
             return
-        found = self._handover.wanted()
+        settings = self._config.stash[SETTINGS]
+        found = self._handover.wanted(settings.models, settings.judge)
         for key, (nodeid, _) in found.items():
             self._keys.setdefault(nodeid, []).append(key)
         prepared = prepare(self._config, {key: trial for key, (_, trial) in found.items()})
@@ -171,14 +174,24 @@ class Handover:
         self._open.touch()
 
     def want(self, trials: dict[str, tuple[str, Trial]]) -> None:
-        """Write which trials need answers: the node id and the trial by its key."""
-        write_whole(self._wanted, pickle.dumps(trials))
+        """Write which trials need answers, without passwords: node id and trial by its key."""
+        safe = {key: (nodeid, _without_passwords(trial)) for key, (nodeid, trial) in trials.items()}
+        write_whole(self._wanted, pickle.dumps(safe))
 
-    def wanted(self) -> dict[str, tuple[str, Trial]]:
-        """Return the trials that need answers, as a worker collected them."""
+    def wanted(self, models: Iterable[Model], judge: Model | None) -> dict[str, tuple[str, Trial]]:
+        """Return the trials that need answers, as a worker collected them.
+
+        Args:
+            models: The models of the session, with the passwords that the file lacks.
+            judge: The judge of the session.
+        """
         # Written before the first test, so before any answer could run code.
         trials: dict[str, tuple[str, Trial]] = pickle.loads(self._wanted.read_bytes())  # noqa: S301
-        return trials
+        known = {model.label: model for model in models}
+        return {
+            key: (nodeid, replace(trial, model=known[trial.model.label], judge=judge))
+            for key, (nodeid, trial) in trials.items()
+        }
 
     def give(self, key: str, answers: Sequence[Answer]) -> None:
         """Write a trial's answers for the worker that waits for them.
@@ -210,3 +223,7 @@ class Handover:
 
     def _file(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+def _without_passwords(trial: Trial) -> Trial:
+    return replace(trial, model=replace(trial.model, userinfo=""), judge=None)
