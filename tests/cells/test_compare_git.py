@@ -62,15 +62,6 @@ def test_a_skill_that_became_worse_is_red_with_three_figures(branch: Branch, run
     assert (gate["upskill.compared_with"], gate["upskill.regressed"]) == ("main", "true")
 
 
-def test_a_skill_that_became_better_is_green(branch: Branch, run_once: Run) -> None:
-    args = branch(one="+++++ ----- -----", two="+++++ ----- +++++")
-
-    result = run_once(*args, COMPARE)
-
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["csv on haiku: 10/10 with the skill, main 5/10, p = *"])
-
-
 def test_what_main_got_after_the_branch_left_it_does_not_count(
     branch: Branch, run_once: Run, pytester: pytest.Pytester
 ) -> None:

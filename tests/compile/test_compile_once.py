@@ -17,17 +17,6 @@ from tests.compiling import SLOW, build, fenced
 from tests.conftest import Run, WriteSkill
 
 
-@pytest.mark.needs("gcc")
-def test_one_answer_is_built_once(programs: list[str]) -> None:
-    compilers = Compilers("limits")
-
-    first = build(compilers, "c", "int x;")
-    second = build(compilers, "c", "int x;")
-
-    assert first == second
-    assert programs == ["../src/answer.c"]
-
-
 @pytest.mark.needs("g++")
 def test_one_answer_is_built_once_by_many_threads(programs: list[str]) -> None:
     compilers = Compilers("limits")
@@ -96,15 +85,6 @@ def test_a_sandbox_is_not_made_once_the_session_has_ended(monkeypatch: pytest.Mo
 
     with pytest.raises(CannotCompile, match="the session has ended"):
         compilers.decide(Compile(language="python"), fenced("python", "x = 1"))
-
-
-def test_a_closed_session_builds_nothing(programs: list[str]) -> None:
-    compilers = Compilers()
-    compilers.close()
-
-    with pytest.raises(CannotCompile, match="the session has ended"):
-        compilers.decide(Compile(language="c"), fenced("c", "int x;"))
-    assert programs == []
 
 
 def test_an_exception_is_remembered_as_a_value_is_and_its_traceback_does_not_grow() -> None:

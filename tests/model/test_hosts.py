@@ -85,14 +85,6 @@ def test_a_tag_of_an_ollama_model_is_told_apart_from_a_model_of_mistral() -> Non
     assert "or write mistral:7b@http://127.0.0.1:11434/v1 if your own server" in problem
 
 
-def test_two_accounts_of_a_vendor_have_a_key_for_each_label() -> None:
-    models = [parse_model("work=groq:x"), parse_model("home=groq:x")]
-
-    found = endpoints(models, {"GROQ_API_KEY": "home's", "UPSKILL_API_KEY_WORK": "work's"})
-
-    assert [endpoint.key for endpoint in found.values()] == ["work's", "home's"]
-
-
 def test_a_server_of_ones_own_gets_a_key_only_under_its_label() -> None:
     model = parse_model("ollama:gpt-oss:20b")
 
@@ -103,7 +95,10 @@ def test_a_server_of_ones_own_gets_a_key_only_under_its_label() -> None:
 def test_labels_that_spell_one_variable_do_not_share_its_key_over_hosts() -> None:
     models = [parse_model("a.b=groq:x"), parse_model("a-b=y@http://b.invalid/v1")]
 
-    with pytest.raises(KeyProblem, match=r"UPSKILL_API_KEY_A_B is ambiguous, api\.groq\.com and b"):
+    with pytest.raises(
+        KeyProblem,
+        match=r"UPSKILL_API_KEY_A_B is ambiguous, api\.groq\.com and b\..*another label$",
+    ):
         endpoints(models, {"UPSKILL_API_KEY_A_B": "whose"})
 
 
@@ -199,12 +194,3 @@ def test_a_vendors_key_goes_to_its_former_address_too() -> None:
     (endpoint,) = endpoints([model], {"TOGETHER_API_KEY": "k", "UPSKILL_API_KEY": "other"}).values()
 
     assert (endpoint.key, endpoint.url) == ("k", "https://api.together.xyz/v1")
-
-
-@pytest.mark.usefixtures("canned_client")
-def test_a_plugin_is_asked_before_the_table(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
-    result = run_once("--upskill-models", "groq:x", "skills")
-
-    result.assert_outcomes(passed=3)

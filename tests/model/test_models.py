@@ -63,9 +63,9 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("", "bad model '': write [label=][host:]model[@base_url]"),
         ("a b", "bad model 'a b': write [label=][host:]model[@base_url]"),
         ("mystery", "cannot tell the host of model 'mystery': write host:model or "),
-        ("hiku", "cannot tell the host of model 'hiku': write host:model or model@base_url (did"),
-        ("ofline", "cannot tell the host of model 'ofline': write host:model or model@base_url"),
-        ("openai/gpt-6-luna", "cannot tell the host of model 'openai/gpt-6-luna': write "),
+        ("hiku", "model 'hiku': write host:model or model@base_url (did you mean 'haiku'?)"),
+        ("ofline", "write host:model or model@base_url (did you mean 'offline'?)"),
+        ("openai/gpt-6-luna", "write openai:gpt-6-luna, or openai/gpt-6-luna@http"),
         ("openai:", "bad model 'openai:': no model name after 'openai:'"),
         ("@http://h/v1", "bad model '@http://h/v1': no model name before the '@'"),
         ("m@http://", "bad model 'm@http://': the base URL has no host"),
@@ -88,13 +88,8 @@ def test_a_model_that_cannot_be_read_is_refused_in_one_line(text: str, problem: 
     with pytest.raises(ModelError) as caught:
         parse_model(text)
 
-    assert str(caught.value).startswith(problem)
+    assert problem in str(caught.value)
     assert "\n" not in str(caught.value)
-
-
-def test_a_slash_after_a_provider_gets_a_suggestion() -> None:
-    with pytest.raises(ModelError, match="write openai:gpt-6-luna, or openai/gpt-6-luna@http"):
-        parse_model("openai/gpt-6-luna")
 
 
 @pytest.mark.parametrize(
@@ -150,11 +145,6 @@ def test_two_models_cannot_share_a_label() -> None:
         parse_models([f"m@{LOCAL}", "m@http://127.0.0.1:9/v1"])
 
 
-def test_a_base_url_without_a_scheme_gets_a_suggestion() -> None:
-    with pytest.raises(ModelError, match="a base URL begins with http:// or https://"):
-        parse_model("zai/glm-4.7@127.0.0.1:8080/v1")
-
-
 def test_own_aliases_override() -> None:
     aliases = {"haiku": "offline", "glm": f"zai/glm-4.7@{LOCAL}"}
 
@@ -164,12 +154,6 @@ def test_own_aliases_override() -> None:
         Model(label="haiku", provider="offline", name="offline"),
         Model(label="glm", provider="openai", name="zai/glm-4.7", base_url=LOCAL),
     )
-
-
-@pytest.mark.parametrize(("written", "meant"), [("hiku", "haiku"), ("ofline", "offline")])
-def test_a_misspelt_model_gets_a_suggestion(written: str, meant: str) -> None:
-    with pytest.raises(ModelError, match=rf"model@base_url \(did you mean '{meant}'\?\)$"):
-        parse_model(written)
 
 
 def test_an_own_alias_is_not_taken_for_a_model_of_anthropics() -> None:

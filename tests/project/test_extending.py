@@ -58,15 +58,6 @@ def test_a_value_or_key_that_no_plugin_wants_is_an_error_of_the_file(
     result.stdout.fnmatch_lines([line])
 
 
-def test_without_the_plugin_the_key_is_unknown(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill(_case(max_words=3))
-
-    result = run_once("--upskill-models", "offline", "skills")
-
-    result.assert_outcomes(errors=1)
-    result.stdout.fnmatch_lines(["*cases?0?.expected.max_words: unknown key*"])
-
-
 def test_a_conftest_beside_the_skill_counts_too(run: Run, write_skill: WriteSkill) -> None:
     folder = write_skill(_case(max_words=500))
     (folder / "conftest.py").write_text(_example("max_words"), "utf-8")
@@ -236,11 +227,3 @@ def test_a_plugin_brings_a_language(
     result = run("--upskill-models", "offline", "skills")
 
     result.assert_outcomes(**outcomes)
-
-
-def test_without_the_plugin_the_language_is_unknown(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill(_case(compile="rust"))
-
-    result = run_once("--upskill-models", "offline", "skills")
-
-    result.stdout.fnmatch_lines(["*.expected.compile: unknown language 'rust' (known: *"])

@@ -87,13 +87,13 @@ def test_a_branch_that_breaks_a_case_is_red(pull_request: PullRequest, run: Run,
 
 @COMPARE
 def test_a_branch_that_changes_nothing_of_the_skill_is_green(
-    pull_request: PullRequest, run: Run, pytester: pytest.Pytester, then: str
+    pull_request: PullRequest, run_once: Run, pytester: pytest.Pytester, then: str
 ) -> None:
     pull_request({})
     Path(pytester.path, "README.md").write_text("Words.\n", "utf-8")
     commit_all(pytester.path)
 
-    result = run(*RUNS, f"--upskill-compare={then}")
+    result = run_once(*RUNS, f"--upskill-compare={then}")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.no_fnmatch_line("*became worse*")
@@ -101,27 +101,16 @@ def test_a_branch_that_changes_nothing_of_the_skill_is_green(
 
 @COMPARE
 def test_a_branch_that_repairs_a_case_is_green(
-    pull_request: PullRequest, run: Run, then: str
+    pull_request: PullRequest, run_once: Run, then: str
 ) -> None:
     pull_request({KNOWN_TO_FAIL: SENTENCES[KNOWN_TO_FAIL]})
 
-    result = run(*RUNS, f"--upskill-compare={then}")
+    result = run_once(*RUNS, f"--upskill-compare={then}")
 
     assert result.ret == pytest.ExitCode.OK
     result.stdout.fnmatch_lines(
         [f"billing on offline: 15/15 with the skill, {then} 10/15, p = .998"]
     )
-
-
-def test_a_branch_that_words_a_fact_another_way_is_green(
-    pull_request: PullRequest, run_once: Run
-) -> None:
-    pull_request({"owner": "Owner of the invoice archive, by decree, is the lighthouse team."})
-
-    result = run_once(*RUNS, "--upskill-compare=main")
-
-    assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["billing on offline: 10/15 with the skill, main 10/15, p = .5"])
 
 
 def test_after_a_repair_is_merged_a_branch_that_undoes_it_is_red(

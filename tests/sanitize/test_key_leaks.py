@@ -38,8 +38,6 @@ SECRETS = [
     *(form for each in (USER, PASSWORD, *KEYS.values()) for form in (each, quote(each, safe=""))),
     *(each.rstrip("=") for each in BASICS),
 ]
-PLACEMENTS = ("bearer", "as-user", "password", "anthropic", "openai")
-"""Where a key is: a variable, the user name of a URL, its password, the vendors' variables."""
 
 
 def _wrapped(text: str) -> str:

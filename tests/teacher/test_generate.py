@@ -197,14 +197,9 @@ def test_without_eval_the_draft_is_saved_and_nothing_else_asked(depot: Depot) ->
 @pytest.mark.parametrize(
     "line",
     [
-        "parse YAML",
-        "parse YAML --no-eval",
         "parse YAML -e INPUT -o ./skills/yaml",
-        "write nvidia kernels --from ./codes.md",
         "write kernels --from codes.md --from ./skills/codes/",
-        "add more error handling and edge cases --from ./skills/codes/",
         f"parse YAML --model opus --eval-model {GLM} --eval-base-url http://localhost:8080/v1",
-        "parse YAML --m sonnet --eval-model haiku",
     ],
 )
 @pytest.mark.usefixtures("source")

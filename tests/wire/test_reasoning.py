@@ -32,11 +32,6 @@ def tagged(reply: Reply, provider: str) -> Reply:
     return replace(reply, text=f"<think>\n{THOUGHT}\n</think>\n\n{reply.text}")
 
 
-def closed_only(reply: Reply, provider: str) -> Reply:
-    del provider
-    return replace(reply, text=f"{THOUGHT}\n</think>\n\n{reply.text}")
-
-
 def apart(reply: Reply, provider: str) -> Reply:
     if provider == "openai":
         return replace(reply, message={"reasoning_content": THOUGHT})
@@ -81,7 +76,7 @@ def report_of(run: Run, loopback: Loopback, answer: Answer, provider: str, *more
 
 @pytest.mark.parametrize(
     ("provider", "how"),
-    [("openai", apart), ("openai", closed_only), ("anthropic", apart), ("anthropic", tagged)],
+    [("openai", apart), ("anthropic", apart), ("anthropic", tagged)],
 )
 def test_a_model_that_thinks_aloud_gets_the_verdict_of_one_that_does_not(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, provider: str, how: Any

@@ -189,7 +189,10 @@ class Handover:
         trials: dict[str, tuple[str, Trial]] = pickle.loads(self._wanted.read_bytes())  # noqa: S301
         known = {model.label: model for model in models}
         return {
-            key: (nodeid, replace(trial, model=known[trial.model.label], judge=judge))
+            key: (
+                nodeid,
+                replace(trial, model=known[trial.model.label], judge=trial.judge and judge),
+            )
             for key, (nodeid, trial) in trials.items()
         }
 
@@ -226,4 +229,5 @@ class Handover:
 
 
 def _without_passwords(trial: Trial) -> Trial:
-    return replace(trial, model=replace(trial.model, userinfo=""), judge=None)
+    judge = trial.judge and replace(trial.judge, userinfo="")
+    return replace(trial, model=replace(trial.model, userinfo=""), judge=judge)
