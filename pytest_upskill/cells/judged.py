@@ -108,12 +108,19 @@ class Judged:
             return None
         return max(0.0, interval.low if self.verdict == "helps" else -interval.high)
 
-    def agreement(self, *, with_skill: bool) -> stats.Agreement:
-        """Return how often the judge is right in an arm, by the labels.
+    @property
+    def with_skill(self) -> stats.Agreement | None:
+        """How often the judge is right with the skill; None if it is not calibrated."""
+        return self._agreement(with_skill=True)
 
-        Args:
-            with_skill: Whether the arm is that with the skill.
-        """
+    @property
+    def without_skill(self) -> stats.Agreement | None:
+        """How often it is right without the skill."""
+        return self._agreement(with_skill=False)
+
+    def _agreement(self, *, with_skill: bool) -> stats.Agreement | None:
+        if not self.calibrated:
+            return None
         return stats.agreement(self.cases, self._labels, with_skill=with_skill)
 
     @cached_property

@@ -68,14 +68,14 @@ class TriggerCell(TrialGroup):
         return sum(bool(trial.runs) for trial in self.now)
 
     @cached_property
-    def confusions(self) -> list[Confusion]:
+    def confusions(self) -> tuple[Confusion, ...]:
         """Every pair of wanted and chosen skill, right ones included, in order."""
         counts: Counter[tuple[str, str]] = Counter()
         for trial in self.now:
             for run in trial.runs:
                 if run.choice is not None:
                     counts[wanted_of(trial), run.choice.taken or NO_SKILL] += 1
-        return [Confusion(*pair, runs) for pair, runs in sorted(counts.items())]
+        return tuple(Confusion(*pair, runs) for pair, runs in sorted(counts.items()))
 
     @cached_property
     def mistakes(self) -> list[Confusion]:

@@ -29,8 +29,9 @@ def judge_notes(gate: Gate) -> Iterator[str]:
 def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
     if cell.lift is not None:
         yield f"judged {estimate(cell.lift)}, {corrected(cell)}"
-    for arm, with_skill in (("with the skill", True), ("without the skill", False)):
-        yield f"judge {arm}: {found(judged.agreement(with_skill=with_skill))}"
+    for arm, agreement in (("with", judged.with_skill), ("without", judged.without_skill)):
+        if agreement is not None:
+            yield f"judge {arm} the skill: {found(agreement)}"
     yield from (f"judge: {note}" for note in judged.notes)
     correction = judged.correction
     if cell.verdict == "too few runs" and correction and correction.judge_share > _MOSTLY:

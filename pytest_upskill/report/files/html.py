@@ -28,7 +28,7 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
-from pytest_upskill.report.files.triggers import confusion_matrices
+from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe

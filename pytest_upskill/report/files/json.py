@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from importlib.resources import files
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
 
@@ -14,9 +14,10 @@ from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.comparison import Comparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
-from pytest_upskill.cells.judged import Judged
+from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
+from pytest_upskill.cells.trigger_comparison import TriggerComparison
+from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.document import Report, Session
-from pytest_upskill.report.files.triggers import TriggerEntry, trigger_entry, trigger_gate_of
 from pytest_upskill.stats import Agreement, Correction, Estimate, TokenRatio
 
 FORMAT: Final = 1
@@ -86,6 +87,45 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerFigures:
+    """Figures of a trigger cell; computed again when a report is read."""
+
+    recall: Rate | None
+    """Share of the queries that should trigger the skill for which a right one is chosen."""
+    false_triggers: Rate | None
+    """Share of the other queries for which the skill is chosen."""
+    precision: float | None
+    """Share of the skill's triggers that are wanted."""
+    queries: int
+    """Queries with a valid run."""
+    missing: int
+    """Runs without a usable reply."""
+    confusions: tuple[Confusion, ...]
+    """How often each skill was wanted and taken, in runs."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerDecision:
+    """Decision of the gate about a trigger cell."""
+
+    outcome: Literal["passed", "failed", "skipped"]
+    text: str
+    regressed: bool
+    """Whether the right skill is taken less often than before."""
+    comparison: TriggerComparison | None
+    """Comparison with the baseline or the git ref; None for none."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerEntry:
+    """A trigger cell, its figures, and its gate."""
+
+    cell: TriggerCell
+    figures: TriggerFigures
+    gate: TriggerDecision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Document:
     """A report of pytest-upskill."""
 
@@ -98,6 +138,8 @@ class Document:
 
 _DOCUMENT = TypeAdapter(Document)
 
+T = TypeVar("T", Decision, Figures, JudgeFigures, TriggerDecision, TriggerFigures)
+
 
 def write_json(report: Report) -> str:
     """Return a report as JSON."""
@@ -105,7 +147,7 @@ def write_json(report: Report) -> str:
         format=FORMAT,
         sessions=report.sessions,
         entries=tuple(map(_entry, report.gates)),
-        triggers=tuple(map(trigger_entry, report.trigger_gates)),
+        triggers=tuple(map(_trigger_entry, report.trigger_gates)),
     )
     return _DOCUMENT.dump_json(document, indent=1).decode() + "\n"
 
@@ -120,20 +162,27 @@ def read_json(text: str | bytes) -> Report:
         document = _DOCUMENT.validate_json(text)
     except ValidationError as error:
         raise ReportError(_one_line(error)) from None
-    gates = (
-        Gate(
-            cell=entry.cell,
-            outcome=entry.gate.outcome,
-            text=entry.gate.text,
-            comparison=entry.gate.comparison,
-            warning=entry.gate.warning,
-        )
-        for entry in document.entries
-    )
     return Report(
         sessions=document.sessions,
-        gates=tuple(gates),
-        trigger_gates=tuple(map(trigger_gate_of, document.triggers)),
+        gates=tuple(
+            Gate(
+                cell=entry.cell,
+                outcome=entry.gate.outcome,
+                text=entry.gate.text,
+                comparison=entry.gate.comparison,
+                warning=entry.gate.warning,
+            )
+            for entry in document.entries
+        ),
+        trigger_gates=tuple(
+            TriggerGate(
+                cell=entry.cell,
+                outcome=entry.gate.outcome,
+                text=entry.gate.text,
+                comparison=entry.gate.comparison,
+            )
+            for entry in document.triggers
+        ),
     )
 
 
@@ -153,40 +202,25 @@ def published_schema() -> str:
 
 
 def _entry(gate: Gate) -> Entry:
-    cell = gate.cell
-    figures = Figures(
-        verdict=cell.verdict,
-        lift=cell.lift,
-        token_ratio=cell.token_ratio,
-        with_skill=cell.with_skill,
-        without_skill=cell.without_skill,
-        old_skill=cell.old_skill,
-        agent=cell.agent,
-        missing=cell.missing,
-        judge=_judge(cell.judged) if cell.judged else None,
+    judge = gate.cell.judged and _copied(
+        JudgeFigures,
+        gate.cell.judged,
+        name=gate.cell.judged.judge,
+        corrected=gate.cell.judged.correction,
     )
-    decision = Decision(
-        outcome=gate.outcome,
-        verdict=gate.verdict,
-        text=gate.text,
-        comparison=gate.comparison,
-        warning=gate.warning,
-    )
-    return Entry(cell=cell, figures=figures, gate=decision)
+    figures = _copied(Figures, gate.cell, judge=judge)
+    return Entry(cell=gate.cell, figures=figures, gate=_copied(Decision, gate))
 
 
-def _judge(judged: Judged) -> JudgeFigures:
-    arms = (judged.agreement(with_skill=each) for each in (True, False))
-    with_skill, without_skill = arms if judged.calibrated else (None, None)
-    return JudgeFigures(
-        name=judged.judge,
-        calibrated=judged.calibrated,
-        reasons=judged.reasons,
-        tipping_point=judged.tipping_point,
-        corrected=judged.correction,
-        with_skill=with_skill,
-        without_skill=without_skill,
-    )
+def _trigger_entry(gate: TriggerGate) -> TriggerEntry:
+    figures = _copied(TriggerFigures, gate.cell)
+    return TriggerEntry(cell=gate.cell, figures=figures, gate=_copied(TriggerDecision, gate))
+
+
+def _copied(kind: type[T], source: object, **others: Any) -> T:
+    """Return a value whose fields, but for the others, are the attributes of a source."""
+    names = {field.name for field in fields(kind)} - others.keys()
+    return kind(**{name: getattr(source, name) for name in names}, **others)
 
 
 def _one_line(error: ValidationError) -> str:

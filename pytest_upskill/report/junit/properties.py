@@ -149,10 +149,10 @@ def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:
     if (correction := judged.correction) is None:
         return
     yield from _estimate("lift.corrected", correction.estimate)
-    for arm, with_skill in (("with", True), ("without", False)):
-        agreement = judged.agreement(with_skill=with_skill)
-        yield from _estimate(f"judge.{arm}.holds", agreement.holds)
-        yield from _estimate(f"judge.{arm}.fails", agreement.fails)
+    for arm, agreement in (("with", judged.with_skill), ("without", judged.without_skill)):
+        if agreement is not None:
+            yield from _estimate(f"judge.{arm}.holds", agreement.holds)
+            yield from _estimate(f"judge.{arm}.fails", agreement.fails)
 
 
 def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
