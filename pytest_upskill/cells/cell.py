@@ -23,6 +23,8 @@ CellVerdict = stats.Verdict | Literal["missing data"]
 class Cell(TrialGroup):
     """The trials of one skill on one model, with and without the skill."""
 
+    arms = ("with_skill", "old_skill")
+
     judge: str = ""
     """Full name of the judge; empty for none."""
     labels: CellLabels | None = None
@@ -58,19 +60,25 @@ class Cell(TrialGroup):
     @cached_property
     def old_pairs(self) -> list[Pair]:
         """Cases with valid runs with both the current and the old skill."""
-        old = {trial.case: trial for trial in self.trials if trial.arm == "old_skill"}
-        return [
-            (trial, old[trial.case])
-            for trial in self.trials
-            if trial.arm == "with_skill" and trial.case in old
-            if trial.runs and old[trial.case].runs
-        ]
+        old = {trial.case: trial for trial in self.before if trial.runs}
+        return [(each, old[each.case]) for each in self.now if each.case in old and each.runs]
 
     @cached_property
     def asymmetric(self) -> list[str]:
         """Cases whose prompts differ between arms in more than the skill; there should be none."""
         pairs = (*self.pairs, *self.old_pairs)
         return [one.case for one, other in pairs if one.prompt_digest != other.prompt_digest]
+
+    @property
+    def undecidable(self) -> str | None:
+        """Why no decision about the cell is possible, None if one is."""
+        if len(self.trials) != self.planned:
+            return f"{len(self.trials)} of {self.planned} trials ran"
+        if self.missing_data:
+            return f"missing data: {self.missing_data}"
+        if self.asymmetric:
+            return f"the arms of {self.asymmetric[0]!r} were sent different prompts"
+        return None
 
     @cached_property
     def with_skill(self) -> ArmFigures | None:
@@ -90,8 +98,7 @@ class Cell(TrialGroup):
     @cached_property
     def agent(self) -> AgentFigures | None:
         """What an agent did in the runs with the skill; None if the model is no agent's."""
-        runs = [run for trial in self.trials if trial.arm == "with_skill" for run in trial.runs]
-        return agent_figures(runs)
+        return agent_figures(run for trial in self.now for run in trial.runs)
 
     @cached_property
     def counts(self) -> list[stats.CaseCounts]:
@@ -124,7 +131,7 @@ class Cell(TrialGroup):
         if not self.missing and self.with_skill is not None:
             rate = self.with_skill.pass_rate + shift
             return stats.Interval(rate, rate)
-        trials = [t for t in self.trials if t.arm == "with_skill" and (t.runs or t.errors)]
+        trials = [trial for trial in self.now if trial.runs or trial.errors]
         trials = [trial for trial in trials if not trial.train] or trials
         if not trials:
             return None
@@ -238,11 +245,8 @@ class Cell(TrialGroup):
     @cached_property
     def _pairs(self) -> list[Pair]:
         """Cases that ran with and without the skill, even if runs are missing."""
-        with_, without = (
-            {trial.case: trial for trial in self.trials if trial.arm == arm}
-            for arm in ("with_skill", "without_skill")
-        )
-        return [(trial, without[case]) for case, trial in with_.items() if case in without]
+        without = {trial.case: trial for trial in self.trials if trial.arm == "without_skill"}
+        return [(trial, without[trial.case]) for trial in self.now if trial.case in without]
 
     @cached_property
     def _lifted(self) -> list[Pair]:
@@ -256,8 +260,8 @@ class Cell(TrialGroup):
 
     @property
     def _old_missing(self) -> str | None:
-        old = [trial for trial in self.trials if trial.arm == "old_skill"]
-        missing, valid = sum(len(each.errors) for each in old), sum(len(each.runs) for each in old)
+        missing = sum(len(trial.errors) for trial in self.before)
+        valid = sum(len(trial.runs) for trial in self.before)
         return stats.too_many_missing_of_arm("with the old skill", missing, missing + valid)
 
     @property

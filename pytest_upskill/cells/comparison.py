@@ -90,9 +90,7 @@ class Comparison:
     @property
     def sentence(self) -> str:
         """Totals and p-value: ``12/25 with the skill, baseline 24/25, p = .003``."""
-        now = total(case.now for case in self.measured)
-        then = total(case.then for case in self.measured)
-        return f"{now} with the skill, {self.then} {then}, p {p_text(self.p)}"
+        return self._totals("with the skill")
 
     @property
     def base(self) -> str:
@@ -110,9 +108,7 @@ class Comparison:
     @property
     def next_step(self) -> str:
         """Advice about a regression."""
-        again = " and record the baseline again: --upskill-baseline-update"
-        rerecord = again if self.then == "baseline" else ""
-        return f"next: restore the facts in the skill, or change the cases{rerecord}"
+        return f"next: restore the facts in the skill, or change the cases{self._rerecord}"
 
     @property
     def remarks(self) -> Iterator[str]:
@@ -145,9 +141,47 @@ class Comparison:
         """Compared cases by id."""
         return {case.id: case for case in self.measured}
 
+    @property
+    def _rerecord(self) -> str:
+        """The second half of advice to change what is measured."""
+        again = " and record the baseline again: --upskill-baseline-update"
+        return again if self.then == "baseline" else ""
+
+    def _totals(self, what: str) -> str:
+        now = total(case.now for case in self.measured)
+        then = total(case.then for case in self.measured)
+        return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
+
     def _drops(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
         difference = stats.lift(counts)
         return difference is not None and difference < 0 and stats.significant(p)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriggerComparison(Comparison):
+    """Results of a cell's queries with the current and the old description; stratum = query."""
+
+    unchanged: bool = False
+    """Whether the description equals the baseline's, so that only other skills can differ."""
+
+    @property
+    def sentence(self) -> str:
+        """Totals and p-value: ``31/40 runs right, baseline 39/40, p = .003``."""
+        return self._totals("runs right")
+
+    @property
+    def next_step(self) -> str:
+        """Advice about a regression."""
+        if self.unchanged:
+            return (
+                "next: the description is unchanged: look for a skill that is chosen instead, and "
+                "say in both descriptions how the skills differ; or record the baseline again: "
+                "--upskill-baseline-update"
+            )
+        return (
+            "next: say in the description when to use the skill, in the words of these queries, "
+            f"or change the queries{self._rerecord}"
+        )
 
 
 def adjust(comparisons: Sequence[C | None]) -> list[C | None]:
@@ -188,7 +222,7 @@ def total(tallies: Iterable[Tally | None]) -> str:
     return f"{sum(each.passes for each in counted)}/{sum(each.runs for each in counted)}"
 
 
-def p_text(p: float) -> str:
+def _p_text(p: float) -> str:
     """Return a p-value with three decimals, without the leading zero."""
     text = f"{p:.3f}".removeprefix("0")
     return "< .001" if text == ".000" else f"= {text.rstrip('0').rstrip('.')}"

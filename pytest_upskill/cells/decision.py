@@ -2,32 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Generic, Literal, TypeVar
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, ClassVar, Literal, TypeVar
 
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trial_group import TrialGroup
 
 if TYPE_CHECKING:
+    from pytest_upskill.cells.baseline_folder import Baselines
+    from pytest_upskill.cells.cell import Cell
     from pytest_upskill.cells.comparison import Comparison
-
-AnyCell = TypeVar("AnyCell", bound=TrialGroup)
-AnyComparison = TypeVar("AnyComparison", bound="Comparison")
+    from pytest_upskill.cells.trigger_cell import TriggerCell
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision(Generic[AnyCell, AnyComparison]):
+class Decision:
     """Decision about one cell."""
 
     kind: ClassVar[str]
     """The first word of its name."""
 
-    cell: AnyCell
+    cell: TrialGroup
     outcome: Literal["passed", "failed", "skipped"]
     text: str
     """Complete sentence, one line."""
-    comparison: AnyComparison | None = None
+    comparison: Comparison | None = None
     """Comparison with the baseline or the git ref; None for none."""
     misses_data: bool = False
     """Whether missing runs prevent a decision."""
@@ -43,6 +43,11 @@ class Decision(Generic[AnyCell, AnyComparison]):
         return f"{self.kind}[{self.cell.model}]"
 
     @property
+    def regressed(self) -> bool:
+        """Whether the cell has become worse since the baseline or the git ref."""
+        return self.comparison is not None and self.comparison.regressed
+
+    @property
     def details(self) -> list[str]:
         """Lines below the text."""
         return []
@@ -54,18 +59,48 @@ class Decision(Generic[AnyCell, AnyComparison]):
         return "\n".join([self.text, *self.details, *notes])
 
 
-def weighed(problems: Iterable[tuple[str, bool]]) -> tuple[str, str]:
-    """Return the problems that fail a gate, and those that leave it open.
+D = TypeVar("D", bound=Decision)
+
+
+def no_decision(kind: type[D], cell: TrialGroup, reason: str, *, misses_data: bool = False) -> D:
+    """Return a skipped gate with the reason."""
+    text = f"no decision: {reason}"
+    return kind(cell=cell, outcome="skipped", text=text, misses_data=misses_data)
+
+
+def decision(
+    kind: type[D],
+    cell: TrialGroup,
+    problems: Iterable[tuple[str, bool]],
+    sentence: str,
+    *,
+    comparison: Comparison | None,
+    missing: str = "missing runs",
+) -> D:
+    """Return a gate that fails if there are problems, unless missing runs could decide that.
 
     Args:
+        kind: What kind of gate.
+        cell: The cell.
         problems: Each problem, and whether it is certain whatever the missing runs' results.
-
-    Returns:
-        The certain problems, "" if there are none; and, only then, those that missing runs decide.
+        sentence: The cell's figures.
+        comparison: Comparison with the cell's past, None for none.
+        missing: The runs that are missing, in words.
     """
     found = dict(problems)
     certain = "; ".join(problem for problem, sure in found.items() if sure)
-    return certain, "" if certain else "; ".join(found)
+    if found and not certain:
+        reason = f"missing data: {missing} could decide: {'; '.join(found)}"
+        return replace(no_decision(kind, cell, reason, misses_data=True), comparison=comparison)
+    gate = kind(
+        cell=cell,
+        outcome="failed" if certain else "passed",
+        text=f"{cell.name}: {certain or sentence}",
+        comparison=comparison,
+    )
+    if not certain or any(sentence in line for line in gate.details):
+        return gate
+    return replace(gate, text=f"{gate.text} ({sentence})")
 
 
 def regression(
@@ -75,7 +110,7 @@ def regression(
 
     Args:
         comparison: Comparison with the cell's past, None for none.
-        thresholds: Thresholds from the options.
+        thresholds: Thresholds of the gate.
         subject: What has become worse.
 
     Yields:
@@ -85,3 +120,21 @@ def regression(
         return
     if comparison.would_regress(worse=True):
         yield f"{subject} {comparison.headline}", comparison.would_regress(worse=False)
+
+
+def compared(
+    cells: Sequence[Cell | TriggerCell], baselines: Baselines | None
+) -> Sequence[Comparison | None]:
+    """Return the comparison of each cell with its past, None for a cell without one.
+
+    Args:
+        cells: All cells of one kind; p-values are adjusted for the number of those compared.
+        baselines: Baselines to compare with; None for none. A cell with trials of an old skill from
+            a git ref is compared with those instead.
+    """
+    if baselines is None and not any(cell.ref for cell in cells):
+        return [None] * len(cells)
+    # Imported here: most sessions compare nothing.
+    from pytest_upskill.cells.past import compare
+
+    return compare(cells, baselines)

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell, CellVerdict
-from pytest_upskill.cells.decision import Decision, regression, weighed
+from pytest_upskill.cells.decision import Decision, compared, decision, no_decision, regression
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.wording import cell_sentence, judged_past, percent
 
 if TYPE_CHECKING:
-    from pytest_upskill.cells.baseline import Baseline
     from pytest_upskill.cells.baseline_folder import Baselines
     from pytest_upskill.cells.comparison import Comparison
 
@@ -33,21 +32,20 @@ ShownVerdict = CellVerdict | Literal["regression"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gate(Decision[Cell, "Comparison"]):
+class Gate(Decision):
     """Decision about one cell of answers."""
 
     kind: ClassVar[str] = "gate"
 
+    cell: Cell
     warning: str = ""
     """What to know about a decision that was made nevertheless; empty for nothing."""
 
     @property
     def verdict(self) -> ShownVerdict:
         """Verdict in reports: ``regression`` takes precedence over the cell's verdict."""
-        decided = self.outcome != "skipped" and self.comparison is not None
-        if decided and self.comparison is not None and self.comparison.regressed:
-            return "regression"
-        return self.cell.verdict
+        decided = self.outcome != "skipped"
+        return "regression" if decided and self.regressed else self.cell.verdict
 
     @property
     def qualified_verdict(self) -> str:
@@ -76,7 +74,7 @@ def decide_all(
         baselines: Baselines to compare with; None for no comparison. A cell with trials of an old
             skill from a git ref is compared with those instead.
     """
-    comparisons = _compare(cells, baselines)
+    comparisons = compared(cells, baselines)
     return [
         decide(cell, thresholds, comparison)
         for cell, comparison in zip(cells, comparisons, strict=True)
@@ -91,79 +89,30 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         thresholds: Thresholds from the options; the case file's take precedence.
         comparison: Comparison with the cell's past, None for none.
     """
-    reason = undecidable(cell)
-    if reason is not None:
-        return no_decision(cell, reason)
-    problems, undecided = weighed(_problems(cell, thresholds, comparison))
-    if undecided:
-        reason = f"missing data: {_missing(cell)} could decide: {undecided}"
-        return replace(no_decision(cell, reason), comparison=comparison, misses_data=True)
-    gate = Gate(
-        cell=cell,
-        outcome="failed" if problems else "passed",
-        text=f"{cell.name}: {problems or cell_sentence(cell)}",
+    if reason := cell.undecidable:
+        return no_decision(Gate, cell, reason, misses_data=cell.missing_data is not None)
+    thresholds = thresholds.overridden(cell.gate)
+    gate = decision(
+        Gate,
+        cell,
+        _problems(cell, thresholds, comparison),
+        cell_sentence(cell),
         comparison=comparison,
-        warning=_warning(cell, thresholds),
+        missing=_missing(cell),
     )
-    if problems and not gate.details:
-        return replace(gate, text=f"{gate.text} ({cell_sentence(cell)})")
-    return gate
+    warning = "" if gate.outcome == "skipped" else _warning(cell, thresholds)
+    return replace(gate, warning=warning)
 
 
-def no_decision(cell: Cell, reason: str) -> Gate:
-    """Return a skipped gate with the reason."""
-    return Gate(
-        cell=cell,
-        outcome="skipped",
-        text=f"no decision: {reason}",
-        misses_data=cell.missing_data is not None,
-    )
-
-
-def compares_nothing(gates: Sequence[Decision[Any, Any]]) -> str | None:
+def compares_nothing(gates: Sequence[Decision]) -> str | None:
     """Return what the cells should be compared with if no comparison was possible, else None.
 
     A skill that is new or unchanged since a git ref needs no comparison. Where there are lifts,
     they decide: the first trigger cases of a project have no baseline yet.
     """
     lifts = [gate.comparison for gate in gates if isinstance(gate, Gate) and gate.comparison]
-    found: list[Any] = lifts or [gate.comparison for gate in gates if gate.comparison]
-    if found and all(comparison.lacking for comparison in found):
-        base: str = found[0].base
-        return base
-    return None
-
-
-def undecidable(cell: Cell) -> str | None:
-    """Return why no decision about a cell is possible, None if one is."""
-    if len(cell.trials) != cell.planned:
-        return f"{len(cell.trials)} of {cell.planned} trials ran"
-    if cell.missing_data:
-        return f"missing data: {cell.missing_data}"
-    if cell.asymmetric:
-        return f"the arms of {cell.asymmetric[0]!r} were sent different prompts"
-    return None
-
-
-def _compare(cells: Sequence[Cell], baselines: Baselines | None) -> list[Comparison | None]:
-    """Return the comparison of each cell with its past, None without a decision or a past."""
-    if baselines is None and not any(cell.ref for cell in cells):
-        return [None] * len(cells)
-    # Imported here: most sessions compare nothing.
-    from pytest_upskill.cells.baseline_folder import key_of
-    from pytest_upskill.cells.comparison import adjust
-    from pytest_upskill.cells.past import against_baseline, against_ref
-
-    stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
-
-    def compared(cell: Cell, baseline: Baseline | None) -> Comparison | None:
-        if undecidable(cell):
-            return None
-        if cell.ref:
-            return against_ref(cell)
-        return None if baselines is None else against_baseline(cell, baseline)
-
-    return adjust([compared(*each) for each in zip(cells, stored, strict=True)])
+    found = lifts or [gate.comparison for gate in gates if gate.comparison]
+    return found[0].base if found and all(each.lacking for each in found) else None
 
 
 def _problems(
@@ -176,13 +125,13 @@ def _problems(
     """
     yield from regression(comparison, thresholds, "the skill")
     by_labels = "corrected " if cell.correction else ""
-    least = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
+    least = thresholds.min_pass_rate
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
         if low < least:
             rate = f"{by_labels}pass rate with the skill{_shown(cell.pass_rate_bounds, by_labels)}"
             yield f"{rate} is under {100 * least:g}%", high < least
-    least = _either(cell.gate.min_lift, thresholds.min_lift)
+    least = thresholds.min_lift
     if least is not None and cell.lift_bounds is not None:
         low, high = cell.lift_bounds
         if low < least:
@@ -203,13 +152,12 @@ def _shown(rates: stats.Interval, by_labels: str) -> str:
 def _warning(cell: Cell, thresholds: Thresholds) -> str:
     if not cell.uncalibrated:
         return ""
-    lift = _either(cell.gate.min_lift, thresholds.min_lift)
-    rate = _either(cell.gate.min_pass_rate, thresholds.min_pass_rate)
-    compared = ["min_lift"] * (lift is not None) + ["min_pass_rate"] * bool(rate)
-    if not compared:
+    limits = ["min_lift"] * (thresholds.min_lift is not None)
+    limits += ["min_pass_rate"] * bool(thresholds.min_pass_rate)
+    if not limits:
         return ""
-    are = "is" if len(compared) == 1 else "are"
-    return f"{' and '.join(compared)} {are} compared with what an uncalibrated judge found"
+    are = "is" if len(limits) == 1 else "are"
+    return f"{' and '.join(limits)} {are} compared with what an uncalibrated judge found"
 
 
 def _missing(cell: Cell) -> str:
@@ -217,7 +165,3 @@ def _missing(cell: Cell) -> str:
     if not cell.missing:
         return "missing runs of other cells"
     return "1 missing run" if cell.missing == 1 else f"{cell.missing} missing runs"
-
-
-def _either(of_file: float | None, of_options: float | None) -> float | None:
-    return of_options if of_file is None else of_file

@@ -2,17 +2,57 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
 from pytest_upskill import stats
 from pytest_upskill.cells.baseline import FORMAT, Baseline, BaselineCase, Tally
+from pytest_upskill.cells.baseline_folder import Baselines, key_of
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.comparison import ComparedCase, Comparison, tally, total
+from pytest_upskill.cells.comparison import (
+    ComparedCase,
+    Comparison,
+    TriggerComparison,
+    adjust,
+    tally,
+    total,
+)
+from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.trials.result import TrialResult
 
 _DRIFT_ALPHA = 0.01
-_RECORD = "record one with --upskill-runs 10 --upskill-baseline-update and commit it"
+_RECORD = "record one with --upskill-runs {runs} --upskill-baseline-update and commit it"
+
+
+def compare(
+    cells: Sequence[Cell | TriggerCell], baselines: Baselines | None
+) -> list[Comparison | None]:
+    """Return the comparison of each cell with its past, None without a decision or a past.
+
+    Against a git ref only skills that changed are tested, as nothing else differs; against a
+    baseline all are, as another skill may take the queries of one that did not change. Holm's
+    correction counts those that are tested.
+
+    Args:
+        cells: All cells of one kind.
+        baselines: Baselines to compare with; None for none. A cell with trials of an old skill
+            from a git ref is compared with those instead.
+    """
+    stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
+
+    def compared(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison | None:
+        if cell.undecidable:
+            return None
+        if cell.ref:
+            return _against_ref(cell)
+        if baselines is None:
+            return None
+        if isinstance(cell, Cell):
+            return against_baseline(cell, baseline)
+        return _triggers_against_baseline(cell, baseline)
+
+    return adjust([compared(cell, each) for cell, each in zip(cells, stored, strict=True)])
 
 
 def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
@@ -22,14 +62,14 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         cell: The cell.
         baseline: Its baseline, None if there is none.
     """
+    record = _RECORD.format(runs=10)
     if baseline is None:
-        return Comparison(then="baseline", notes=(f"no baseline: {_RECORD}",), lacking=True)
-    now = [trial for trial in cell.trials if trial.arm == "with_skill"]
-    cases = since_baseline(now, baseline)
+        return Comparison(then="baseline", notes=(f"no baseline: {record}",), lacking=True)
+    cases = _since_baseline(cell, baseline)
     notes = tuple(_left_out(cell, baseline, {case.id for case in cases}))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
-        notes = (f"no case in common with the baseline: {_RECORD}", *notes)
+        notes = (f"no case in common with the baseline: {record}", *notes)
     return Comparison(
         then="baseline",
         cases=cases,
@@ -39,17 +79,44 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     )
 
 
-def against_ref(cell: Cell) -> Comparison:
-    """Compare a cell with the results of its old skill, from a git ref, in the same session."""
-    if cell.history:
-        return Comparison(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
-    now, old = (
-        [trial for trial in cell.trials if trial.arm == arm] for arm in ("with_skill", "old_skill")
+def _triggers_against_baseline(cell: TriggerCell, baseline: Baseline | None) -> TriggerComparison:
+    if baseline is None:
+        none = f"no baseline of triggers: {_RECORD.format(runs=5)}"
+        return TriggerComparison(then="baseline", notes=(none,), lacking=True)
+    cases = _since_baseline(cell, baseline)
+    changed = sorted({trial.case for trial in cell.now} - {case.id for case in cases})
+    notes = (f"not compared, new or changed since the baseline: {', '.join(changed)}",)
+    return TriggerComparison(
+        then="baseline",
+        cases=cases,
+        notes=notes * bool(changed),
+        lacking=not cases,
+        unchanged=all(trial.skill_digest == baseline.skill_digest for trial in cell.now),
+        drift=_other_model(cell, baseline),
     )
-    return Comparison(then=cell.ref, cases=since_ref(now, old))
 
 
-def since_baseline(trials: Iterable[TrialResult], baseline: Baseline) -> tuple[ComparedCase, ...]:
+def _against_ref(cell: Cell | TriggerCell) -> Comparison:
+    """Compare a cell with the results of its old skill, from a git ref, in the same session."""
+    kind = Comparison if isinstance(cell, Cell) else TriggerComparison
+    if cell.history:
+        return kind(then=cell.ref, notes=(cell.history,), lacking=cell.past_unknown)
+    then = {trial.case: trial for trial in cell.before}
+    cases = (
+        ComparedCase(
+            id=trial.case,
+            now=_tally(trial),
+            then=_tally(then[trial.case]),
+            missing_now=len(trial.errors),
+            missing_then=len(then[trial.case].errors),
+        )
+        for trial in cell.now
+        if trial.case in then
+    )
+    return kind(then=cell.ref, cases=tuple(cases))
+
+
+def _since_baseline(cell: TrialGroup, baseline: Baseline) -> tuple[ComparedCase, ...]:
     """Compare trials with a baseline, on cases whose prompt and checks did not change."""
     recorded = {case.id: case for case in baseline.cases}
     return tuple(
@@ -59,26 +126,8 @@ def since_baseline(trials: Iterable[TrialResult], baseline: Baseline) -> tuple[C
             then=recorded[trial.case].with_skill,
             missing_now=len(trial.errors),
         )
-        for trial in trials
+        for trial in cell.now
         if trial.case in recorded and _is_same(trial, recorded[trial.case])
-    )
-
-
-def since_ref(
-    trials: Iterable[TrialResult], old: Iterable[TrialResult]
-) -> tuple[ComparedCase, ...]:
-    """Compare trials with those of the old skill, on the cases that both have."""
-    then = {trial.case: trial for trial in old}
-    return tuple(
-        ComparedCase(
-            id=trial.case,
-            now=_tally(trial),
-            then=_tally(then[trial.case]),
-            missing_now=len(trial.errors),
-            missing_then=len(then[trial.case].errors),
-        )
-        for trial in trials
-        if trial.case in then
     )
 
 
@@ -93,7 +142,7 @@ def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
 def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """Yield lines about the cases that cannot be compared with the baseline."""
     recorded = {case.id for case in baseline.cases}
-    here = {trial.case for trial in cell.trials if trial.arm == "with_skill" and trial.runs}
+    here = {trial.case for trial in cell.now if trial.runs}
     known = here.union(cell.skipped, (trial.case for trial in cell.trials))
     changed = (here & recorded) - set(same)
     for why, ids in (
@@ -113,7 +162,7 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
 
 def _drift(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
     """Return how the model changed, by its name or its results without the skill; empty if not."""
-    if renamed := other_model(cell.served, baseline.served):
+    if renamed := _other_model(cell, baseline):
         return renamed
     recorded = {case.id: case.without_skill for case in baseline.cases if case.without_skill}
     compared = [
@@ -133,14 +182,9 @@ def _drift(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
     return ""
 
 
-def other_model(now: Iterable[str], then: Iterable[str]) -> str:
-    """Return that other models answered than in the baseline; empty if the same ones did.
-
-    Args:
-        now: Names of the models that answered now; empty if they are not known.
-        then: Those in the baseline.
-    """
-    served, recorded = set(now), set(then)
+def _other_model(cell: TrialGroup, baseline: Baseline) -> str:
+    """Return that other models answered than in the baseline; empty if the same ones did."""
+    served, recorded = set(cell.served), set(baseline.served)
     if not served or not recorded or served & recorded:
         return ""
     return f"the model is {_listed(served)} now, {_listed(recorded)} in the baseline"

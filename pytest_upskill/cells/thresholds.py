@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, get_args
+from dataclasses import dataclass, fields, replace
+from typing import TYPE_CHECKING, Literal, get_args
+
+if TYPE_CHECKING:
+    from pytest_upskill.formats.skill import GateRule
 
 FailOn = Literal["hurts", "regression", "no-effect", "too-few-runs", "uncalibrated"]
 FAIL_ON: tuple[FailOn, ...] = get_args(FailOn)
@@ -23,6 +26,11 @@ class Thresholds:
     """Minimum recall of triggers, a fraction; None for none."""
     max_false_triggers: float | None = None
     """Maximum rate of false triggers, a fraction; None for none."""
+
+    def overridden(self, by: GateRule) -> Thresholds:
+        """Return the thresholds with those that a case file sets in their place."""
+        own = {limit.name: getattr(by, limit.name) for limit in fields(by)}
+        return replace(self, **{name: value for name, value in own.items() if value is not None})
 
 
 def fraction(value: float, *, low: float) -> float:

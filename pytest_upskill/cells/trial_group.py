@@ -1,17 +1,24 @@
-"""Trials of one skill on one model."""
+"""Trials of one skill on one model, and what tells skills of the same name apart."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import posixpath
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import ClassVar, TypeVar
 
 from pytest_upskill.formats.skill import GateRule
 from pytest_upskill.trials.result import TrialResult
+from pytest_upskill.trials.trial import Arm
 
 
 @dataclass(frozen=True, kw_only=True)
 class TrialGroup:
     """Trials of one skill on one model, from which figures are computed."""
+
+    arms: ClassVar[tuple[Arm, Arm]]
+    """The arms of the skill as it is, and as it was."""
 
     path: str
     """Path of the case file from the rootdir, with which the node ids of its gates begin."""
@@ -37,6 +44,21 @@ class TrialGroup:
     skipped: tuple[str, ...] = ()
     """Cases that did not run, or not in every arm."""
 
+    @cached_property
+    def now(self) -> list[TrialResult]:
+        """Trials with the current skill."""
+        return [trial for trial in self.trials if trial.arm == self.arms[0]]
+
+    @cached_property
+    def before(self) -> list[TrialResult]:
+        """Trials with the skill at the git ref."""
+        return [trial for trial in self.trials if trial.arm == self.arms[1]]
+
+    @property
+    def undecidable(self) -> str | None:
+        """Why no decision about the cell is possible, None if one is."""
+        raise NotImplementedError
+
     @property
     def title(self) -> str:
         """Name of the skill, with its folder if another skill has the same name."""
@@ -61,3 +83,31 @@ class TrialGroup:
     def served(self) -> list[str]:
         """Model ids that the API returned."""
         return sorted({name for trial in self.trials for name in trial.served})
+
+
+G = TypeVar("G", bound=TrialGroup)
+
+
+def with_places(cells: Iterable[G]) -> list[G]:
+    """Return the cells, with ``place`` set for skills that share a name."""
+    cells = list(cells)
+    paths = {
+        cell.skill: list(dict.fromkeys(each.path for each in cells if each.skill == cell.skill))
+        for cell in cells
+    }
+    return [
+        replace(cell, place=_place(cell.path, paths[cell.skill]) if paths[cell.skill][1:] else "")
+        for cell in cells
+    ]
+
+
+def _place(path: str, paths: Collection[str]) -> str:
+    """Return the folder of a case file, or its path if the folder has another one of the name."""
+    folder = _folder(path)
+    alone = sum(_folder(other) == folder for other in paths) == 1
+    return (folder or ".") if alone else path
+
+
+def _folder(path: str) -> str:
+    """Return the folder of the case file that the node id of a skill or a file begins with."""
+    return posixpath.dirname(path.partition("::")[0])

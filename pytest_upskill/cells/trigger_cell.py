@@ -14,6 +14,8 @@ from pytest_upskill.trials.result import TrialResult
 NO_SKILL = "(no skill)"
 """What is taken where no skill is."""
 
+BY_WORDS = "offline chooses by words in common: no model decided"
+
 
 @dataclass(frozen=True, slots=True)
 class Rate(stats.Estimate):
@@ -35,15 +37,7 @@ class Confusion:
 class TriggerCell(TrialGroup):
     """The trials in which a model chose among skills, for the queries of one skill."""
 
-    @cached_property
-    def now(self) -> list[TrialResult]:
-        """Trials with the current description."""
-        return [trial for trial in self.trials if trial.arm == "trigger"]
-
-    @cached_property
-    def before(self) -> list[TrialResult]:
-        """Trials with the description at the git ref."""
-        return [trial for trial in self.trials if trial.arm == "old_trigger"]
+    arms = ("trigger", "old_trigger")
 
     @cached_property
     def recall(self) -> Rate | None:
@@ -101,6 +95,8 @@ class TriggerCell(TrialGroup):
     @property
     def undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
+        if self.by_words:
+            return BY_WORDS
         if len(self.trials) != self.planned:
             return f"{len(self.trials)} of {self.planned} trigger trials ran"
         planned = sum(trial.planned for trial in self.now)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from pytest_upskill import stats
-from pytest_upskill.cells.decision import Decision, regression, weighed
+from pytest_upskill.cells.decision import Decision, compared, decision, no_decision, regression
 from pytest_upskill.cells.thresholds import Thresholds
 from pytest_upskill.cells.trigger_cell import (
     NO_SKILL,
@@ -20,21 +20,16 @@ from pytest_upskill.cells.wording import percent, runs
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
-    from pytest_upskill.cells.trigger_comparison import TriggerComparison
-
-BY_WORDS = "offline chooses by words in common: no model decided"
+    from pytest_upskill.cells.comparison import Comparison
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class TriggerGate(Decision[TriggerCell, "TriggerComparison"]):
+class TriggerGate(Decision):
     """Decision about one trigger cell."""
 
     kind: ClassVar[str] = "trigger-gate"
 
-    @property
-    def regressed(self) -> bool:
-        """Whether the right skill is chosen less often than before."""
-        return self.comparison is not None and self.comparison.regressed
+    cell: TriggerCell
 
     @property
     def details(self) -> list[str]:
@@ -56,20 +51,11 @@ def decide_triggers(
         thresholds: Thresholds from the options; a case file's take precedence.
         baselines: Baselines of triggers to compare with; None for none.
     """
-    comparisons = _compare(cells, baselines)
+    comparisons = compared(cells, baselines)
     return [
         _decide(cell, thresholds, comparison)
         for cell, comparison in zip(cells, comparisons, strict=True)
     ]
-
-
-def no_trigger_decision(
-    cell: TriggerCell, reason: str, *, misses_data: bool = False
-) -> TriggerGate:
-    """Return a skipped gate with the reason."""
-    return TriggerGate(
-        cell=cell, outcome="skipped", text=f"no decision: {reason}", misses_data=misses_data
-    )
 
 
 def trigger_sentence(cell: TriggerCell) -> str:
@@ -105,49 +91,32 @@ def _mistake(each: Confusion) -> str:
 def queries_that_would_do(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
     """Return a note for each rate whose interval is too wide to rely on."""
     notes = []
-    least, most = limits(cell, thresholds)
-    for rate, needed, kind in (
-        (cell.recall, _needed(cell.recall, least=least), "that should trigger it"),
-        (cell.false_triggers, _needed(cell.false_triggers, most=most), "that should not"),
+    limits = thresholds.overridden(cell.gate)
+    for rate, least, most, kind in (
+        (cell.recall, limits.min_recall, None, "that should trigger it"),
+        (cell.false_triggers, None, limits.max_false_triggers, "that should not"),
     ):
-        if rate is not None and needed is not None and needed > rate.queries:
+        if rate is None:
+            continue
+        needed = stats.queries_needed(rate.estimate, least=least, most=most)
+        if needed is not None and needed > rate.queries:
             tell = "tells" if rate.queries == 1 else "tell"
             notes.append(f"{_queries(rate)} {kind} {tell} little: about {needed} would be enough")
     return notes
 
 
-def limits(cell: TriggerCell, thresholds: Thresholds) -> tuple[float | None, float | None]:
-    """Return the least recall and the most false triggers of a cell; None for no limit."""
-    least, most = cell.gate.min_recall, cell.gate.max_false_triggers
-    return (
-        thresholds.min_recall if least is None else least,
-        thresholds.max_false_triggers if most is None else most,
-    )
-
-
 def _decide(
-    cell: TriggerCell, thresholds: Thresholds, comparison: TriggerComparison | None
+    cell: TriggerCell, thresholds: Thresholds, comparison: Comparison | None
 ) -> TriggerGate:
-    if cell.by_words:
-        return no_trigger_decision(cell, BY_WORDS)
-    if (reason := cell.undecidable) is not None:
-        return no_trigger_decision(cell, reason, misses_data=bool(cell.missing))
-    problems, undecided = weighed(_problems(cell, thresholds, comparison))
-    if undecided:
-        missing = f"missing data: missing runs could decide: {undecided}"
-        gate = no_trigger_decision(cell, missing, misses_data=True)
-        return replace(gate, comparison=comparison)
-    sentence = trigger_sentence(cell)
-    return TriggerGate(
-        cell=cell,
-        outcome="failed" if problems else "passed",
-        text=f"{cell.name}: {problems} ({sentence})" if problems else f"{cell.name}: {sentence}",
-        comparison=comparison,
-    )
+    if reason := cell.undecidable:
+        misses_data = bool(cell.missing) and not cell.by_words
+        return no_decision(TriggerGate, cell, reason, misses_data=misses_data)
+    problems = _problems(cell, thresholds.overridden(cell.gate), comparison)
+    return decision(TriggerGate, cell, problems, trigger_sentence(cell), comparison=comparison)
 
 
 def _problems(
-    cell: TriggerCell, thresholds: Thresholds, comparison: TriggerComparison | None
+    cell: TriggerCell, thresholds: Thresholds, comparison: Comparison | None
 ) -> Iterator[tuple[str, bool]]:
     """Yield the limits that the cell misses, or could miss because of missing runs.
 
@@ -155,28 +124,11 @@ def _problems(
         Each problem, and whether it is certain whatever the missing runs' results.
     """
     yield from regression(comparison, thresholds, "the choice")
-    least, most = limits(cell, thresholds)
+    least, most = thresholds.min_recall, thresholds.max_false_triggers
     if least is not None and (bounds := cell.recall_bounds) and bounds.low < least:
         yield f"recall is under {100 * least:g}%", bounds.high < least
     if most is not None and (bounds := cell.false_trigger_bounds) and bounds.high > most:
         yield f"false triggers are over {100 * most:g}%", bounds.low > most
-
-
-def _compare(
-    cells: Sequence[TriggerCell], baselines: Baselines | None
-) -> list[TriggerComparison | None]:
-    if baselines is None and not any(cell.ref for cell in cells):
-        return [None] * len(cells)
-    # Imported here: most sessions compare nothing.
-    from pytest_upskill.cells.trigger_comparison import compare_triggers
-
-    return compare_triggers(cells, baselines)
-
-
-def _needed(
-    rate: Rate | None, *, least: float | None = None, most: float | None = None
-) -> int | None:
-    return None if rate is None else stats.queries_needed(rate.estimate, least=least, most=most)
 
 
 def _queries(rate: Rate) -> str:

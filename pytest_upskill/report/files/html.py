@@ -20,6 +20,7 @@ from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts
 from pytest_upskill.report.files.charts import bar, scatter
+from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.files.excerpts import alike, arm_difference, shown
 from pytest_upskill.report.files.phrases import (
     costs,
@@ -28,7 +29,6 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
-from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe

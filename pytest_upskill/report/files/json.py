@@ -12,10 +12,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from pytest_upskill.cells.agent import AgentFigures
 from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cell import Cell, CellVerdict
-from pytest_upskill.cells.comparison import Comparison
+from pytest_upskill.cells.comparison import Comparison, TriggerComparison
 from pytest_upskill.cells.gate import Gate, ShownVerdict
 from pytest_upskill.cells.trigger_cell import Confusion, Rate, TriggerCell
-from pytest_upskill.cells.trigger_comparison import TriggerComparison
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.stats import Agreement, Correction, Estimate, TokenRatio

@@ -12,6 +12,7 @@ from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text
 from pytest_upskill.cells.wording import percent, points
 from pytest_upskill.report.document import Report
+from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.files.markdown_parts import (
     COMMENT_LIMIT,
     Section,
@@ -29,7 +30,6 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
-from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.notes import agent_statements, notes
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe

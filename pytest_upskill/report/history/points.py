@@ -16,8 +16,6 @@ from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.revision import Revision
 
 Group = TypeVar("Group", bound=TrialGroup)
-_DECIDING = frozenset({"with_skill", "trigger"})
-"""The arms by whose cases two points are compared: every case has one of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,11 +49,7 @@ class Point(Generic[Group]):
     @property
     def cases(self) -> Mapping[str, tuple[str, str]]:
         """Digests of the prompt and of the checks of each case."""
-        return {
-            trial.case: (trial.prompt_digest, trial.grader_digest)
-            for trial in self.cell.trials
-            if trial.arm in _DECIDING
-        }
+        return {trial.case: (trial.prompt_digest, trial.grader_digest) for trial in self.cell.now}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

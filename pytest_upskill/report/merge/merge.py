@@ -10,9 +10,8 @@ from typing import TypeVar
 from pytest_upskill.cells.baseline_folder import Baselines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide_all
-from pytest_upskill.cells.same_name import with_places
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trial_group import TrialGroup
+from pytest_upskill.cells.trial_group import TrialGroup, with_places
 from pytest_upskill.cells.trigger_gate import decide_triggers
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError

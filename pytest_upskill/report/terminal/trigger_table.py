@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
+from pytest_upskill.cells.trigger_cell import BY_WORDS, Rate, TriggerCell
 from pytest_upskill.cells.trigger_gate import (
-    BY_WORDS,
     TriggerGate,
     mistakes,
     queries_that_would_do,

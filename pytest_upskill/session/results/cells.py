@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.cells.cell import Cell
-from pytest_upskill.cells.same_name import with_places
+from pytest_upskill.cells.trial_group import with_places
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.session.options.settings import Settings

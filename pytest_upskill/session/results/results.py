@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.cells.gate import Gate, decide_all, no_decision
-from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers, no_trigger_decision
+from pytest_upskill.cells.decision import no_decision
+from pytest_upskill.cells.gate import Gate, decide_all
+from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers
 from pytest_upskill.report.junit.properties import cell_properties, trigger_properties
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.cells import Records, cells_of, trigger_cells_of
@@ -74,8 +75,13 @@ class Results:
         cells = cells_of(self.records, settings, self._config.rootpath)
         trigger_cells = trigger_cells_of(self.records, settings)
         if settings.shard is not None:
-            self.gates = [no_decision(cell, _SHARDED) for cell in cells]
-            self.trigger_gates = [no_trigger_decision(cell, _SHARDED) for cell in trigger_cells]
+            self.gates = [
+                no_decision(Gate, cell, _SHARDED, misses_data=cell.missing_data is not None)
+                for cell in cells
+            ]
+            self.trigger_gates = [
+                no_decision(TriggerGate, cell, _SHARDED) for cell in trigger_cells
+            ]
             return
         # Baselines that are only to be updated decide nothing.
         compares = settings.compare == "baseline"
