@@ -40,6 +40,11 @@ def pytest_cmdline_main(config: pytest.Config) -> None:
     if whole and not chosen and not debugs and not hasattr(config, "workerinput"):
         config.option.numprocesses = _WORKERS
         config.option.dist = "worksteal"
+    if getattr(config.option, "numprocesses", 0) and "COVERAGE_PROCESS_CONFIG" not in os.environ:
+        from tests.forked import fork_workers
+
+        # Each would import all that the tests need anew. What is forked is not measured.
+        fork_workers()
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -6,130 +6,240 @@ commands start is for ``test_startup.py`` and ``test_packaging.py`` in ``tests/p
 
 from __future__ import annotations
 
-import contextlib
-import multiprocessing
-import multiprocessing.process
+import atexit
+import json
 import os
 import runpy
-import shlex
+import select
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from multiprocessing import forkserver
-from multiprocessing.connection import Connection
+import threading
+import traceback
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 from execnet import gateway_base, gateway_io
 
 from tests.pages import CHECKOUT
 
-_CONTEXT = multiprocessing.get_context("forkserver")
+_ADDRESS = "PYTEST_FORK_SERVER"
+"""Environment variable of the workers of the whole suite, which share a server."""
+
+_WORKER = "worker"
 _MODULES = {"pytest": "pytest", "pytest-upskill": "pytest_upskill"}
-_OF_A_SHELL = set("|&;<>*?$`#~")
-"""Characters that only a shell understands."""
+_STREAMS = 3
+
+_COMMAND = """\
+#!{python} -IS
+import json, os, socket, sys
+
+words = [os.path.basename(sys.argv[0]), *sys.argv[1:]]
+asked = {{"words": words, "folder": os.getcwd(), "environment": dict(os.environ)}}
+with socket.socket(socket.AF_UNIX) as connection:
+    connection.connect({address!r})
+    socket.send_fds(connection, [json.dumps(asked).encode() + b"\\n"], [0, 1, 2])
+    _, status = connection.makefile()
+sys.exit(int(status) % 256)
+"""
+"""A command on PATH that has the server run it."""
+
+
+def fork_workers() -> None:
+    """Fork the workers of the runs in this process from now on, instead of starting Python."""
+    gateway_io.Popen2IOMaster = ForkedWorker  # type: ignore[misc, assignment]
 
 
 @pytest.fixture(scope="session", autouse=True)
-def forked_workers() -> Iterator[None]:
+def forked_workers() -> None:
     """Fork the workers of every run with ``-n2`` inside pytest."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(gateway_io, "Popen2IOMaster", _ForkedWorker)
-        yield
+    fork_workers()
 
 
-def run_forked(
-    command: str, folder: Path, environment: Mapping[str, str]
-) -> subprocess.CompletedProcess[str] | None:
-    """Run ``pytest`` or ``pytest-upskill``; return None for any other command of a shell.
+def forked_commands() -> Path:
+    """Return a folder with the commands ``pytest`` and ``pytest-upskill``, for PATH."""
+    return Path(_address()).parent
 
-    The output holds both streams.
+
+class Forked:
+    """A process that the server forked.
+
+    Args:
+        words: ``pytest`` or ``pytest-upskill``, and its arguments.
+        folder: Its working directory.
+        environment: Its environment variables.
+        streams: Descriptors that it gets as stdin, stdout and stderr.
+        leads: Whether it is the first of a session and a group of its own, as on a terminal.
     """
-    words = shlex.split(command)
-    if words[0] not in _MODULES or _OF_A_SHELL & set(command):
-        return None
-    with tempfile.TemporaryFile("w+", encoding="utf-8") as output, Path(os.devnull).open() as none:
-        streams = [Connection(os.dup(file.fileno())) for file in (none, output, output)]
-        process = _start(_command, streams, environment, str(folder), words)
-        process.join()
-        output.seek(0)
-        return subprocess.CompletedProcess(words, process.exitcode or 0, output.read())
+
+    def __init__(
+        self,
+        words: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        streams: Sequence[int],
+        *,
+        leads: bool = False,
+    ) -> None:
+        asked = {"words": words, "folder": str(folder), "environment": dict(environment)}
+        self._connection = socket.socket(socket.AF_UNIX)
+        self._connection.connect(_address())
+        text = json.dumps(asked | {"leads": leads}).encode() + b"\n"
+        socket.send_fds(self._connection, [text], streams)
+        self._told = self._connection.makefile()
+        self.pid = int(self._told.readline())
+        self._status: int | None = None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Return its exit status as `subprocess` does."""
+        if self._status is None:
+            self._connection.settimeout(timeout)
+            self._status = int(self._told.readline())
+            self._told.close()
+            self._connection.close()
+        return self._status
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGKILL)
 
 
-def start_forked(
-    words: Sequence[str], folder: Path, environment: Mapping[str, str], terminal: int
-) -> multiprocessing.process.BaseProcess:
-    """Start ``pytest`` on a terminal, as the first process of a group of its own."""
-    streams = [Connection(os.dup(terminal)) for _ in range(3)]
-    return _start(_session, streams, environment, str(folder), words)
-
-
-class _ForkedWorker(gateway_base.Popen2IO):
+class ForkedWorker(gateway_base.Popen2IO):
     """Stands in for the process that execnet would start."""
 
     def __init__(self, _command: list[str], execmodel: Any) -> None:
-        ours_in, stdout = _CONTEXT.Pipe(duplex=False)
-        stdin, ours_out = _CONTEXT.Pipe(duplex=False)
-        self._process = _start(_worker, [stdin, stdout, Connection(os.dup(2))], os.environ)
-        infile = os.fdopen(os.dup(ours_in.fileno()), "rb")
-        outfile = os.fdopen(os.dup(ours_out.fileno()), "wb")
-        ours_in.close()
-        ours_out.close()
-        super().__init__(outfile, infile, execmodel)
+        stdin, ours_out = os.pipe()
+        ours_in, stdout = os.pipe()
+        # Workers of the whole suite, which start others, get to know their server.
+        environment = os.environ | {_ADDRESS: _address()}
+        self._process = Forked([_WORKER], Path.cwd(), environment, [stdin, stdout, 2])
+        os.close(stdin)
+        os.close(stdout)
+        super().__init__(os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb"), execmodel)
 
     def wait(self) -> int | None:
-        self._process.join()
-        return self._process.exitcode
+        return self._process.wait()
 
     def kill(self) -> None:
         self._process.kill()
 
 
-def _start(
-    target: Any, streams: list[Connection], environment: Mapping[str, str], *more: Any
-) -> multiprocessing.process.BaseProcess:
-    _CONTEXT.set_forkserver_preload(["tests.preload"])
-    # Where the server, which starts with the first process, finds what it is to import.
-    with contextlib.chdir(CHECKOUT):
-        forkserver.ensure_running()
-    process = _CONTEXT.Process(target=target, args=(streams, dict(environment), *more))
-    process.start()
+@cache
+def _address() -> str:
+    """Return the address of the server; start it if there is none."""
+    if _ADDRESS in os.environ:
+        return os.environ[_ADDRESS]
+    folder = Path(tempfile.mkdtemp(prefix="forks-"))
+    address = str(folder / "address")
+    for name in _MODULES:
+        (folder / name).write_text(_COMMAND.format(python=sys.executable, address=address))
+        (folder / name).chmod(0o755)
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(address)
+        listener.listen()
+        # Its stdin is closed when this process has ended, and so the server ends.
+        _keep(
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.preload", str(listener.fileno())],
+                cwd=CHECKOUT,
+                stdin=subprocess.PIPE,
+                pass_fds=[listener.fileno()],
+                start_new_session=True,
+            )
+        )
+    return address
+
+
+def _keep(server: subprocess.Popen[bytes]) -> None:
+    @atexit.register
+    def end() -> None:
+        assert server.stdin is not None
+        server.stdin.close()
+        server.wait()
+
+
+def serve(descriptor: int) -> None:
+    """Fork processes until stdin is closed; what the calling process has imported, they have."""
+    # The processes that watch the others need nobody to wait for them.
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    with socket.socket(fileno=descriptor) as listener:
+        folder = Path(listener.getsockname()).parent
+        while sys.stdin not in select.select([listener, sys.stdin], [], [])[0]:
+            connection, _ = listener.accept()
+            if os.fork() == 0:
+                listener.close()
+                _watch(connection)
+            connection.close()
+    shutil.rmtree(folder)
+
+
+def _watch(connection: socket.socket) -> NoReturn:
+    """Fork one process, and tell its number and how it ended."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    text, streams, _, _ = socket.recv_fds(connection, 1 << 16, _STREAMS)
+    while not text.endswith(b"\n"):
+        text += connection.recv(1 << 16)
+    pid = os.fork()
+    if pid == 0:
+        connection.close()
+        _run(streams, **json.loads(text))
     for stream in streams:
-        stream.close()
-    return process
+        os.close(stream)
+    with suppress(BrokenPipeError):
+        connection.sendall(b"%d\n" % pid)
+        _, status = os.waitpid(pid, 0)
+        connection.sendall(b"%d\n" % os.waitstatus_to_exitcode(status))
+    os._exit(0)
 
 
-def _worker(streams: list[Connection], environment: Mapping[str, str]) -> None:
-    """Do what ``python -c`` does with the line that execnet gives it."""
-    _be(streams, environment)
-    exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
+def _run(
+    streams: list[int],
+    words: list[str],
+    folder: str,
+    environment: dict[str, str],
+    leads: bool = False,
+) -> NoReturn:
+    """Be the process that was asked for."""
+    status: object = 0
+    try:
+        if leads:
+            os.setsid()
+        # What is started in the background of a script ignores Ctrl-C, and so would this.
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        _become(streams, folder, environment)
+        sys.argv[:] = words
+        if words == [_WORKER]:
+            # As python -c does with the line that execnet gives it.
+            exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
+        else:
+            runpy.run_module(_MODULES[words[0]], run_name="__main__")
+    except SystemExit as end:
+        status = end.code
+    except BaseException:  # noqa: BLE001  as the interpreter does
+        traceback.print_exc()
+        status = 1
+    if not isinstance(status, int | None):
+        sys.stderr.write(f"{status}\n")
+        status = 1
+    # Not a return into the server, whose memory would be taken apart.
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    os._exit(status or 0)
 
 
-def _command(
-    streams: list[Connection], environment: Mapping[str, str], folder: str, words: Sequence[str]
-) -> None:
-    """Do what the console script does."""
-    _be(streams, environment)
+def _become(streams: list[int], folder: str, environment: dict[str, str]) -> None:
     os.chdir(folder)
-    sys.argv[:] = words
-    runpy.run_module(_MODULES[words[0]], run_name="__main__")
-
-
-def _session(*arguments: Any) -> None:
-    os.setsid()
-    # What is started in the background of a script ignores Ctrl-C, and so would this.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    _command(*arguments)
-
-
-def _be(streams: list[Connection], environment: Mapping[str, str]) -> None:
-    """Become the process that was asked for: its stdin, stdout, stderr and environment."""
     for number, stream in enumerate(streams):
-        os.dup2(stream.fileno(), number)
-        stream.close()
+        os.dup2(stream, number)
+        os.close(stream)
     os.environ.clear()
     os.environ.update(environment)
     tempfile.tempdir = None

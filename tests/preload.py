@@ -1,6 +1,6 @@
-"""Import what runs of pytest need, in such a run, as that one rewrites assertions.
+"""The process from which `tests.forked` forks runs of pytest.
 
-The process from which `tests.forked` forks such runs imports this module first.
+It imports what they need, in such a run, as that one rewrites assertions.
 """
 
 from __future__ import annotations
@@ -9,12 +9,13 @@ import contextlib
 import gc
 import io
 import os
+import sys
 import tempfile
 from pathlib import Path
 
 import pytest
 
-import tests.forked  # noqa: F401  what the forked processes are told to do is there
+from tests.forked import serve
 from tests.installed import read_installed_once
 
 _CONFTEST = """\
@@ -42,3 +43,4 @@ with tempfile.TemporaryDirectory() as folder, contextlib.redirect_stdout(io.Stri
     os.chdir(before)
 # What was imported stays: no forked process need search it for garbage, and copy it by doing so.
 gc.freeze()
+serve(int(sys.argv[1]))

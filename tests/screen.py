@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pyte
 
-from tests.forked import start_forked
+from tests.forked import Forked
 
 PATIENCE_S = 60.0
 """For what comes at once, on a machine that does other things too."""
@@ -31,13 +31,8 @@ class Screen:
         termios.tcsetwinsize(process_side, (rows, columns))
         environment = {name: value for name, value in os.environ.items() if name != "COLUMNS"}
         environment |= {"TERM": "xterm", "OPENAI_API_KEY": "none"} | variables
-        self.process = start_forked(command, folder, environment, process_side)
+        self.process = Forked(command, folder, environment, [process_side] * 3, leads=True)
         os.close(process_side)
-
-    @property
-    def pid(self) -> int:
-        assert self.process.pid is not None
-        return self.process.pid
 
     @property
     def lines(self) -> list[str]:
@@ -58,14 +53,14 @@ class Screen:
     def wait_for_the_end(self) -> list[str]:
         while self._read():
             pass
-        self.process.join(PATIENCE_S)
+        self.process.wait(PATIENCE_S)
         return self.lines
 
     def close(self) -> None:
         with suppress(ProcessLookupError):
-            os.killpg(self.pid, signal.SIGKILL)
+            os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()
-        self.process.join()
+        self.process.wait()
         os.close(self._terminal)
 
     def _read(self) -> bool:

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
@@ -20,8 +17,8 @@ from pytest_upskill import hookspecs
 from pytest_upskill.formats.load import load_skills
 from pytest_upskill.formats.skill_meta.schema import CaseFile
 from tests.conftest import Run
-from tests.forked import run_forked
 from tests.pages import CHECKOUT, PAGES, Command, Fence, commands, fences, links, page_name
+from tests.project.workflows import shell
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=page_name)
 
@@ -158,17 +155,7 @@ def _shell(command: str, shown: tuple[str, ...], folder: Path) -> None:
     models = re.findall(r"--upskill-models[ =](\S+)", command)
     if not all(model.startswith(FREE_MODELS) for model in models):
         command += " --upskill-dry-run"
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    environment = {**os.environ, "PATH": path, "PYTEST_ADDOPTS": "-p no:anyio"}
-    process = run_forked(command, folder, environment) or subprocess.run(
-        ["bash", "-c", command],
-        cwd=folder,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        check=False,
-    )
+    process = shell(command, folder)
     red = any(line.startswith(("FAILED", "ERROR", "collected 0")) for line in shown)
     assert (process.returncode != 0) == red, process.stdout
     lines = [escape(re.sub(r"\d+\.\d+s\b", "...", line)) for line in shown if line.strip()]

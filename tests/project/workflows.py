@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from tests.forked import forked_commands
 from tests.pages import CHECKOUT
 
 ACTION = CHECKOUT / "action.yml"
@@ -28,7 +29,8 @@ def steps(document: Any) -> Iterator[dict[str, Any]]:
 
 def shell(script: str, folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
     """Run a script as a step of a job is run; the output holds both streams."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    folders = (forked_commands(), Path(sys.executable).parent, os.environ["PATH"])
+    path = os.pathsep.join(map(str, folders))
     return subprocess.run(
         ["bash", "-e", "-o", "pipefail", "-c", script],
         cwd=folder,

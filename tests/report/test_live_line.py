@@ -70,7 +70,7 @@ def test_a_rate_limit_is_shown_and_counted_down(
     assert line.startswith(f"upskill: 0/2 answers, waiting 1 s for {host} (rate limit)")
     assert not any("rate limit" in line for line in after)
     assert any(line.startswith("upskill: 2 trials, ") for line in after)
-    assert screen.process.exitcode == 0
+    assert screen.process.wait() == 0
 
 
 @pytest.mark.parametrize("rows", [50, 4])
@@ -111,12 +111,12 @@ def test_the_line_is_gone_after_an_interruption(
 
     screen = start(model(loopback), "-p", "no:xdist")
     screen.wait_for("1/2 answers, 1 in flight")
-    os.kill(screen.pid, signal.SIGINT)
+    os.kill(screen.process.pid, signal.SIGINT)
     after = screen.wait_for_the_end()
 
     assert not seen.is_set()
     assert not any("in flight" in line for line in after)
-    assert screen.process.exitcode == pytest.ExitCode.INTERRUPTED
+    assert screen.process.wait() == pytest.ExitCode.INTERRUPTED
 
 
 @pytest.mark.parametrize(("arguments", "terminal"), [(["-q"], "xterm"), ([], "dumb")])
@@ -129,7 +129,7 @@ def test_the_line_is_not_shown_where_it_is_not_wanted_or_impossible(
     screen = start(model(loopback), "-p", "no:xdist", *arguments, TERM=terminal)
     screen.wait_for_the_end()
 
-    assert screen.process.exitcode == 0
+    assert screen.process.wait() == 0
     assert b"in flight" not in screen.written
 
 
