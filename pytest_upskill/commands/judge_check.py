@@ -155,13 +155,7 @@ def _ask(
         )
         for answer in answers
     ]
-    said = judge_answers(
-        asks,
-        judge,
-        host=workplace.hosts([judge])[judge],
-        resources=workplace.resources,
-        concurrency=workplace.concurrency,
-    )
+    said = judge_answers(asks, judge, workplace)
     pairs = list(zip(answers, said, strict=True))
     decided: dict[int, Sequence[bool]] = {
         answer.id: each for answer, each in pairs if not isinstance(each, str)

@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.completions.trigger_runner import Load, recorded_steps
+from pytest_upskill.completions.trial_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.spending.prices import (

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from pytest_upskill.checks import CheckError, CheckResult, Judge
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.resources import Host, Resources
-from pytest_upskill.completions.source import CompletionRequest, CompletionSource
+from pytest_upskill.completions.source import CompletionSource
+from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.grading.judge import Reader, judge_request
 from pytest_upskill.model import Model
 
@@ -39,17 +39,13 @@ class Judgement:
     """The judge's reply."""
 
 
-async def judgement_of(
-    answer: JudgedAnswer, judge: Model, host: Host, source: CompletionSource, bill: list[Completion]
-) -> Judgement:
+async def judgement_of(answer: JudgedAnswer, judge: Model, source: CompletionSource) -> Judgement:
     """Ask a judge about an answer, and once more if the reply cannot be used.
 
     Args:
         answer: The answer.
         judge: The judge.
-        host: Where it is served.
         source: Sends the request, unless it is recorded.
-        bill: Where to note what was paid for.
     """
     reader = Reader(answer.statements, answer.text)
     asked = judge_request(
@@ -59,11 +55,7 @@ async def judgement_of(
         answer=answer.text,
         reference=answer.reference,
     )
-    said = await source.answer(
-        CompletionRequest(
-            request=asked, host=host, subject=answer.subject, bill=bill, usable=reader.usable
-        )
-    )
+    said = await source.answer(asked, answer.subject, usable=reader.usable, judging=True)
     if said.completion is None:
         return Judgement(error=said.error, not_sent=said.not_sent)
     try:
@@ -73,12 +65,7 @@ async def judgement_of(
 
 
 def judge_answers(
-    answers: Sequence[JudgedAnswer],
-    judge: Model,
-    *,
-    host: Host,
-    resources: Resources,
-    concurrency: int,
+    answers: Sequence[JudgedAnswer], judge: Model, workplace: Workplace
 ) -> list[list[bool] | str]:
     """Return what a judge decides of each statement of each answer, outside of a run.
 
@@ -87,31 +74,25 @@ def judge_answers(
     Args:
         answers: The answers.
         judge: The judge.
-        host: Where it is served.
-        resources: What requests take.
-        concurrency: Requests in flight.
+        workplace: What requests take.
     """
-    return asyncio.run(_judge_all(answers, judge, host, resources, concurrency))
-
-
-async def _judge_all(
-    answers: Sequence[JudgedAnswer],
-    judge: Model,
-    host: Host,
-    resources: Resources,
-    concurrency: int,
-) -> list[list[bool] | str]:
     source = CompletionSource(
-        resources, concurrency=concurrency, recording="the same command without --cache replay"
+        workplace.hosts([judge]),
+        workplace.resources,
+        concurrency=workplace.concurrency,
+        record_command="the same command without --cache replay",
     )
 
     async def one(answer: JudgedAnswer) -> list[bool] | str:
-        said = await judgement_of(answer, judge, host, source, resources.bill.judgements)
+        said = await judgement_of(answer, judge, source)
         if said.results is None:
             return said.error or said.not_sent
         return [result.passed for result in said.results]
 
-    try:
-        return await asyncio.gather(*map(one, answers))
-    finally:
-        await source.aclose()
+    async def judge_all() -> list[list[bool] | str]:
+        try:
+            return await asyncio.gather(*map(one, answers))
+        finally:
+            await source.aclose()
+
+    return asyncio.run(judge_all())

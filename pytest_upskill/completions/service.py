@@ -60,9 +60,12 @@ class Service:
     ) -> None:
         self._trials = trials
         source = CompletionSource(
-            resources, concurrency=policy.concurrency, recording=policy.record_command
+            hosts,
+            resources,
+            concurrency=policy.concurrency,
+            record_command=policy.record_command,
         )
-        self._runner = TrialRunner(trials, hosts, resources, source, judge=policy.judge)
+        self._runner = TrialRunner(trials, source, resources, judge=policy.judge)
         self._rounds = Rounds(trials.values(), policy.clear) if policy.clear is not None else None
         recorded: dict[Key, Answer] = {}
         lanes: dict[Host, list[Key]] = {}

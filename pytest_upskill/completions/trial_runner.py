@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from pytest_upskill.completions.resources import Host, Resources
-from pytest_upskill.completions.source import CompletionRequest, CompletionSource
-from pytest_upskill.completions.trigger_runner import TriggerRunner, recorded_choice
+from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completions.resources import Resources
+from pytest_upskill.completions.source import CompletionSource
+from pytest_upskill.completions.tool_probe import ToolProbe
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
+from pytest_upskill.trials.conversation import choice_of, joined, next_request
 from pytest_upskill.trials.trial import Trial, request
 
 if TYPE_CHECKING:
@@ -23,34 +25,32 @@ JUDGEMENT = "judgement of "
 Key = tuple[str, int]
 """Key of a trial and index of the run."""
 
+Load = Callable[[Request], Completion | None]
+"""Returns the recorded completion of a request, None if it is not recorded."""
+
 
 class TrialRunner:
     """The answers of runs; used on one event loop.
 
     Args:
         trials: By key.
-        hosts: Where each model is served.
-        resources: What else it takes.
         source: Who asks the models.
+        resources: What else it takes.
         judge: Judge of the statements about answers; None for no judge.
     """
 
     def __init__(
         self,
         trials: Mapping[str, Trial],
-        hosts: Mapping[Model, Host],
-        resources: Resources,
         source: CompletionSource,
+        resources: Resources,
         *,
         judge: Model | None,
     ) -> None:
         self._trials = trials
-        self._hosts = hosts
-        self._cache = resources.cache
-        self._bill = resources.bill
         self._source = source
-        self._triggers = TriggerRunner(source, resources.bill)
-        self._builds_of = _builds_of(trials.values(), resources)
+        self._tools = ToolProbe(source)
+        self._builds = _builds_of(trials.values(), resources)
         self._judge = judge
 
     def recorded(self, key: Key) -> Answer | None:
@@ -61,34 +61,24 @@ class TrialRunner:
         """
         name, run = key
         trial = self._trials[name]
-        host = self._hosts[trial.model]
-        if not host.recorded or sandboxed_of(trial.case) or statements_of(trial.case):
+        if sandboxed_of(trial.case) or statements_of(trial.case):
             return None
-        if trial.chooses:
-            return recorded_choice(trial, run, lambda asked: self._cache.load(asked, host.url))
-        completion = self._cache.load(request(trial, run), host.url)
-        return None if completion is None else Answer(completion=completion)
+        steps = [found for _, found in recorded_steps(trial, run, self._source.recorded)]
+        completions = [found for found in steps if found is not None]
+        return _answer(trial, completions) if len(completions) == len(steps) else None
 
     async def answer(self, key: Key) -> Answer:
         """Return the answer of a run; an error is part of the answer, not raised."""
         name, run = key
         trial = self._trials[name]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
-        host = self._hosts[trial.model]
-        if trial.chooses:
-            return await self._triggers.answer(trial, run, host, subject)
-        answer = await self._source.answer(
-            CompletionRequest(
-                request=request(trial, run),
-                host=host,
-                subject=subject,
-                bill=self._bill.answers,
-            )
-        )
+        if trial.chooses and (problem := await self._tools.problem(trial.model, trial.max_tokens)):
+            return problem
+        answer = await self._completed(trial, run, subject)
         if answer.completion is None or answer.is_miss:
             return answer
-        if self._builds_of and (sandboxed := sandboxed_of(trial.case)):
-            answer = await self._builds_of.answer(trial, sandboxed, answer.completion)
+        if self._builds and (sandboxed := sandboxed_of(trial.case)):
+            answer = await self._builds.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer
         return await self._judged(self._judge, trial, answer, subject)
@@ -99,9 +89,22 @@ class TrialRunner:
         Raises:
             ExceptionGroup: What clients raised that would not close.
         """
-        if self._builds_of:
-            self._builds_of.close()
+        if self._builds:
+            self._builds.close()
         await self._source.aclose()
+
+    async def _completed(self, trial: Trial, run: int, subject: str) -> Answer:
+        """Return the answer that the requests of a run lead to; most take only one."""
+        completions: list[Completion] = []
+        following: Request | None = request(trial, run)
+        while following is not None:
+            step = f", request {len(completions) + 1}" if completions else ""
+            answer = await self._source.answer(following, f"{subject}{step}")
+            if answer.completion is None:
+                return answer
+            completions.append(answer.completion)
+            following = next_request(following, answer.completion)
+        return _answer(trial, completions)
 
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
@@ -116,9 +119,7 @@ class TrialRunner:
             statements=statements_of(trial.case),
             reference=trial.case.reference,
         )
-        said = await judgement_of(
-            asked, judge, self._hosts[judge], self._source, self._bill.judgements
-        )
+        said = await judgement_of(asked, judge, self._source)
         error = said.error
         if said.completion is None and error:
             error = f"judge: {error}"
@@ -129,6 +130,25 @@ class TrialRunner:
             judged=said.results,
             judgement=said.completion,
         )
+
+
+def recorded_steps(
+    trial: Trial, run: int, load: Load
+) -> Iterator[tuple[Request, Completion | None]]:
+    """Yield the requests of a run with their recorded completions, until one is not recorded."""
+    following: Request | None = request(trial, run)
+    while following is not None:
+        completion = load(following)
+        yield following, completion
+        following = None if completion is None else next_request(following, completion)
+
+
+def _answer(trial: Trial, completions: Sequence[Completion]) -> Answer:
+    """Return the answer of a run from the completions of its requests."""
+    if trial.catalogue is None:
+        return Answer(completion=completions[0])
+    choice = choice_of(completions, trial.catalogue.names)
+    return Answer(completion=joined(completions), choice=choice)
 
 
 def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:

@@ -179,9 +179,10 @@ def next_request(request: Request, completion: Completion) -> Request | None:
     """Return the request that follows a completion, None if the run has ended.
 
     It ends with the first call of the tool ``skill`` that names one, with a reply that calls no
-    tool, and after ``MOST_REQUESTS`` requests. An agent makes all requests of a run itself.
+    tool, after ``MOST_REQUESTS`` requests, and with the first reply to a request without tools. An
+    agent makes all requests of a run itself.
     """
-    if request.task is not None:
+    if request.task is not None or not request.tools:
         return None
     calls = completion.tool_calls
     named = any(_skill_of(call) is not None for call in calls)

@@ -1,0 +1,55 @@
+"""The probe of a model that is to choose among skills: whether it calls tools at all."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import replace
+
+from pytest_upskill.completions.resources import Host
+from pytest_upskill.completions.source import CompletionSource
+from pytest_upskill.grading.grade import Answer
+from pytest_upskill.model import Model
+from pytest_upskill.trials.conversation import calls_tools, probe
+
+_NO_TOOLS = (
+    "{model} called no tool when told to, so its server may drop tools: serve it with a chat "
+    "template for tools (llama-server: --jinja; vLLM: --enable-auto-tool-choice), or leave it out"
+)
+_REFUSED = "{model} was asked to call a tool: {error}"
+
+
+class ToolProbe:
+    """Probes each model once; used on one event loop.
+
+    Args:
+        source: Who asks the models.
+    """
+
+    def __init__(self, source: CompletionSource) -> None:
+        self._source = source
+        self._probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
+
+    async def problem(self, model: Model, max_tokens: int) -> Answer | None:
+        """Return the answer of each of a model's runs if it calls no tools, None if it does."""
+        if model.provider == "offline":
+            return None
+        key = self._source.hosts[model], model.name
+        if key not in self._probes:
+            self._probes[key] = asyncio.create_task(self._probe(model, max_tokens))
+        return await self._probes[key]
+
+    async def _probe(self, model: Model, max_tokens: int) -> Answer | None:
+        # A server that was fixed must not be taken for the one that dropped the tools.
+        answer = await self._source.answer(
+            probe(model, max_tokens), f"probe of tools [{model.label}]", usable=calls_tools
+        )
+        completion, error = answer.completion, ""
+        if answer.error:
+            error = _REFUSED.format(model=model.label, error=answer.error)
+        elif completion is not None and completion.agent_run and completion.agent_run.broken:
+            error = completion.agent_run.broken
+        elif completion is not None and not calls_tools(completion):
+            error = _NO_TOOLS.format(model=model.label)
+        if error or answer.not_sent:
+            return replace(answer, completion=None, error=error)
+        return None
