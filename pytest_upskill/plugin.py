@@ -212,5 +212,4 @@ def _ini_default(option: Option) -> Any:
         return False
     if option.kind in {"args", "linelist"}:
         return []
-    # For a command-line option None means not given; options/values.py applies the default.
-    return None if option.on_command_line else option.default
+    return option.default

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.model import parse_model
 from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.session.options.parameters import refuse_secrets, with_parameters
+from pytest_upskill.session.options.models import refuse_secrets, with_parameters
 from tests.conftest import Run, WriteSkill, recordings
 from tests.loopback import Loopback, Reply
 from tests.session.refused import only_line

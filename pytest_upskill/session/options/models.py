@@ -1,26 +1,60 @@
-"""The models that options and the ini file choose, by name, alias or base URL."""
+"""The models that options and the ini file choose, with their parameters and prices."""
 
 from __future__ import annotations
 
+import os
+import re
+from collections.abc import Iterable
+from dataclasses import replace
+from typing import Any
+
 import pytest
 
-from pytest_upskill.model import ALIASES, Model, ModelError, parse_model, parse_models, server
-from pytest_upskill.sanitize.redaction import without_credentials
+from pytest_upskill.model import (
+    ALIASES,
+    Model,
+    ModelError,
+    Parameters,
+    parse_model,
+    parse_models,
+    server,
+)
+from pytest_upskill.model.parameters import ParameterError, read_parameters
+from pytest_upskill.providers.keys import secrets
+from pytest_upskill.sanitize.redaction import Redactor, without_credentials
+from pytest_upskill.sanitize.suggestion import did_you_mean
 from pytest_upskill.session.options.values import value_of
+from pytest_upskill.spending.prices import OwnPrice
+
+_JUDGE = "judge"
+"""Label of the judge's parameters."""
+
+_RATE = r"\d*\.?\d+"
+_PRICE = re.compile(
+    rf"(?P<label>[^\s=]+)\s*=\s*(?P<in>{_RATE})\s*/\s*(?P<out>{_RATE})"
+    rf"(\s+cached\s+(?P<cached>{_RATE}))?"
+)
+
+
+def models_and_judge(config: pytest.Config) -> tuple[tuple[Model, ...], Model | None]:
+    """Return the chosen models and the judge, None for none, with their parameters.
+
+    Raises:
+        pytest.UsageError: There is no model, a name cannot be parsed, or a parameter is invalid.
+    """
+    models, judge, entries = models_of(config), _judge_of(config), value_of(config, "params")
+    refuse_secrets(entries, Redactor(secrets((*models, judge) if judge else models, os.environ)))
+    return with_parameters(models, judge, entries)
 
 
 def models_of(config: pytest.Config) -> tuple[Model, ...]:
-    """Return the chosen models.
+    """Return the chosen models, without parameters.
 
     Raises:
         pytest.UsageError: There is none, or a name cannot be parsed.
     """
     try:
-        models = parse_models(
-            value_of(config, "models"),
-            aliases={**ALIASES, **_aliases(config)},
-            default_base_url=_base_url(config),
-        )
+        models = parse_models(value_of(config, "models"), **_names(config))
     except ModelError as error:
         raise pytest.UsageError(f"--upskill-models: {error}") from None
     if not models:
@@ -34,17 +68,104 @@ def read_model(config: pytest.Config, name: str) -> Model:
     Raises:
         ModelError: The name cannot be read.
     """
-    return parse_model(
-        name, aliases={**ALIASES, **_aliases(config)}, default_base_url=_base_url(config)
-    )
+    return parse_model(name, **_names(config))
 
 
-def judge_of(config: pytest.Config) -> Model | None:
-    """Return the chosen judge; None for none.
+def with_parameters(
+    models: tuple[Model, ...], judge: Model | None, entries: Iterable[str]
+) -> tuple[tuple[Model, ...], Model | None]:
+    """Return the models and the judge with their parameters.
+
+    Parameters without a label are for every model of the trials, but not for the judge, whose
+    answers should not depend on how the models are measured.
+
+    Args:
+        models: The models of the trials.
+        judge: The judge; None for none.
+        entries: Parameters, each as ``[LABEL:]KEY=VALUE``.
 
     Raises:
-        pytest.UsageError: Its name cannot be parsed, or it is not a language model.
+        pytest.UsageError: A parameter is invalid, or of nobody.
     """
+    try:
+        given = read_parameters(entries)
+    except ParameterError as error:
+        raise pytest.UsageError(f"--upskill-param: {error}") from None
+    labels = [*(model.label for model in models), *([_JUDGE] if judge else [])]
+    for label in given:
+        if label and label not in labels:
+            meant = did_you_mean(label, labels)
+            raise pytest.UsageError(
+                f"--upskill-param: no model has the label {label!r}{meant}: write one of "
+                f"{', '.join(labels)}, or no label for all models"
+            )
+    told = tuple(_told(model, given) for model in models)
+    return told, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
+
+
+def _told(model: Model, given: dict[str, Parameters]) -> Model:
+    """Return a model of the trials with its parameters."""
+    if model.provider == "offline":
+        if model.label in given:
+            raise pytest.UsageError(
+                f"--upskill-param: {model.label} is not a language model and takes no parameters"
+            )
+        return model
+    own = given.get(model.label, Parameters()).with_defaults(given.get("", Parameters()))
+    if model.runs_program and replace(own, max_tokens=None):
+        raise pytest.UsageError(
+            f"--upskill-param: {model.agent} chooses its parameters itself: remove them for "
+            f"{model.label}, or write loop: for an agent that sends them"
+        )
+    return replace(model, parameters=own)
+
+
+def refuse_secrets(entries: Iterable[str], redactor: Redactor) -> None:
+    """Refuse parameters with a known key, because parameters are printed, recorded and reported.
+
+    Args:
+        entries: Parameters, each as ``[LABEL:]KEY=VALUE``.
+        redactor: The redactor of the known keys.
+
+    Raises:
+        pytest.UsageError: A parameter contains a key.
+    """
+    for entry in entries:
+        if redactor.redact(entry) != entry:
+            name = redactor.redact(entry.partition("=")[0].strip())
+            raise pytest.UsageError(
+                f"--upskill-param: {name} contains a key from the environment or a URL, and would "
+                "be printed and recorded: remove it, as keys are sent without it"
+            )
+
+
+def own_prices(config: pytest.Config) -> dict[str, OwnPrice]:
+    """Return the user's prices by label of the model.
+
+    Raises:
+        pytest.UsageError: A line is no price.
+    """
+    prices = {}
+    for line in value_of(config, "prices"):
+        match = _PRICE.fullmatch(line)
+        if match is None:
+            raise pytest.UsageError(
+                f"upskill_prices: bad line {line!r}: write 'label = IN/OUT' or "
+                "'label = IN/OUT cached RATE', dollars per million tokens, such as 'haiku = "
+                "0.10/0.50 cached 0.01'"
+            )
+        cached = float(match["cached"]) if match["cached"] else None
+        price = OwnPrice(input=float(match["in"]), output=float(match["out"]), cached=cached)
+        if cached is not None and cached > price.input:
+            raise pytest.UsageError(
+                f"upskill_prices: bad line {line!r}: cached tokens cannot cost more than others: "
+                f"write a lower price after 'cached'"
+            )
+        prices[match["label"]] = price
+    return prices
+
+
+def _judge_of(config: pytest.Config) -> Model | None:
     given = value_of(config, "judge")
     if not given:
         return None
@@ -59,6 +180,19 @@ def judge_of(config: pytest.Config) -> Model | None:
     return judge
 
 
+def _names(config: pytest.Config) -> dict[str, Any]:
+    """Return the arguments with which names of models are parsed: aliases and the base URL."""
+    aliases = dict(ALIASES)
+    for line in value_of(config, "aliases"):
+        name, equals, target = (part.strip() for part in line.partition("="))
+        if not (name and equals and target):
+            raise pytest.UsageError(
+                f"upskill_aliases: bad line {without_credentials(line)!r}: write 'name = model'"
+            )
+        aliases[name.lower()] = target
+    return {"aliases": aliases, "default_base_url": _base_url(config)}
+
+
 def _base_url(config: pytest.Config) -> str | None:
     url: str | None = value_of(config, "base_url") or None
     try:
@@ -69,15 +203,3 @@ def _base_url(config: pytest.Config) -> str | None:
         raise pytest.UsageError(
             f"--upskill-base-url: {shown!r} is not the URL of a server: write it as in http://127.0.0.1:8080/v1"
         ) from None
-
-
-def _aliases(config: pytest.Config) -> dict[str, str]:
-    aliases = {}
-    for line in config.getini("upskill_aliases"):
-        name, equals, target = (part.strip() for part in line.partition("="))
-        if not (name and equals and target):
-            raise pytest.UsageError(
-                f"upskill_aliases: bad line {without_credentials(line)!r}: write 'name = model'"
-            )
-        aliases[name.lower()] = target
-    return aliases

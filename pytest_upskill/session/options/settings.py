@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import posixpath
 import re
 from collections.abc import Mapping
@@ -14,17 +13,13 @@ import pytest
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
 from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.model import Model
-from pytest_upskill.providers.keys import secrets
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard
 from pytest_upskill.repository.git import merge_base
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.repository.project import RUNS, STATE, TRIGGER_BASELINES, project_folder
 from pytest_upskill.sandbox.levels import LEVELS, Level
-from pytest_upskill.sanitize.redaction import Redactor
-from pytest_upskill.session.options.models import judge_of, models_of
-from pytest_upskill.session.options.parameters import refuse_secrets, with_parameters
-from pytest_upskill.session.options.prices import own_prices
+from pytest_upskill.session.options.models import models_and_judge, own_prices
 from pytest_upskill.session.options.values import (
     choice,
     number,
@@ -147,10 +142,7 @@ class Settings:
         """
         min_pass_rate = rate(config, "min_pass_rate")
         project = project_folder(config.rootpath)
-        models, judge, params = models_of(config), judge_of(config), value_of(config, "params")
-        known = secrets((*models, judge) if judge else models, os.environ)
-        refuse_secrets(params, Redactor(known))
-        models, judge = with_parameters(models, judge, params)
+        models, judge = models_and_judge(config)
         return cls(
             models=models,
             judge=judge,
@@ -167,24 +159,24 @@ class Settings:
             changed_since=_ref(config, "changed_since", project),
             project=project,
             rootdir=config.rootpath.relative_to(project).as_posix(),
-            baseline_update=bool(config.getoption("upskill_baseline_update")),
+            baseline_update=value_of(config, "baseline_update"),
             early_stop=_early_stop(config),
             concurrency=positive(config, "concurrency"),
             max_tokens=positive(config, "max_tokens"),
             timeout=float(positive(config, "timeout")),
-            require_compilers=bool(value_of(config, "require_compilers")),
+            require_compilers=value_of(config, "require_compilers"),
             sandbox=choice(config, "sandbox", LEVELS),
             cache_mode=choice(config, "cache", MODES),
             cache_dir=_cache_dir(config, project),
             cache_hidden=not value_of(config, "cache_dir"),
             max_cost=_max_cost(config),
             prices=own_prices(config),
-            dry_run=bool(config.getoption("upskill_dry_run")),
-            prune=bool(config.getoption("upskill_cache_prune")),
+            dry_run=value_of(config, "dry_run"),
+            prune=value_of(config, "cache_prune"),
             reports={name: file for name in REPORTS if (file := _report(config, name))},
             runs_dir=_runs_dir(config, project),
             junit_properties=words(config, "junit_properties", DASHBOARDS),
-            max_cases=config.getini("upskill_max_cases"),
+            max_cases=value_of(config, "max_cases"),
             shard=_shard(config),
         )
 
@@ -235,10 +227,10 @@ def _report(config: pytest.Config, name: str) -> Path | None:
 
 
 def _runs_dir(config: pytest.Config, project: Path) -> Path | None:
-    folder = config.getini("upskill_runs_dir")
+    folder = value_of(config, "runs_dir")
     if folder:
         return Path(config.rootpath, folder)
-    return project / STATE / RUNS if config.getoption("upskill_log_runs") else None
+    return project / STATE / RUNS if value_of(config, "log_runs") else None
 
 
 def _early_stop(config: pytest.Config) -> bool:
@@ -253,7 +245,7 @@ def _early_stop(config: pytest.Config) -> bool:
     for given, option, why in (
         (compare, f"--upskill-compare {compare}", "needs all runs"),
         (
-            config.getoption("upskill_baseline_update"),
+            value_of(config, "baseline_update"),
             "--upskill-baseline-update",
             "needs all runs",
         ),

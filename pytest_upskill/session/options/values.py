@@ -16,7 +16,7 @@ N = TypeVar("N", int, float)
 
 
 def value_of(config: pytest.Config, name: str) -> Any:
-    """Return the value of an option from the command line, else from the ini file.
+    """Return the value of an option: from the command line, the ini file, or its default.
 
     Args:
         config: Config of this process.
@@ -25,10 +25,10 @@ def value_of(config: pytest.Config, name: str) -> Any:
     Raises:
         pytest.UsageError: pytest cannot read the ini value.
     """
-    given = config.getoption(f"upskill_{name}")
+    key = f"upskill_{name}"
+    given = config.getoption(key, None)
     if given is not None:
         return given
-    key = f"upskill_{name}"
     try:
         return config.getini(key)
     except (TypeError, ValueError, pytest.UsageError) as error:
@@ -65,11 +65,8 @@ def positive(config: pytest.Config, name: str) -> int:
     Raises:
         pytest.UsageError: The value is not such a number.
     """
-    default = DEFAULTS[f"upskill_{name}"]
-    assert isinstance(default, int)
-    value = number(config, name, int, f"one such as {default}")
-    if value is None:
-        return default
+    value = number(config, name, int, f"one such as {DEFAULTS[f'upskill_{name}']}")
+    assert value is not None  # these options have a default
     if value < 1:
         raise pytest.UsageError(f"{option_of(name)} must be at least 1, got {value}")
     return value
@@ -108,10 +105,8 @@ def words(config: pytest.Config, name: str, known: Sequence[C]) -> tuple[C, ...]
     Raises:
         pytest.UsageError: A word is not in ``known``.
     """
-    given = value_of(config, name)
-    if given is None:
-        given = DEFAULTS[f"upskill_{name}"] or ""
-    written = [word.strip() for word in given.split(",") if word.strip()]
+    given = (value_of(config, name) or "").split(",")
+    written = [word.strip() for word in given if word.strip()]
     for word in written:
         if word not in known:
             raise pytest.UsageError(
