@@ -100,13 +100,18 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
     places = places_of(parent.config)
     if not (places.may_hold_cases(file_path) and (asked_for or places.is_case_file(file_path))):
         return None
-    if lint:
+    return _collector(file_path, parent)
+
+
+def _collector(file: Path, parent: pytest.Collector) -> pytest.Collector:
+    """Return the collector of a file with cases, which runs or lints them."""
+    if parent.config.getoption("upskill_lint"):
         from pytest_upskill.session.collection.lint_items import LintFile
 
-        return LintFile.from_parent(parent, path=file_path)
+        return LintFile.from_parent(parent, path=file)
     from pytest_upskill.session.collection.collectors import SkillFile
 
-    return SkillFile.from_parent(parent, path=file_path)
+    return SkillFile.from_parent(parent, path=file)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -161,13 +166,7 @@ class NamedFiles:
             from pytest_upskill.session.collection.collectors import NamedSkill
 
             return [NamedSkill.from_parent(parent, path=file_path)]
-        if parent.config.getoption("upskill_lint"):
-            from pytest_upskill.session.collection.lint_items import LintFile
-
-            return [LintFile.from_parent(parent, path=file_path)]
-        from pytest_upskill.session.collection.collectors import SkillFile
-
-        return [SkillFile.from_parent(parent, path=file_path)]
+        return [_collector(file_path, parent)]
 
 
 def _refuse_without_models(config: pytest.Config) -> None:

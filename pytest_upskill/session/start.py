@@ -45,7 +45,8 @@ def start(config: pytest.Config) -> None:
     if hasattr(config, "workerinput"):
         from pytest_upskill.session.answers.xdist import HandedAnswers
 
-        handed = config.stash[ANSWERS] = HandedAnswers(config.workerinput["upskill"])
+        handed = HandedAnswers(config.workerinput["upskill"])
+        config.stash[ANSWERS] = handed.of
         plugins.register(handed, "upskill-answers")
         return
     _report_results(config)
@@ -54,7 +55,8 @@ def start(config: pytest.Config) -> None:
 
         plugins.register(Prune(config, dry_run=settings.dry_run), "upskill-prune")
     elif config.getoption("dist", "no") == "no":
-        fetched = config.stash[ANSWERS] = FetchedAnswers(config)
+        fetched = FetchedAnswers(config)
+        config.stash[ANSWERS] = fetched.of
         plugins.register(fetched, "upskill-answers")
     else:
         from pytest_upskill.session.answers.xdist import Controller

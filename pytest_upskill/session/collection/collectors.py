@@ -12,14 +12,15 @@ import pytest
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.formats.skill_md.installed import InstallError
+from pytest_upskill.formats.skill_md.installed import InstallError, with_files
+from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import TrialItem, shown, trials_of
-from pytest_upskill.session.collection.places import names_of, places_of
+from pytest_upskill.session.collection.items import TrialItem
+from pytest_upskill.session.collection.places import names_of, places_of, shown
 from pytest_upskill.session.options.settings import (
     NO_MODELS,
     SETTINGS,
@@ -28,7 +29,7 @@ from pytest_upskill.session.options.settings import (
 from pytest_upskill.session.plugin_hooks import extensions_of
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.trials.skipped import NO_JUDGE
-from pytest_upskill.trials.trial import Trial, unlisted_choices
+from pytest_upskill.trials.trial import Trial, plan, unlisted_choices
 
 if TYPE_CHECKING:
     from pytest_upskill.compile import Compilers
@@ -41,8 +42,7 @@ class SkillFile(pytest.File):
 
     def collect(self) -> Iterator[pytest.Item | pytest.Collector]:
         """Make an item for each trial; in a file for several skills, a collector for each skill."""
-        settings = self.config.stash.get(SETTINGS, None)
-        if settings is None:
+        if SETTINGS not in self.config.stash:
             raise self.CollectError(f"{self.name}: {NO_MODELS}")
         extensions = extensions_of(self.ihook, self.config.stash[RESOURCES].languages)
         try:
@@ -70,7 +70,7 @@ class SkillFile(pytest.File):
                 yield SkillCases.from_parent(self, name=folder, skill=skill)
             else:
                 self.extra_keyword_matches.add(skill.name)
-                yield from items_of(self, skill, settings)
+                yield from items_of(self, skill)
 
     def _warn(self, found: Iterable[str]) -> None:
         """Add warnings; raise a collect error if the user's filters turn some into errors."""
@@ -95,40 +95,33 @@ class SkillCases(pytest.Collector):
 
     def collect(self) -> Iterator[TrialItem]:
         """Make an item for each trial."""
-        yield from items_of(self, self.skill, self.config.stash[SETTINGS])
+        yield from items_of(self, self.skill)
 
 
-def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iterator[TrialItem]:
-    """Make the items of a skill, with skip markers where a case cannot run.
+def items_of(parent: pytest.Collector, skill: Skill) -> Iterator[TrialItem]:
+    """Make the items of a skill, with skip markers where a trial cannot run.
 
     Args:
         parent: Collector of the items.
         skill: The skill and its cases.
-        settings: Options of the session.
 
     Raises:
-        pytest.Collector.CollectError: The old version of the skill cannot be read from git.
+        pytest.Collector.CollectError: The old version of the skill cannot be read from git, or its
+            folder cannot be installed for an agent.
     """
+    settings = parent.config.stash[SETTINGS]
     compilers = parent.config.stash[RESOURCES].compilers
-    try:
-        trials = list(trials_of(skill, settings, catalogues_of(parent.config)))
-    except GitError as error:
-        raise parent.CollectError(f"--upskill-compare: {error}") from None
-    except InstallError as error:
-        raise parent.CollectError(str(error)) from None
-    reason_of = _reason_to_skip(skill, settings)
-    blocked = {case.id: _missing(case, compilers) for case in skill.cases}
-
-    def blocked_by(trial: Trial) -> str | None:
-        return None if trial.chooses else blocked[trial.case.id]
-
+    trials = _trials_of(skill, parent)
+    reasons = [_reason_to_skip(trial, settings) for trial in trials]
+    missing = {case.id: _missing(case, compilers) for case in skill.cases}
+    lacking = [None if trial.chooses else missing[trial.case.id] for trial in trials]
     # A baseline needs every case: where a compiler is missing, none is written.
     planned = Counter(
         (trial.model, trial.chooses)
-        for trial in trials
-        if not reason_of(trial) and (settings.baseline_update or not blocked_by(trial))
+        for trial, reason, lack in zip(trials, reasons, lacking, strict=True)
+        if not reason and (settings.baseline_update or not lack)
     )
-    for index, trial in enumerate(trials):
+    for index, (trial, reason, lack) in enumerate(zip(trials, reasons, lacking, strict=True)):
         item = TrialItem.from_parent(
             parent,
             name=trial.name,
@@ -137,28 +130,56 @@ def items_of(parent: pytest.Collector, skill: Skill, settings: Settings) -> Iter
             trial=trial,
             index=index,
             planned=planned[trial.model, trial.chooses],
-            blocked=blocked_by(trial),
+            lacks=lack if settings.require_compilers else None,
         )
-        if reason := reason_of(trial):
-            item.add_marker(pytest.mark.skip(reason=safe_line(reason)))
-        elif item.blocked and not settings.require_compilers:
-            item.add_marker(pytest.mark.skip(reason=safe_line(item.blocked)))
+        if skip := reason or (None if settings.require_compilers else lack):
+            item.add_marker(pytest.mark.skip(reason=safe_line(skip)))
         yield item
 
 
-def _reason_to_skip(skill: Skill, settings: Settings) -> Callable[[Trial], str | None]:
-    """Return a function that returns why a trial of a skill is skipped, None if it is not."""
-    unasked = {
-        (case.id, chooses): _unlisted(skill) if chooses else _unasked(case, settings)
-        for case in skill.cases
-        for chooses in (False, True)
-    }
+def _trials_of(skill: Skill, parent: pytest.Collector) -> list[Trial]:
+    """Return a skill's trials, with what its arms and the models' agents need."""
+    settings = parent.config.stash[SETTINGS]
+    try:
+        if any(model.agent for model in settings.models):
+            skill = with_files(skill)
+        if settings.ref is not None:
+            skill = with_history(skill, settings.ref, settings.project)
+    except GitError as error:
+        raise parent.CollectError(f"--upskill-compare: {error}") from None
+    except InstallError as error:
+        raise parent.CollectError(str(error)) from None
+    trials = plan(
+        skill,
+        settings.models,
+        runs=settings.runs,
+        min_pass_rate=settings.min_pass_rate,
+        max_tokens=settings.max_tokens,
+        early_stop=settings.early_stop,
+        judge=settings.judge,
+        catalogues=catalogues_of(parent.config),
+    )
+    return list(trials)
 
-    def reason_of(trial: Trial) -> str | None:
-        foreign = trial.case.foreign(model.label for model in settings.models)
-        return foreign or unasked[trial.case.id, trial.chooses] or _no_agent(trial)
 
-    return reason_of
+def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:
+    """Return why a trial is skipped whatever is installed, None if it is not."""
+    case = trial.case
+    if foreign := case.foreign(model.label for model in settings.models):
+        return foreign
+    if trial.chooses and trial.skill.hidden:
+        return f"no agent sees {trial.skill.name}: disable-model-invocation is set"
+    if case.skip is not None:
+        return case.skip
+    only_statements = all(isinstance(check, Judge) for check in case.checks)
+    if only_statements and settings.judge is None and not trial.chooses:
+        return NO_JUDGE
+    if case.needs_agent and not trial.model.agent:
+        return (
+            f"'{case.needs_agent}' needs an agent, and {trial.model.label} answers single "
+            "requests: choose one, such as loop:haiku"
+        )
+    return None
 
 
 class UnsafeFolder(pytest.Directory):
@@ -197,30 +218,6 @@ def _count(file: SkillFile, cases: int) -> None:
         raise file.CollectError(
             f"the run has over {most:,} cases: select fewer skills, or raise upskill_max_cases"
         )
-
-
-def _unasked(case: Case, settings: Settings) -> str | None:
-    """Return why no answer to a case is requested, None if answers are."""
-    only_statements = all(isinstance(check, Judge) for check in case.checks)
-    if case.skip is None and only_statements and settings.judge is None:
-        return NO_JUDGE
-    return case.skip
-
-
-def _no_agent(trial: Trial) -> str | None:
-    """Return why a trial needs an agent, or none, None if it has what it needs."""
-    needed = trial.case.needs_agent
-    if not needed or trial.model.agent:
-        return None
-    return (
-        f"'{needed}' needs an agent, and {trial.model.label} answers single requests: "
-        "choose one, such as loop:haiku"
-    )
-
-
-def _unlisted(skill: Skill) -> str | None:
-    """Return why no agent could choose a skill, None if agents could."""
-    return f"no agent sees {skill.name}: disable-model-invocation is set" if skill.hidden else None
 
 
 def _missing(case: Case, compilers: Callable[[], Compilers]) -> str | None:

@@ -3,38 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable
 from functools import cache, cached_property
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import pytest
 from pydantic import TypeAdapter
 
 from pytest_upskill.cells.wording import ANSWER, failure, quoted_lines
-from pytest_upskill.formats.catalogues import Catalogues
-from pytest_upskill.formats.skill import Skill
-from pytest_upskill.formats.skill_md.installed import with_files
-from pytest_upskill.formats.skill_md.old_version import with_history
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.report.junit.properties import trial_properties
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.places import path_from
-from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
+from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.trials.result import TrialRecord, TrialResult
-from pytest_upskill.trials.trial import Trial, is_described_anew, plan
+from pytest_upskill.trials.trial import Trial, is_described_anew
 
+ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
+"""Function that waits for the answers to all runs of an item's trial, and returns them.
 
-class Answers(Protocol):
-    """Source of answers: this process, or the pytest-xdist controller."""
-
-    def of(self, item: TrialItem) -> list[Answer]:
-        """Wait for the answers to all runs of the item's trial and return them."""
-        ...
-
-
-ANSWERS = pytest.StashKey[Answers]()
+It is `FetchedAnswers.of` in the only process, and `HandedAnswers.of` in a worker of pytest-xdist.
+"""
 
 
 class CaseFailed(AssertionError):  # noqa: N818  a failed test, not an error of the code
@@ -45,13 +35,14 @@ class TrialItem(pytest.Item):
     """One case on one model in one arm."""
 
     def __init__(
-        self, *, trial: Trial, index: int, planned: int, blocked: str | None, **kwargs: Any
+        self, *, trial: Trial, index: int, planned: int, lacks: str | None, **kwargs: Any
     ) -> None:
         super().__init__(**kwargs)
         self.trial = trial
         self.index = index
         self.planned = planned
-        self.blocked = blocked
+        self.lacks = lacks
+        """What the trial needs and this machine lacks, which is an error; None for nothing."""
         self.result: TrialResult | None = None
         skill, case, model = trial.skill.name, trial.case.id, trial.model.label
         self.add_marker(pytest.mark.upskill(skill=skill, case=case, model=model, arm=trial.arm))
@@ -84,13 +75,13 @@ class TrialItem(pytest.Item):
 
     def setup(self) -> None:
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
-        if self.blocked:
-            pytest.fail(self.blocked, pytrace=False)
+        if self.lacks:
+            pytest.fail(self.lacks, pytrace=False)
         if not runs_tests(self.config):
             return
         if skip := self.get_closest_marker("skip"):  # where pytest's plugin for it is disabled
             raise pytest.skip.Exception(skip.kwargs.get("reason", ""), _use_item_location=True)
-        answers = self.config.stash[ANSWERS].of(self)
+        answers = self.config.stash[ANSWERS](self)
         for answer in answers:
             if answer.not_sent:
                 raise pytest.skip.Exception(safe_line(answer.not_sent), _use_item_location=True)
@@ -208,37 +199,8 @@ def wanted(items: Iterable[pytest.Item]) -> list[TrialItem]:
     return [item for item in items if isinstance(item, TrialItem) and not _skipped(item)]
 
 
-def trials_of(skill: Skill, settings: Settings, catalogues: Catalogues) -> Iterator[Trial]:
-    """Make a skill's trials according to the settings.
-
-    Raises:
-        GitError: The old version of the skill cannot be read.
-        InstallError: The skill's folder cannot be installed for an agent.
-    """
-    agents = any(model.agent for model in settings.models)
-    if agents:
-        skill = with_files(skill)
-    if settings.ref is not None:
-        skill = with_history(skill, settings.ref, settings.project)
-    return plan(
-        skill,
-        settings.models,
-        runs=settings.runs,
-        min_pass_rate=settings.min_pass_rate,
-        max_tokens=settings.max_tokens,
-        early_stop=settings.early_stop,
-        judge=settings.judge,
-        catalogues=catalogues,
-    )
-
-
-def shown(path: Path, config: pytest.Config) -> str:
-    """Return a path relative to the directory in which pytest was started."""
-    return os.path.relpath(path, config.invocation_params.dir)
-
-
 def _skipped(item: TrialItem) -> bool:
-    if item.blocked is not None or item.get_closest_marker("skip") is not None:
+    if item.lacks is not None or item.get_closest_marker("skip") is not None:
         return True
     if not item.config.pluginmanager.has_plugin("skipping"):
         return False

@@ -25,8 +25,8 @@ from pytest_upskill.formats.suspect_statements import candidates
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import shown, without_packages
-from pytest_upskill.session.collection.places import places_of
+from pytest_upskill.session.collection.items import without_packages
+from pytest_upskill.session.collection.places import places_of, shown
 from pytest_upskill.session.options.models import models_of
 from pytest_upskill.session.options.values import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of

@@ -26,6 +26,11 @@ def places_of(config: pytest.Config) -> Places:
     return config.stash[_PLACES]
 
 
+def shown(path: Path, config: pytest.Config) -> str:
+    """Return a path relative to the directory in which pytest was started."""
+    return os.path.relpath(path, config.invocation_params.dir)
+
+
 def path_from(root: Path, path: Path) -> str:
     """Return a path relative to a folder, with slashes, also if it is not below the folder."""
     try:
