@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.model.model import ModelError
+from pytest_upskill.model.parameters import NAMES, OTHER_NAMES
 from pytest_upskill.sanitize.redaction import HIDDEN, without_credentials
 from pytest_upskill.sanitize.suggestion import did_you_mean
 
@@ -21,10 +22,6 @@ _LOGIN = re.compile(
     r"(?P<user>[^:/@]*):[^/@]+@(?P<host>([\w-]+\.)+[a-z][\w-]*|[\d.]+:\d+|localhost)(?=[:/]|$)"
 )
 """Credentials in front of a host that lacks its scheme; not a model's version such as @20250514."""
-_SPELLINGS = {"reasoning": "effort", "reasoning_effort": "effort"}
-"""Other programs' names of parameters."""
-
-_PARAMETERS = {"temperature", "top_p", "seed", "stop", "effort", "max_tokens"}
 
 
 def refuse_bad_url(spec: str) -> None:
@@ -63,8 +60,8 @@ def parameters_in_name(model: str, label: str, given: Sequence[tuple[str, str]])
     """
     options = []
     for key, value in given:
-        known = _SPELLINGS.get(key, key)
-        shown = f"{known}={value}" if known in _PARAMETERS else "KEY=VALUE"
+        known = "effort" if key == "reasoning" else OTHER_NAMES.get(key, key)
+        shown = f"{known}={value}" if known in NAMES else "KEY=VALUE"
         options.append(f"--upskill-param {label}:{shown}")
     return ModelError(
         f"bad model {model!r} with {' and '.join(key for key, _ in given)}: parameters are "

@@ -22,12 +22,13 @@ _SEEDS_OF_A_DRAW = 100_000
 """More than a trial has runs, so that no two cases that ask the same send the same seed."""
 _FIXED = frozenset({"model", "messages", "system", "tools", "stream", "n"})
 """Fields of a request that are measured, or without which the reply could not be read."""
-_OTHER_NAMES = {
+OTHER_NAMES = {
     "max_completion_tokens": "max_tokens",
     "random_seed": "seed",
     "reasoning_effort": "effort",
     "stop_sequences": "stop",
 }
+"""Names of parameters in the vendors' formats."""
 
 
 class ParameterError(ValueError):
@@ -142,7 +143,7 @@ def _read(key: str, text: str) -> object:
         return _field(key.removeprefix("body."), text)
     if key in _READERS:
         return _READERS[key](text)
-    meant = did_you_mean(_OTHER_NAMES.get(key, key), _READERS)
+    meant = did_you_mean(OTHER_NAMES.get(key, key), _READERS)
     raise ParameterError(
         f"no parameter {key!r}{meant}: write {', '.join(_READERS)}, or body.{key}=JSON for a field "
         "that only one server knows"
@@ -153,7 +154,7 @@ def _field(name: str, text: str) -> str:
     """Return the JSON of a further field, in a fixed spelling."""
     if name in _FIXED:
         raise ParameterError(f"{name!r} cannot be set: it is part of what is measured")
-    if (own := _OTHER_NAMES.get(name, name)) in _READERS:
+    if (own := OTHER_NAMES.get(name, name)) in _READERS:
         raise ParameterError(f"write {own}={text} instead")
     try:
         return json.dumps(json.loads(text, parse_constant=_no_constant), sort_keys=True)
@@ -225,3 +226,6 @@ _READERS: Mapping[str, Callable[[str], Any]] = {
     "max_tokens": _whole(1, 10**9),
 }
 """The reader of each parameter's value."""
+
+NAMES = frozenset(_READERS)
+"""The names of parameters."""

@@ -83,29 +83,6 @@ class Choice:
 
 
 def first_request(
-    *, model: Model, catalogue: Catalogue, query: str, max_tokens: int, run: int
-) -> Request:
-    """Return the request that begins a run.
-
-    Args:
-        model: The model.
-        catalogue: The skills that it can choose from.
-        query: The user's message.
-        max_tokens: Maximum output tokens of one answer.
-        run: Index of the run, from 0.
-    """
-    return Request(
-        model=model,
-        frame=FRAME,
-        skill=catalogue.text(run),
-        user=query,
-        max_tokens=max_tokens,
-        run=run,
-        tools=TOOLS,
-    )
-
-
-def agent_request(
     *,
     model: Model,
     catalogue: Catalogue,
@@ -113,22 +90,29 @@ def agent_request(
     query: str,
     max_tokens: int,
     run: int,
+    draw: int = 0,
     workspace: tuple[WorkspaceFile, ...] = (),
 ) -> Request:
-    """Return the request of a run in which the model of an agent chooses.
+    """Return the request that begins a run.
 
-    The agent lists the skills in its own way. They are installed with names and descriptions only,
+    An agent lists the skills in its own way. They are installed with names and descriptions only,
     as the run ends before one is loaded: so a change of their instructions changes no run.
 
     Args:
-        model: The model, with its agent.
+        model: The model, perhaps with an agent.
         catalogue: The skills that it can choose from.
         own: The skill under test.
         query: The user's message.
         max_tokens: Maximum output tokens of one answer.
         run: Index of the run, from 0.
-        workspace: The files that the agent finds.
+        draw: Number of earlier cases that ask the same.
+        workspace: The files that an agent finds.
     """
+    asked = Request(
+        model=model, frame="", skill="", user=query, max_tokens=max_tokens, run=run, draw=draw
+    )
+    if not model.agent:
+        return replace(asked, frame=FRAME, skill=catalogue.text(run), tools=TOOLS)
     task = AgentTask(
         workspace=workspace,
         skill_name=own.name,
@@ -137,9 +121,7 @@ def agent_request(
         chooses=True,
         neighbours=tuple(_installed(each) for each in catalogue.skills if each != own),
     )
-    return Request(
-        model=model, frame="", skill="", user=query, max_tokens=max_tokens, run=run, task=task
-    )
+    return replace(asked, task=task)
 
 
 @lru_cache(maxsize=4096)  # The same skills in every run.
@@ -153,18 +135,13 @@ def _installed(skill: ListedSkill) -> InstalledSkill:
 
 def probe(model: Model, max_tokens: int) -> Request:
     """Return the request that shows whether a model and its server can call tools at all."""
-    catalogue = Catalogue.of([_PROBED])
-    if model.agent:
-        return agent_request(
-            model=model,
-            catalogue=catalogue,
-            own=_PROBED,
-            query=_PROBE,
-            max_tokens=max_tokens,
-            run=0,
-        )
     return first_request(
-        model=model, catalogue=catalogue, query=_PROBE, max_tokens=max_tokens, run=0
+        model=model,
+        catalogue=Catalogue.of([_PROBED]),
+        own=_PROBED,
+        query=_PROBE,
+        max_tokens=max_tokens,
+        run=0,
     )
 
 

@@ -13,7 +13,7 @@ from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.formats.catalogues import Catalogues, listed
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion
 from pytest_upskill.model import Model
-from pytest_upskill.trials.conversation import agent_request, first_request
+from pytest_upskill.trials.conversation import first_request
 
 Arm = Literal["with_skill", "without_skill", "old_skill", "trigger", "old_trigger"]
 ARMS: tuple[Arm, ...] = ("with_skill", "without_skill", "old_skill", "trigger", "old_trigger")
@@ -175,28 +175,16 @@ def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:
 
 def request(trial: Trial, run: int) -> Request:
     """Return the first request of a trial in one run; ``run`` counts from 0."""
-    first = _request(trial, run)
-    return replace(first, draw=trial.draw) if trial.draw else first
-
-
-def _request(trial: Trial, run: int) -> Request:
-    if trial.catalogue is not None and trial.listed is not None and trial.model.agent:
-        return agent_request(
+    if trial.catalogue is not None and trial.listed is not None:
+        return first_request(
             model=trial.model,
             catalogue=trial.catalogue,
             own=trial.listed,
             query=user_message(trial.case),
             max_tokens=trial.max_tokens,
             run=run,
+            draw=trial.draw,
             workspace=trial.case.workspace,
-        )
-    if trial.catalogue is not None:
-        return first_request(
-            model=trial.model,
-            catalogue=trial.catalogue,
-            query=user_message(trial.case),
-            max_tokens=trial.max_tokens,
-            run=run,
         )
     agent = bool(trial.model.agent)
     return Request(
@@ -207,6 +195,7 @@ def _request(trial: Trial, run: int) -> Request:
         user=user_message(trial.case),
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
+        draw=trial.draw,
     )
 
 

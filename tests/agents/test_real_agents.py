@@ -20,7 +20,7 @@ from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
-from pytest_upskill.trials.conversation import agent_request
+from pytest_upskill.trials.conversation import first_request
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
 
 pytestmark = needs_bubblewrap
@@ -93,7 +93,7 @@ def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(
     cli = adapter()
     own = ListedSkill(name="travel", description="How to book: trains. Use when asked to travel.")
     other = ListedSkill(name=NAME, description="Invoices of Brackenfold.")
-    asked = agent_request(
+    asked = first_request(
         model=parse_model(model), catalogue=Catalogue.of([own, other]), own=own, query="Bill it.",
         max_tokens=4096, run=0,
     )  # fmt: skip

@@ -197,8 +197,9 @@ def test_pi_lists_every_description_whole_in_the_system_prompt_as_we_do() -> Non
 
 def test_our_catalogue_lists_every_description_whole_in_an_order_of_its_own() -> None:
     request = first_request(
-        model=parse_model("openai:small"), catalogue=OURS, query="Hi.", max_tokens=9, run=0
-    )
+        model=parse_model("openai:small"), catalogue=OURS, own=OURS.skills[0], query="Hi.",
+        max_tokens=9, run=0,
+    )  # fmt: skip
     entry = r"<name>(?P<name>.*)</name>\n    <description>(?P<text>.*)</description>"
     shown = of_request({"system": request.system}, entry)
 

@@ -23,7 +23,12 @@ CATALOGUE = Catalogue.of(
     ]
 )
 REQUEST = first_request(
-    model=parse_model("openai:small"), catalogue=CATALOGUE, query="Read it.", max_tokens=99, run=0
+    model=parse_model("openai:small"),
+    catalogue=CATALOGUE,
+    own=CATALOGUE.skills[0],
+    query="Read it.",
+    max_tokens=99,
+    run=0,
 )
 LOOK = ToolCall(name="bash", id="b", arguments={"command": "ls"})
 
@@ -110,7 +115,12 @@ def test_a_run_takes_no_more_requests_than_the_plan_counts() -> None:
 
 def test_the_catalogue_is_the_part_that_providers_cache() -> None:
     same = first_request(
-        model=REQUEST.model, catalogue=CATALOGUE, query="Other.", max_tokens=99, run=0
+        model=REQUEST.model,
+        catalogue=CATALOGUE,
+        own=CATALOGUE.skills[0],
+        query="Other.",
+        max_tokens=99,
+        run=0,
     )
 
     assert same.skill is REQUEST.skill
