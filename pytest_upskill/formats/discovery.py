@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
-from pytest_upskill.formats.evals.owner import HINTING, NAMING, names_in, plain_name
+from pytest_upskill.formats.evals.named_skills import (
+    has_owners,
+    name_of_all,
+    names_of_cases,
+    start_of,
+    title_of,
+)
+from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.formats.source.text import MAX_BYTES, read_text
 
@@ -23,16 +30,14 @@ _INSIDE = re.compile(
 )
 """Folders inside a skill's folder that may hold its cases."""
 
-_HOMES = (
-    "",
-    "skills",
-    ".claude/skills",
-    ".agents/skills",
-    ".github/skills",
-    "plugins/*/skills",
-    "skills/*",
-    "*/skills",
+_MAY_HOLD = (
+    *("*", "references/*", "modes/*/*"),
+    *(f"{name}/{deep}*" for name in sorted(_CASE_FOLDERS) for deep in ("", "*/", "*/*/")),
 )
+"""Files that may hold cases of a skill, relative to its folder or to one above."""
+
+_PLAIN_HOMES = ("skills", ".claude/skills", ".agents/skills", ".github/skills")
+_HOMES = (".", *_PLAIN_HOMES, "plugins/*/skills", "skills/*", "*/skills")
 """Folders of skills, relative to a folder with shared cases; a star stands for any folder."""
 
 _MOST_ABOVE = 6
@@ -47,34 +52,10 @@ _GENERIC = re.compile(
 )
 """Names that files without cases may have too."""
 
-_HEAD = 64 << 10
-"""Characters at the start of a file that are searched for the name of a skill."""
-
-_NAMED = re.compile(
-    rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*(?:\[\s*)?["']?([\w:./ -]+)"""
-)
-_LIST = re.compile(r"\[|^[^\S\n]*-\s", re.MULTILINE)
-_SET_OF = re.compile(
-    r"""(?<![\w:.-])["']?([\w:.-]+)["']?\s*:\s*(?:\{\s*)?["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
-)
-"""The name of a skill in front of its trigger set."""
-_MOST_WORDS = 4
-"""A text with this many blanks or more is a sentence, not a name."""
-_TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Found:
-    """A skill near a file of cases."""
-
-    folder: Path
-    title: str
-    """The name in its ``SKILL.md``, normalized by `plain_name`."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """The places in which a project keeps its skills and cases."""
+    """The places in which a project keeps its skills and cases; each is searched once."""
 
     root: Path | None = None
     """Topmost folder to search for skills outside a git repository; None for no such limit."""
@@ -82,25 +63,23 @@ class Places:
     """Further patterns of case file names, such as ``checks/*.json``."""
     owners: tuple[tuple[str, Path], ...] = ()
     """Patterns of case files, each with the folder of the skill that they belong to."""
-    _found: dict[Path, list[_Found]] = field(default_factory=dict, compare=False)
-    """Cache of the skills below each folder that was searched."""
+    _skills: dict[Path, Mapping[Path, str]] = field(default_factory=dict, compare=False)
+    """The folders of the skills below a folder, with the plain names in their ``SKILL.md``."""
+    _with_cases: dict[Path, set[Path]] = field(default_factory=dict, compare=False)
+    """The folders of the skills with cases in or below a folder."""
 
     def may_hold_cases(self, path: Path) -> bool:
         """Return whether a file has the name of a case file."""
-        name = path.name
-        if name in EVALS_FILES or name == CASE_FILE or _GENERIC.fullmatch(name):
-            return True
-        return any(map(path.match, self.patterns))
+        return path.name == CASE_FILE or self._is_named(path) or bool(_GENERIC.fullmatch(path.name))
 
     def is_case_file(self, path: Path) -> bool:
         """Return whether a file for which `may_hold_cases` is true holds cases of a skill."""
         if path.name == CASE_FILE:
             return True
-        certain = path.name in EVALS_FILES or any(map(path.match, self.patterns))
-        if self.skill_beside(path) is None and not any(self.named_near(path)):
-            # The reader then reports that the skill is missing.
-            return certain and _holds_cases(path)
-        return certain or _holds_cases(path)
+        if self.skill_beside(path) or any(self.named_near(path)):
+            return self._is_named(path) or _holds_cases(path)
+        # The reader then reports that the skill is missing.
+        return self._is_named(path) and _holds_cases(path)
 
     def skill_beside(self, case_file: Path) -> Path | None:
         """Return the folder of the skill that a case file belongs to, None if there is none.
@@ -113,17 +92,17 @@ class Places:
             return case_file.parent
         if owner := next((skill for one, skill in self.owners if case_file.match(one)), None):
             return owner
-        if (around := _around(case_file)) is None:
-            return (
-                self._of_path(case_file)
-                or self._of_head(case_file)
-                or self.find_skill(case_file.parent.name, case_file)
-                or self._only(case_file)
-            )
-        name = plain_name(_name_of_file(case_file))
-        if name in {"", plain_name(around.name), plain_name(_title(around))}:
-            return around
-        return self.find_skill(name, case_file) or around
+        named = name_of_all(case_file)
+        if around := _around(case_file):
+            own = {"", plain_name(around.name), plain_name(title_of(around))}
+            other = plain_name(named) not in own and self.find_skill(named, case_file)
+            return other or around
+        return (
+            self._of_path(case_file)
+            or self.find_skill(named, case_file)
+            or self.find_skill(case_file.parent.name, case_file)
+            or self._only(case_file)
+        )
 
     def find_skill(self, name: str, case_file: Path) -> Path | None:
         """Return the folder of the skill with a given name near a case file, None if there is none.
@@ -132,38 +111,35 @@ class Places:
         the path of the case file. On a tie it is None, unless their texts are identical.
         """
         wanted = plain_name(name)
-        if not wanted:
-            return None
-        for top in self.tops(case_file):
-            skills = self._skills(top)
-            found = [each.folder for each in skills if plain_name(each.folder.name) == wanted]
-            found = found or [each.folder for each in skills if each.title == wanted]
+        for top in self._tops(case_file) if wanted else ():
+            skills = self._skills_below(top)
+            found = [folder for folder in skills if plain_name(folder.name) == wanted]
+            found = found or [folder for folder, title in skills.items() if title == wanted]
             if found:
                 return _closest(found, {*case_file.parts, *name.split("/")})
         return None
 
     def named_near(self, case_file: Path) -> Iterator[Path]:
         """Yield the folders of the skills that the cases in a file name."""
-        head = _head(case_file)
-        found = [*(named for _, named in _NAMED.findall(head)), *_SET_OF.findall(head)]
-        names = dict.fromkeys(name for named in found for name in names_in(named))
-        likely = (name for name in names if name.count(" ") < _MOST_WORDS)
-        yield from filter(None, (self.find_skill(name, case_file) for name in likely))
+        found = (self.find_skill(name, case_file) for name in names_of_cases(case_file))
+        return filter(None, found)
+
+    def has_cases(self, folder: Path) -> bool:
+        """Return whether any case file belongs to the skill in ``folder``."""
+        return any(folder in self._with_cases_of(top) for top in (folder, *self._tops(folder)))
+
+    def _is_named(self, path: Path) -> bool:
+        """Return whether a file has a name that only files of cases have."""
+        return path.name in EVALS_FILES or any(map(path.match, self.patterns))
 
     def _of_path(self, case_file: Path) -> Path | None:
         """Return the skill that a parent folder names, as in ``evals/csv/evals.json``."""
         above = case_file.parents[: _MOST_ABOVE - 1]
         for index, folder in enumerate(above):
-            if folder.name in _CASE_FOLDERS:
-                continue
-            if any(other.name in _CASE_FOLDERS for other in above[index + 1 : index + 3]):
-                return self.find_skill(folder.name, case_file)
-            return None
+            if folder.name not in _CASE_FOLDERS:
+                is_below = any(each.name in _CASE_FOLDERS for each in above[index + 1 : index + 3])
+                return self.find_skill(folder.name, case_file) if is_below else None
         return None
-
-    def _of_head(self, case_file: Path) -> Path | None:
-        """Return the skill that the file names for all of its cases."""
-        return self.find_skill(_name_of_file(case_file), case_file)
 
     def _only(self, case_file: Path) -> Path | None:
         """Return the only skill near a file, unless the file or its folder could mean another."""
@@ -171,68 +147,43 @@ class Places:
         top = folder.parent if folder.name in _CASE_FOLDERS else folder
         if (top / "skill" / "SKILL.md").exists():
             return top / "skill"
-        keys = {key for key, _ in _NAMED.findall(_head(case_file))}
-        if not NAMING.isdisjoint(keys) or (folder == top and case_file.name not in EVALS_FILES):
+        if has_owners(case_file) or (folder == top and case_file.name not in EVALS_FILES):
             return None
-        homes = {top / home for home in _HOMES[1:]} if folder == top else {}
-        folders = [
-            each.folder for each in self._skills(top) if not homes or each.folder.parent in homes
-        ]
-        return folders[0] if len(folders) == 1 else None
+        skills = list(self._skills_below(top))
+        if folder == top:
+            homes = {top / home for home in _PLAIN_HOMES}
+            skills = [skill for skill in skills if skill.parent in homes]
+        return skills[0] if len(skills) == 1 else None
 
-    def _skills(self, top: Path) -> list[_Found]:
-        """Return the skills below a folder, in any of the usual folders of skills."""
-        if top not in self._found:
-            folders = {folder for home in _HOMES for folder in _skills_of(top, home)}
-            self._found[top] = [
-                _Found(folder=folder, title=plain_name(_title(folder)))
-                for folder in sorted(folders)
-            ]
-        return self._found[top]
-
-    def tops(self, path: Path) -> list[Path]:
+    def _tops(self, path: Path) -> Sequence[Path]:
         """Return the folders above a path, up to the root of its repository or project."""
         above = path.parents[:_MOST_ABOVE]
-        git = next(
-            (index for index, folder in enumerate(above) if (folder / ".git").exists()), None
-        )
-        root = above.index(self.root) if self.root in above else _MOST_WITHOUT_GIT - 1
-        return list(above[: (root if git is None else git) + 1])
+        for index, folder in enumerate(above):
+            if (folder / ".git").exists():
+                return above[: index + 1]
+        if self.root in above:
+            return above[: above.index(self.root) + 1]
+        return above[:_MOST_WITHOUT_GIT]
 
+    def _skills_below(self, top: Path) -> Mapping[Path, str]:
+        """Return the skills below a folder, in any of the usual folders of skills."""
+        if top not in self._skills:
+            found = {folder for home in _HOMES for folder in _skills_in(top, home)}
+            self._skills[top] = {folder: plain_name(title_of(folder)) for folder in sorted(found)}
+        return self._skills[top]
 
-class KnownCases:
-    """A lookup of the skills that have cases; folders that skills share are searched once.
+    def _with_cases_of(self, top: Path) -> set[Path]:
+        """Return the skills to which the case files in and below a folder belong."""
+        if top not in self._with_cases:
+            files = (file for pattern in _MAY_HOLD for file in top.glob(pattern))
+            self._with_cases[top] = {skill for file in files for skill in self._owners_of(file)}
+        return self._with_cases[top]
 
-    Args:
-        places: Where to search for cases.
-    """
-
-    def __init__(self, places: Places) -> None:
-        self._places = places
-        self._shared: dict[Path, set[Path]] = {}
-        """Folders of the skills that the case files in and below a folder belong to, by folder."""
-
-    def has(self, folder: Path) -> bool:
-        """Return whether any case file belongs to the skill in ``folder``."""
-        own = ("", *(f"{name}/" for name in _CASE_FOLDERS), "references/", "modes/*/")
-        if any(
-            folder in self._skills_of(file) for place in own for file in folder.glob(f"{place}*")
-        ):
-            return True
-        return any(folder in self._beside(top) for top in self._places.tops(folder))
-
-    def _beside(self, top: Path) -> set[Path]:
-        if top not in self._shared:
-            places = [f"{name}/{deep}*" for name in _CASE_FOLDERS for deep in ("", "*/", "*/*/")]
-            files = (file for place in ("*", *places) for file in top.glob(place))
-            self._shared[top] = {folder for file in files for folder in self._skills_of(file)}
-        return self._shared[top]
-
-    def _skills_of(self, file: Path) -> Iterator[Path]:
-        names_cases = self._places.may_hold_cases(file) and file.is_file()
-        if names_cases and self._places.is_case_file(file):
-            yield from filter(None, (self._places.skill_beside(file),))
-            yield from self._places.named_near(file)
+    def _owners_of(self, file: Path) -> Iterator[Path]:
+        if self.may_hold_cases(file) and file.is_file() and self.is_case_file(file):
+            if skill := self.skill_beside(file):
+                yield skill
+            yield from self.named_near(file)
 
 
 def folder_of_cases(case_file: Path, skill: Path) -> Path | None:
@@ -257,7 +208,7 @@ def _holds_cases(path: Path) -> bool:
             return holds_cases(read_text(path), suffix=path.suffix)
         # Too large for the reader, which then says so; only of lines, the first ones can tell.
         if path.suffix == ".jsonl":
-            return holds_cases(_head(path).rpartition("\n")[0], suffix=path.suffix)
+            return holds_cases(start_of(path).rpartition("\n")[0], suffix=path.suffix)
     return False
 
 
@@ -270,44 +221,16 @@ def _around(case_file: Path) -> Path | None:
     return None
 
 
-def _name_of_file(case_file: Path) -> str:
-    """Return the name of the skill that a file gives before its first list, "" if none."""
-    head = _head(case_file)
-    first_list = _LIST.search(head)
-    found = _NAMED.finditer(head, 0, first_list.start() if first_list else len(head))
-    return next((match[2] for match in found if match[1] in NAMING), "")
-
-
-def _skills_of(top: Path, home: str) -> Iterator[Path]:
+def _skills_in(top: Path, home: str) -> Iterator[Path]:
     """Yield the folders of the skills in ``home``, a pattern relative to ``top``."""
     with suppress(OSError):
-        yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md".lstrip("/")))
+        yield from (path.parent for path in top.glob(f"{home}/*/SKILL.md"))
 
 
-def _closest(folders: Iterable[Path], parts: set[str]) -> Path | None:
-    ranked = sorted(folders, key=lambda folder: (-len(parts.intersection(folder.parts)), folder))
-    ties = [folder for folder in ranked if not _closer(ranked[0], folder, parts)]
-    return ranked[0] if len(ties) == 1 else _same_text(ties)
-
-
-def _closer(folder: Path, other: Path, parts: set[str]) -> bool:
-    return len(parts.intersection(folder.parts)) > len(parts.intersection(other.parts))
-
-
-def _same_text(folders: list[Path]) -> Path | None:
-    """Return the first folder if all hold the same ``SKILL.md``, else None."""
-    texts = {(folder / "SKILL.md").read_bytes() for folder in folders}
-    return folders[0] if len(texts) == 1 else None
-
-
-def _title(folder: Path) -> str:
-    found = _TITLE.search(_head(folder / "SKILL.md"))
-    return found[1] if found else ""
-
-
-def _head(path: Path) -> str:
-    with suppress(OSError):
-        if path.is_file():  # not a pipe, which might never end
-            with path.open(encoding="utf-8", errors="replace") as file:
-                return file.read(_HEAD)
-    return ""
+def _closest(folders: Sequence[Path], parts: set[str]) -> Path | None:
+    shared = {folder: len(parts.intersection(folder.parts)) for folder in sorted(folders)}
+    most = max(shared.values())
+    first, *others = (folder for folder in shared if shared[folder] == most)
+    text = (first / "SKILL.md").read_bytes() if others else b""
+    same = all((other / "SKILL.md").read_bytes() == text for other in others)
+    return first if same else None

@@ -14,7 +14,6 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.checks.result import cut
 from pytest_upskill.formats.catalogues import listed
 from pytest_upskill.formats.description_lint import description_findings
-from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.formats.lint import findings, too_long
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
@@ -44,13 +43,13 @@ class SkillsWithoutCases:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        self._known = KnownCases(places_of(config))
+        self._places = places_of(config)
 
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
         """Collect a ``SKILL.md`` that has no case file."""
-        if file_path.name == "SKILL.md" and not self._known.has(file_path.parent):
+        if file_path.name == "SKILL.md" and not self._places.has_cases(file_path.parent):
             return LintFile.from_parent(parent, path=file_path)
         return None
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.formats.discovery import KnownCases
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.output.lines import write
@@ -66,8 +65,8 @@ class Hints:
             write(terminalreporter, f"upskill: {text}", yellow=True)
 
     def _without_cases(self, terminalreporter: pytest.TerminalReporter) -> None:
-        known = KnownCases(places_of(self._config))
-        names = sorted(folder.name for folder in map(Path, self._met) if not known.has(folder))
+        places = places_of(self._config)
+        names = sorted(each.name for each in map(Path, self._met) if not places.has_cases(each))
         if names:
             have = "has" if len(names) == 1 else "have"
             text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"

@@ -1,0 +1,60 @@
+"""Names of skills at the start of a file, found without parsing it."""
+
+from __future__ import annotations
+
+import re
+from contextlib import suppress
+from pathlib import Path
+
+from pytest_upskill.formats.evals.owner import HINTING, NAMING, names_in
+
+_START = 64 << 10
+"""Characters at the start of a file that are searched."""
+
+_NAMED = re.compile(
+    rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*(?:\[\s*)?["']?([\w:./ -]+)"""
+)
+_SET_OF = re.compile(
+    r"""(?<![\w:.-])["']?([\w:.-]+)["']?\s*:\s*(?:\{\s*)?["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
+)
+"""The name of a skill in front of its trigger set."""
+_LIST = re.compile(r"\[|^[^\S\n]*-\s", re.MULTILINE)
+_TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
+_MOST_WORDS = 4
+"""A text with this many blanks or more is a sentence, not a name."""
+
+
+def start_of(path: Path) -> str:
+    """Return the start of a file, "" if it cannot be read."""
+    with suppress(OSError):
+        if path.is_file():  # not a pipe, which might never end
+            with path.open(encoding="utf-8", errors="replace") as file:
+                return file.read(_START)
+    return ""
+
+
+def title_of(folder: Path) -> str:
+    """Return the name in the ``SKILL.md`` of a folder, "" if there is none."""
+    found = _TITLE.search(start_of(folder / "SKILL.md"))
+    return found[1] if found else ""
+
+
+def name_of_all(case_file: Path) -> str:
+    """Return the name of the skill that a file gives before its first list, "" if none."""
+    start = start_of(case_file)
+    first_list = _LIST.search(start)
+    found = _NAMED.finditer(start, 0, first_list.start() if first_list else len(start))
+    return next((match[2] for match in found if match[1] in NAMING), "")
+
+
+def names_of_cases(case_file: Path) -> list[str]:
+    """Return the names of skills in a file: those of its cases, and those that should be chosen."""
+    start = start_of(case_file)
+    found = [*(named for _, named in _NAMED.findall(start)), *_SET_OF.findall(start)]
+    names = dict.fromkeys(name for named in found for name in names_in(named))
+    return [name for name in names if name.count(" ") < _MOST_WORDS]
+
+
+def has_owners(case_file: Path) -> bool:
+    """Return whether a file says which skills its cases belong to."""
+    return any(key in NAMING for key, _ in _NAMED.findall(start_of(case_file)))
