@@ -94,7 +94,7 @@ def pattern(text: str) -> None:
     except (re.error, RecursionError, OverflowError):
         return  # it is refused when the case file is read
     # Less than the second that a check has: many of these patterns would use it up.
-    with mock.patch("pytest_upskill.checks.time_limit._SECONDS", 0.02):
+    with mock.patch("pytest_upskill.checks.cpu_limit._SECONDS", 0.02):
         for kind in (Regex, NotRegex):
             with suppress(CheckError):
                 kind(pattern=text[:half]).check(text[half:])

@@ -1,4 +1,8 @@
-"""Calls with a limit of CPU time, for functions that may never return, such as pattern searches."""
+"""Calls with a limit of CPU time, for functions that may never return, such as pattern searches.
+
+A process that can be stopped, and not the timeout of the package ``regex``: that reads ``x{e}`` as
+fuzzy matching and takes other syntax than `re`, so case files would change their meaning.
+"""
 
 from __future__ import annotations
 
@@ -6,29 +10,20 @@ import signal
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import closing
+from functools import partial
 from types import FrameType
 from typing import TYPE_CHECKING, NoReturn, TypeVar, TypeVarTuple, cast
+
+from pytest_upskill.checks.result import CheckError
 
 if TYPE_CHECKING:
     import subprocess
 
+_SECONDS = 1.0
 _AGAIN_S = 0.1
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
-
-# The timer's signal kills the child, which does not handle it.
-_CHILD = """
-import pickle, signal, sys
-seconds, sys.path = pickle.load(sys.stdin.buffer)
-function, args = pickle.load(sys.stdin.buffer)
-signal.setitimer(signal.ITIMER_VIRTUAL, seconds)
-try:
-    came = function(*args), None
-except Exception as error:  # raised again by the parent
-    came = None, error
-pickle.dump(came, sys.stdout.buffer)
-"""
-
 
 # The parent handles Ctrl-C and then closes the pipe.
 _WORKER = """
@@ -116,11 +111,29 @@ def _start_worker() -> subprocess.Popen[bytes]:
     return child
 
 
+def limited(subject: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
+    """Call a function on untrusted input with a limit of one second of CPU time.
+
+    Args:
+        subject: Name of the check, for the message.
+        function: A function that a child process can import.
+        args: Its arguments; they, the result and any exception must be picklable.
+
+    Raises:
+        CheckError: The call takes longer.
+        Exception: Any exception that the function raises.
+    """
+    try:
+        return call_limited(_SECONDS, function, *args)
+    except TimeoutError:
+        raise CheckError(f"{subject} took over {_SECONDS:g} s: simplify it") from None
+
+
 def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
     """Call a function with a limit of CPU time.
 
     The signal of the virtual timer interrupts even C code such as ``re``, which holds the global
-    interpreter lock. Only the main thread can receive it; other threads use a child process.
+    interpreter lock. Only a main thread can receive it; other threads use that of a `Worker`.
 
     Args:
         seconds: CPU time of this process, or of the child.
@@ -132,7 +145,9 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
         Exception: Any exception that the function raises.
     """
     if threading.current_thread() is not threading.main_thread():
-        return _call_in_child(seconds, function, args)
+        with closing(Worker()) as child:
+            call: Callable[[], R] = partial(call_limited, seconds, function, *args)
+            return child.call(call)
     handler = signal.signal(signal.SIGVTALRM, _time_out)
     try:
         # Repeatedly: an exception in a finalizer or a garbage collector callback is ignored.
@@ -147,21 +162,3 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
 
 def _time_out(_signal: int, _frame: FrameType | None) -> NoReturn:
     raise TimeoutError
-
-
-def _call_in_child(seconds: float, function: Callable[..., R], args: tuple[object, ...]) -> R:
-    # Imported late: rarely needed and slow to import.
-    import pickle
-    import subprocess
-
-    # The path comes first: the child may need it to find the function's module.
-    request = pickle.dumps((seconds, sys.path)) + pickle.dumps((function, args))
-    command = [sys.executable, "-P", "-c", _CHILD]
-    child = subprocess.run(command, input=request, capture_output=True, check=False)  # noqa: S603  our own code
-    if child.returncode == -signal.SIGVTALRM:
-        raise TimeoutError
-    child.check_returncode()
-    result, error = pickle.loads(child.stdout)  # noqa: S301  what our own child wrote
-    if error is not None:
-        raise error
-    return cast(R, result)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from pytest_upskill.checks.cpu_limit import limited
 from pytest_upskill.checks.result import (
     CheckError,
     CheckResult,
@@ -18,7 +19,6 @@ from pytest_upskill.checks.result import (
     quoted,
     summary,
 )
-from pytest_upskill.checks.time_limit import limited
 
 MAX_TEXT = 1 << 20
 """Maximum number of characters of an answer that are searched; the rest is ignored."""

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
+from pytest_upskill.checks.cpu_limit import limited
 from pytest_upskill.checks.paths import NowhereError, follow, same, shown
 from pytest_upskill.checks.result import CheckError, CheckResult, cut, failed, passed
-from pytest_upskill.checks.time_limit import limited
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -34,7 +34,7 @@ STATUS = {"type": "object", "properties": {"status": {"type": "integer"}}, "requ
 
 @pytest.fixture
 def _impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.checks.time_limit._SECONDS", 0.1)
+    monkeypatch.setattr("pytest_upskill.checks.cpu_limit._SECONDS", 0.1)
 
 
 def failure(check: Check, text: str) -> str:
