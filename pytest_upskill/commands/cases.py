@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from pytest_upskill.commands.command import Command
-from pytest_upskill.commands.teacher_command import (
-    add_teacher_arguments,
-    folder_of_skill,
-    run_with,
-    sources_of,
-)
+from pytest_upskill.commands.skill_folder import folder_of_skill
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with, sources_of
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.harden import harden
 from pytest_upskill.teacher.proof.decision import Decision
@@ -19,7 +16,7 @@ from pytest_upskill.teacher.work.load import load_evals, load_skill
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("skill", help="folder of the skill")
+    parser.add_argument("skill", type=Path, help="folder of the skill")
     counts = {"--count": (24, "number of cases to keep")}
     add_teacher_arguments(parser, sources=True, counts=counts)
     parser.add_argument(
@@ -31,7 +28,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    folder = folder_of_skill(options.skill)
+    folder = folder_of_skill(options.skill).absolute()
     sources = sources_of(options)
 
     def work(engine: Engine) -> Decision:

@@ -34,6 +34,18 @@ class Command:
     """Examples below the options in ``--help``."""
 
 
+def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
+    """Return what reads an argument that is a whole number from ``low`` to ``high``."""
+
+    def read(text: str) -> int:
+        if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
+            limits = f"above {low - 1}" if high is None else f"from {low} to {high}"
+            raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {limits}")
+        return int(text)
+
+    return read
+
+
 class Parser(argparse.ArgumentParser):
     """A parser that raises errors instead of exiting: argparse exits with 2, pytest with 4."""
 

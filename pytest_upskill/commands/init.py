@@ -5,22 +5,21 @@ from __future__ import annotations
 import argparse
 import json
 import shlex
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from os.path import lexists
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
-from pytest_upskill.commands.terminal import print_lines
+from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
+from pytest_upskill.commands.terminal import say, warn
+from pytest_upskill.formats.evals.derived import Derived, derive
+from pytest_upskill.formats.first_cases import commented_file
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.skill import Skill
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.sanitize.safe_text import safe_line
-
-if TYPE_CHECKING:
-    from pytest_upskill.formats.evals.derived import Derived
-    from pytest_upskill.formats.skill import Skill
 
 _SHOWN = 10
 """Lines of each list that are shown."""
@@ -31,10 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_upskill.formats.evals.derived import derive
-    from pytest_upskill.formats.first_cases import commented_file
-
-    folder = options.skill.parent if options.skill.name == "SKILL.md" else options.skill
+    folder = folder_of_skill(options.skill)
     target = folder / CASE_FILE
     if lexists(target):
         raise CommandError(f"{target} exists: add cases to it, or move it away")
@@ -42,30 +38,22 @@ def _run(options: argparse.Namespace) -> int:
     run = f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
     if not evals:
         _write(target, commented_file(skill, run))
-        print_lines(
-            [f"written: {target}", "Rewrite its questions and checks, then run at no cost:", run]
-        )
+        say(f"written: {target}", "Rewrite its questions and checks, then run at no cost:", run)
         return PASSED
     derived = [(each.case_file, derive(each)) for each in evals]
     cases = [case for _, found in derived for case in found.cases]
     if cases:
         _write(target, {"$comment": _comment(derived), "cases": cases})
         count = counted(len(cases), "case")
-        print_lines(
-            [f"written: {target}: {count} with checks by code; review each before you trust it"]
-        )
+        say(f"written: {target}: {count} with checks by code; review each before you trust it")
     else:
-        print_lines(["nothing written: no expectation names a literal that a check could look for"])
+        say("nothing written: no expectation names a literal that a check could look for")
     for file, found in derived:
-        print_lines(_lines(file, found))
+        say(*_lines(file, found))
     return PASSED
 
 
 def _skill_of(folder: Path) -> Skill:
-    from pytest_upskill.formats.load import SkillError, load_skills
-
-    if not (folder / "SKILL.md").is_file():
-        raise CommandError(f"{folder}: no SKILL.md in it: name the folder of a skill")
     try:
         return load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
@@ -74,10 +62,8 @@ def _skill_of(folder: Path) -> Skill:
 
 def _evals_of(folder: Path) -> list[Skill]:
     """Return the skill with the cases of each evals file in its folder."""
-    from pytest_upskill.commands.skill_folder import own_cases
-
     found, problems = own_cases(folder)
-    sys.stderr.writelines(f"not read: {safe_line(problem)}\n" for problem in problems)
+    warn(*(f"not read: {problem}" for problem in problems))
     return found
 
 

@@ -6,21 +6,19 @@ import argparse
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_upskill import LABELS_FILE
+from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.wording import counted
-from pytest_upskill.commands.command import PASSED, Command, CommandError
-from pytest_upskill.commands.judge_check import check, read, say
+from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number
+from pytest_upskill.commands.judge_check import check, read
+from pytest_upskill.commands.terminal import say
 from pytest_upskill.formats.judge_labels import LabelsFile, write_labels
 from pytest_upskill.grading.draw import STRATA, Drawing, draw
 from pytest_upskill.report.document import ANSWER_LIMIT
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.project import project_folder
 from pytest_upskill.stats import MIN_LABELS
-
-if TYPE_CHECKING:
-    from pytest_upskill.cells.cell import Cell
 
 _ANSWERS = 40
 
@@ -35,7 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     drawing.add_argument(
         "--answers",
-        type=_answers,
+        type=whole_number(STRATA, 10_000),
         default=_ANSWERS,
         metavar="N",
         help="number of answers of each model (default: %(default)s)",
@@ -81,8 +79,6 @@ def _draw(options: argparse.Namespace) -> int:
         report = read_json(options.report.read_bytes())
     except ReportError as error:
         raise CommandError(f"{options.report}: {error}") from None
-    except OSError as error:
-        raise CommandError(f"{options.report}: {error.strerror}") from None
     drawn = 0
     for path, cells in _by_case_file(report.cells).items():
         drawing = draw(
@@ -141,8 +137,7 @@ def _say_drawn(path: Path, drawing: Drawing, answers: int) -> None:
     count = len(drawing.file.answers)
     kept = f", {drawing.kept} of them labelled already" if drawing.kept else ""
     say(f"{path}: {counted(count, 'answer')} of {', '.join(drawing.file.models)}{kept}")
-    for line in drawing.dropped:
-        say(f"  {line}")
+    say(*(f"  {line}" for line in drawing.dropped))
     if drawing.too_long:
         say(
             f"  {counted(drawing.too_long, 'judged answer')} cannot be drawn: longer than the "
@@ -158,9 +153,3 @@ def _say_drawn(path: Path, drawing: Drawing, answers: int) -> None:
     if drawing.kept < count:
         say('  set each "holds" to true or false without reading "key" at the end; then run')
         say("  pytest-upskill judge check")
-
-
-def _answers(text: str) -> int:
-    if not text.isdecimal() or not STRATA <= int(text) <= 10_000:  # noqa: PLR2004  any limit
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number from {STRATA} to 10000")
-    return int(text)

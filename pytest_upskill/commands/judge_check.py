@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 import argparse
-import sys
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cells.unusable import unusable
 from pytest_upskill.cells.wording import counted, found
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import PASSED, CommandError
-from pytest_upskill.formats.judge_labels import LabelsFile, load_labels
+from pytest_upskill.commands.terminal import say, warn
+from pytest_upskill.completions.judging import JudgedAnswer, judge_answers
+from pytest_upskill.completions.workplace import Workplace
+from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile, load_labels
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.skill import Case, Skill
+from pytest_upskill.formats.skill_md.installed import InstallError, with_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.grading.grade import statements_of
+from pytest_upskill.model import Model
+from pytest_upskill.session.without_tests.workplace import in_session
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
 from pytest_upskill.trials.result import unlabelled
 from pytest_upskill.trials.trial import user_message
-
-if TYPE_CHECKING:
-    from pytest_upskill.completions.workplace import Workplace
-    from pytest_upskill.formats.judge_labels import LabelledAnswer
-    from pytest_upskill.formats.skill import Case, Skill
-    from pytest_upskill.model import Model
 
 FAILED = 1
 """Exit code if labels do not apply, or are too few."""
@@ -40,8 +40,6 @@ def check(options: argparse.Namespace) -> int:
         # Not an error: a workflow may check a judge before anybody has labelled an answer.
         say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
         return PASSED
-    # Imported here: it imports pytest.
-    from pytest_upskill.session.without_tests.workplace import in_session
 
     def work(workplace: Workplace, _: object, judge: Model, __: object) -> int:
         asked = judge if options.judge else None
@@ -91,13 +89,11 @@ def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
         say(f"  compared with {judge_name(asked)}")
     short = [*lacking(file, valid)]
     lines = [*changes, *short] if asked is None else []
-    for line in lines:
-        say(f"  {line}")
+    say(*(f"  {line}" for line in lines))
     for arm in agreements(file, valid, decided):
         labels = counted(arm.labels, "label")
         say(f"  {arm.model} {arm.arm} the skill: {found(arm.agreement)} ({labels})")
-    for each in disagreements(valid, decided):
-        say(f"  {each}")
+    say(*(f"  {each}" for each in disagreements(valid, decided)))
     return not short if asked is None else len(decided) == len(valid)
 
 
@@ -105,9 +101,6 @@ def _current(
     path: Path, file: LabelsFile, workplace: Workplace
 ) -> tuple[dict[str, CurrentCase], dict[str, Case]]:
     """Return the cases as they are now, by id."""
-    from pytest_upskill.formats.load import SkillError, load_skills
-    from pytest_upskill.grading.grade import statements_of
-
     try:
         skills = load_skills(path.parent / file.case_file, extensions=workplace.extensions)
     except SkillError as error:
@@ -128,8 +121,6 @@ def _current(
 
 def _skill_digests(skill: Skill) -> frozenset[str]:
     """Return the digests of a skill as models and as agents get it."""
-    from pytest_upskill.formats.skill_md.installed import InstallError, with_files
-
     try:
         return frozenset({skill_digest(skill), installed_digest(with_files(skill))})
     except InstallError:
@@ -143,8 +134,6 @@ def _ask(
     workplace: Workplace,
 ) -> dict[int, Sequence[bool]]:
     """Return what a judge decides of each statement, by the answer's id; print what is missing."""
-    from pytest_upskill.completions.judging import JudgedAnswer, judge_answers
-
     asks = [
         JudgedAnswer(
             subject=f"judgement of {answer.case}, answer {answer.id}",
@@ -161,10 +150,8 @@ def _ask(
         answer.id: each for answer, each in pairs if not isinstance(each, str)
     }
     errors = [each for each in said if isinstance(each, str)]
-    for line in unusable(judge_name(judge), errors, len(decided)):
-        say(f"  {line}")
-    for line, count in Counter(errors).items():
-        say(f"  {line} ({counted(count, 'answer')})")
+    say(*(f"  {line}" for line in unusable(judge_name(judge), errors, len(decided))))
+    say(*(f"  {line} ({counted(n, 'answer')})" for line, n in Counter(errors).items()))
     return decided
 
 
@@ -184,10 +171,5 @@ def _refusal(path: Path, problems: Sequence[str]) -> CommandError:
     """Return the error for a file with problems, after printing all but a single one."""
     if len(problems) == 1:
         return CommandError(problems[0])
-    sys.stderr.writelines(f"{safe_line(line)}\n" for line in problems)
+    warn(*problems)
     return CommandError(f"{path}: cannot be used: {len(problems)} problems, listed above")
-
-
-def say(line: str) -> None:
-    """Print a line."""
-    sys.stdout.write(f"{safe_line(line)}\n")

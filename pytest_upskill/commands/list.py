@@ -8,17 +8,18 @@ import shlex
 import shutil
 from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from pytest_upskill.cells.wording import counted, lift
 from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
-from pytest_upskill.commands.terminal import can_print, cut, print_lines
+from pytest_upskill.commands.skill_folder import own_cases
+from pytest_upskill.commands.terminal import can_print, cut, say
+from pytest_upskill.formats.load import SkillError, load_skills
+from pytest_upskill.formats.skill import Skill
+from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
+from pytest_upskill.report.history.points import Subject, read_history
+from pytest_upskill.report.history.terminal import rate
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
 from pytest_upskill.sanitize.safe_text import safe_line
-
-if TYPE_CHECKING:
-    from pytest_upskill.formats.skill import Skill
-    from pytest_upskill.report.history.points import Subject
 
 _SKIPPED = frozenset({".git", "node_modules", ".venv", "venv", "__pycache__", STATE})
 """Folders that are not searched."""
@@ -42,7 +43,7 @@ def _run(options: argparse.Namespace) -> int:
     folders = sorted(_skills(top))
     if not folders:
         raise CommandError(f"no skill in {top}: a skill is a folder with a SKILL.md; -d names one")
-    print_lines([str(top), *_tree(top, folders, verbose=options.verbose)])
+    say(str(top), *_tree(top, folders, verbose=options.verbose))
     return PASSED
 
 
@@ -81,18 +82,12 @@ def _files(folder: Path) -> list[str]:
 
 def _history() -> Sequence[Subject]:
     """Return the history in the usual folder; nothing if there is none."""
-    from pytest_upskill.report.history.points import read_history
-
     folder = project_folder(Path.cwd()) / STATE / RUNS
     return read_history(folder).subjects if folder.is_dir() else ()
 
 
 def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[str]]:
     """Return the name of a skill, its description, and lines about its cases and verdicts."""
-    from pytest_upskill.commands.skill_folder import own_cases
-    from pytest_upskill.formats.load import SkillError, load_skills
-    from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
-
     try:
         skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
@@ -109,8 +104,6 @@ def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list
 
 def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
     """Yield the verdicts of the latest runs of a skill's case files."""
-    from pytest_upskill.report.history.terminal import rate
-
     project = project_folder(Path.cwd())
     for subject in history:
         if (series := subject.lift) and (project / series.last.path).resolve() in case_files:

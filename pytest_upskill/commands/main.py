@@ -18,7 +18,7 @@ from pytest_upskill.commands.command import (
     CommandError,
     Parser,
 )
-from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.commands.terminal import warn
 from pytest_upskill.sanitize.suggestion import closest
 
 COMMANDS: Mapping[str, str] = {
@@ -49,15 +49,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
         command = load(name)
         return command.run(parse(name, command, rest))
     except CommandError as error:
-        sys.stderr.write(f"ERROR: {safe_line(str(error))}\n")
+        warn(f"ERROR: {error}")
         return UNUSABLE
     except KeyboardInterrupt:
-        sys.stderr.write("interrupted\n")
+        warn("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         # The reader of a pipe, such as head, is gone; keep Python from a second error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASSED
+    except OSError as error:
+        warn(f"ERROR: {error.filename}: {error.strerror}")
+        return UNUSABLE
 
 
 def load(name: str) -> Command:

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import NoReturn
 
 from pytest_upskill.commands.command import Command, CommandError
+from pytest_upskill.commands.terminal import say
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.sanitize.redaction import without_credentials
-from pytest_upskill.sanitize.safe_text import safe_line
 
 
 def run_command(description: str, *, runs: int) -> Command:
@@ -34,14 +34,18 @@ def run_command(description: str, *, runs: int) -> Command:
 
 
 def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
-    """Add the arguments of a command that runs pytest.
-
-    Args:
-        parser: Parser of the command.
-        runs: Default of ``--runs``.
-    """
     parser.add_argument("skills", nargs="+", metavar="SKILL", help="folder with a SKILL.md")
-    add_models(parser)
+    parser.add_argument(
+        *("-m", "--model", "--m"),
+        dest="models",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="model to run on; repeatable (default: ini upskill_models)",
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="OpenAI-compatible server for models that name no host"
+    )
     parser.add_argument(
         "--runs",
         type=int,
@@ -69,21 +73,6 @@ def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
     parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
 
 
-def add_models(parser: argparse.ArgumentParser) -> None:
-    """Add ``--model`` in its published spellings, and ``--base-url``."""
-    parser.add_argument(
-        *("-m", "--model", "--m"),
-        dest="models",
-        action="append",
-        default=[],
-        metavar="MODEL",
-        help="model to run on; repeatable (default: ini upskill_models)",
-    )
-    parser.add_argument(
-        "--base-url", metavar="URL", help="OpenAI-compatible server for models that name no host"
-    )
-
-
 def pytest_arguments(options: argparse.Namespace) -> list[str]:
     """Return the arguments of the equivalent ``pytest`` command.
 
@@ -108,17 +97,14 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
     return [*arguments, *options.passed_on, *_paths(options.skills, options.tests)]
 
 
-def _run_pytest(arguments: Sequence[str]) -> NoReturn:
+def _run(options: argparse.Namespace) -> NoReturn:
     """Print the ``pytest`` command and replace this process by it, with its exit code."""
+    arguments = pytest_arguments(options)
     shown = shlex.join(["pytest", *map(without_credentials, arguments)])
-    sys.stdout.write(f"$ {safe_line(shown)}\n")
+    say(f"$ {shown}")
     sys.stdout.flush()
     command = [sys.executable, "-m", "pytest", *arguments]
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
-
-
-def _run(options: argparse.Namespace) -> int:
-    _run_pytest(pytest_arguments(options))
 
 
 def _history(options: argparse.Namespace) -> list[str]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
 from pytest_upskill.commands.command import Command
-from pytest_upskill.commands.teacher_command import add_teacher_arguments, folder_of_skill, run_with
+from pytest_upskill.commands.skill_folder import folder_of_skill
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
 from pytest_upskill.teacher.proof.confirmation import RUNS
 from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.refine import refine
@@ -19,7 +21,7 @@ _COUNTS = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("skill", help="folder of the skill")
+    parser.add_argument("skill", type=Path, help="folder of the skill")
     add_teacher_arguments(parser, sources=False, counts=_COUNTS)
     parser.add_argument(
         "--apply", action="store_true", help="write an accepted version without asking"
@@ -27,7 +29,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    folder = folder_of_skill(options.skill)
+    folder = folder_of_skill(options.skill).absolute()
 
     def work(engine: Engine) -> Decision:
         skill = load_skill(folder, engine.workplace.extensions)

@@ -14,6 +14,7 @@ from pytest_upskill.cells.baseline_folder import Baselines, read_baselines
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.cells.thresholds import FAIL_ON, FailOn, Thresholds, fraction
 from pytest_upskill.commands.command import PASSED, Command, CommandError
+from pytest_upskill.commands.terminal import say
 from pytest_upskill.report.document import Option, Report
 from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
@@ -36,7 +37,6 @@ from pytest_upskill.report.terminal.trigger_table import (
     trigger_table,
 )
 from pytest_upskill.repository.project import STATE, TRIGGER_BASELINES
-from pytest_upskill.sanitize.safe_text import safe_line
 
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
 """Exit codes, the same as of a single session with all trials."""
@@ -90,10 +90,8 @@ def _run(options: argparse.Namespace) -> int:
                 write(merged, wanted, Path(file))
     except (ReportError, BaselineError) as error:
         raise CommandError(str(error)) from None
-    except OSError as error:
-        raise CommandError(f"{error.filename}: {error.strerror}") from None
     problems = write_for_github(merged, os.environ)
-    sys.stdout.writelines(f"{safe_line(line)}\n" for line in (*_lines(merged), *problems))
+    say(*_lines(merged), *problems)
     return _EXIT_CODES[outcome(merged)]
 
 

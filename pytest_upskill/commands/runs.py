@@ -7,16 +7,15 @@ import sys
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
-from pytest_upskill.commands.command import PASSED, Command, CommandError
-from pytest_upskill.commands.terminal import can_print, print_lines
+from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number
+from pytest_upskill.commands.terminal import can_print, say, warn
+from pytest_upskill.report.history.csv import write_csv
+from pytest_upskill.report.history.html import write_history_html
+from pytest_upskill.report.history.points import History, read_history
+from pytest_upskill.report.history.terminal import BLOCKS, lines
 from pytest_upskill.repository.project import RUNS, STATE, project_folder
-from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.sanitize.suggestion import closest
-
-if TYPE_CHECKING:
-    from pytest_upskill.report.history.points import History
 
 _LAST = 10
 
@@ -49,7 +48,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--last",
-        type=_count,
+        type=whole_number(1),
         default=_LAST,
         metavar="N",
         help="runs to list (default: %(default)s)",
@@ -65,10 +64,6 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from pytest_upskill.report.history.csv import write_csv
-    from pytest_upskill.report.history.html import write_history_html
-    from pytest_upskill.report.history.terminal import BLOCKS, lines
-
     history = _chosen(_read(options.dir), options.skills, options.models)
     if options.csv == "-":
         sys.stdout.write(write_csv(history))
@@ -78,32 +73,17 @@ def _run(options: argparse.Namespace) -> int:
         _write(options.html, write_history_html(history))
     if options.csv is None and options.html is None:
         shown = lines(history, options.metric, last=options.last, blocks=can_print("".join(BLOCKS)))
-        print_lines(shown)
+        say(*shown)
     _tell_left_out(history)
     return PASSED
 
 
-def _count(text: str) -> int:
-    try:
-        count = int(text)
-    except ValueError:
-        count = 0
-    if count < 1:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of runs: write 1 or more")
-    return count
-
-
 def _read(folder: Path | None) -> History:
-    from pytest_upskill.report.history.points import read_history
-
     folder = folder or project_folder(Path.cwd()) / STATE / RUNS
     cure = "pytest-upskill eval writes one; -d names another folder"
     if not folder.is_dir():
         raise CommandError(f"no runs yet: there is no folder {folder}: {cure}")
-    try:
-        history = read_history(folder)
-    except OSError as error:
-        raise CommandError(f"{error.filename}: {error.strerror}") from None
+    history = read_history(folder)
     if not history.subjects and not history.partial:
         problems = "".join(f"; {problem}" for problem in history.unreadable[:1])
         raise CommandError(f"no runs in {folder}{problems}: {cure}")
@@ -140,16 +120,13 @@ def _write(path: Path, text: str) -> None:
         path.write_text(text, "utf-8")
     except OSError as error:
         raise CommandError(f"cannot write {path}: {error.strerror}") from None
-    sys.stderr.write(f"written: {safe_line(str(path))}\n")
+    warn(f"written: {path}")
 
 
 def _tell_left_out(history: History) -> None:
-    for problem in history.unreadable:
-        sys.stderr.write(f"not read: {safe_line(problem)}\n")
+    warn(*(f"not read: {problem}" for problem in history.unreadable))
     if history.partial:
-        sys.stderr.write(
-            f"{history.partial} not shown, as only some of the trials of the skill ran\n"
-        )
+        warn(f"{history.partial} not shown, as only some of the trials of the skill ran")
 
 
 COMMAND = Command(

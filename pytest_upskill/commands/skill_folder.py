@@ -1,12 +1,25 @@
-"""The case files in a skill's own folder."""
+"""A skill's folder and the case files in it."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_upskill.commands.command import CommandError
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
+
+
+def folder_of_skill(path: Path) -> Path:
+    """Return the folder of a skill that a path names: the folder itself, or its ``SKILL.md``.
+
+    Raises:
+        CommandError: There is none.
+    """
+    folder = path.parent if path.name == "SKILL.md" else path
+    if not (folder / "SKILL.md").is_file():
+        raise CommandError(f"{path}: no SKILL.md in it: name the folder of a skill")
+    return folder
 
 
 def own_cases(folder: Path) -> tuple[list[Skill], list[str]]:

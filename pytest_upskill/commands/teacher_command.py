@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_upskill.commands.command import PASSED, CommandError
+from pytest_upskill.commands.command import PASSED, CommandError, whole_number
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
@@ -92,7 +92,7 @@ def add_teacher_arguments(
     for option, (default, meaning) in counts.items():
         parser.add_argument(
             option,
-            type=_count,
+            type=whole_number(1, _MOST),
             default=default,
             metavar="N",
             help=f"{meaning} (default: %(default)s)",
@@ -176,25 +176,6 @@ def _exit_code(decision: Decision) -> int:
             return _REFUSED
         case "stopped":
             return PASSED if decision.reason == DRY_RUN else _STOPPED
-
-
-def folder_of_skill(text: str) -> Path:
-    """Return the folder of a skill that a path names.
-
-    Raises:
-        CommandError: There is none.
-    """
-    path = Path(text)
-    folder = path.parent if path.name == "SKILL.md" else path
-    if not (folder / "SKILL.md").is_file():
-        raise CommandError(f"{text}: no SKILL.md there: name the folder of a skill")
-    return folder.absolute()
-
-
-def _count(text: str) -> int:
-    if not text.isdecimal() or not 1 <= int(text) <= _MOST:
-        raise argparse.ArgumentTypeError(f"{text!r} is not a whole number from 1 to {_MOST}")
-    return int(text)
 
 
 def _positive(kind: type[int | float]) -> Callable[[str], float]:

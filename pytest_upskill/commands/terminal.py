@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 
 from pytest_upskill.cells.wording import columns
 from pytest_upskill.sanitize.safe_text import safe_line
@@ -18,9 +17,14 @@ def can_print(text: str) -> bool:
     return True
 
 
-def print_lines(lines: Iterable[str]) -> None:
+def say(*lines: str) -> None:
     """Write lines to standard output, with what a terminal or CI could take for commands shown."""
     sys.stdout.writelines(f"{safe_line(line)}\n" for line in lines)
+
+
+def warn(*lines: str) -> None:
+    """Write lines to standard error in the same way."""
+    sys.stderr.writelines(f"{safe_line(line)}\n" for line in lines)
 
 
 def cut(text: str, width: int) -> str:

@@ -119,7 +119,7 @@ def test_skills_and_models_can_be_chosen(capsys: pytest.CaptureFixture[str]) -> 
         (["-m", "gpt"], "the history has no model 'gpt': it has haiku"),
         (["-d", "nowhere"], "no runs yet: there is no folder nowhere: pytest-upskill eval *"),
         (["-d", "empty"], "no runs in empty; bad.json: not a report *: pytest-upskill eval *"),
-        (["--last", "0"], "argument --last: '0' is not a number of runs: write 1 or more*"),
+        (["--last", "0"], "argument --last: '0' is not a whole number above 0: *"),
         (["--csv", "empty"], "cannot write empty: Is a directory"),
     ],
 )
