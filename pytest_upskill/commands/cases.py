@@ -7,10 +7,11 @@ from pathlib import Path
 
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.skill_folder import folder_of_skill
-from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with, sources_of
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.harden import harden
 from pytest_upskill.teacher.proof.decision import Decision
+from pytest_upskill.teacher.sources.read import read_sources
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.load import load_evals, load_skill
 
@@ -29,13 +30,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
-    sources = sources_of(options)
 
     def work(engine: Engine) -> Decision:
         extensions = engine.workplace.extensions
         if options.harden:
             return harden(engine, load_evals(folder, extensions))
-        return propose_cases(engine, load_skill(folder, extensions), sources, count=options.count)
+        skill, sources = load_skill(folder, extensions), read_sources(options.sources)
+        return propose_cases(engine, skill, sources, count=options.count)
 
     return run_with(work, options, folder, students=not options.harden)
 

@@ -6,11 +6,12 @@ import argparse
 from pathlib import Path
 
 from pytest_upskill.commands.command import Command, CommandError
-from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with, sources_of
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
 from pytest_upskill.teacher.generate import generate
 from pytest_upskill.teacher.generation_plan import Order
 from pytest_upskill.teacher.proof.confirmation import RUNS
 from pytest_upskill.teacher.proof.decision import Decision
+from pytest_upskill.teacher.sources.read import read_sources
 from pytest_upskill.teacher.work.engine import Engine
 
 _COUNTS = {
@@ -48,13 +49,12 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     if not options.task.strip():
         raise CommandError("the task is empty: say what the skill is for")
-    sources = sources_of(options)
     examples = "".join(f"\n\nFor example: {example}" for example in options.example)
 
     def work(engine: Engine) -> Decision:
         order = Order(
             task=options.task + examples,
-            sources=sources,
+            sources=read_sources(options.sources),
             output=options.output,
             count=options.count,
             steps=options.steps,

@@ -7,12 +7,11 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_upskill.commands.command import PASSED, CommandError, whole_number
+from pytest_upskill.commands.command import PASSED, whole_number
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
 from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision
-from pytest_upskill.teacher.sources.read import Source, SourceError, read_sources
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.terms import Consent, Terms
 
@@ -144,18 +143,6 @@ def _pytest_arguments(options: argparse.Namespace) -> list[str]:
     """Return the options of pytest that those of a command stand for."""
     dry = ["--upskill-dry-run"] if options.dry_run else []
     return [*(f"--upskill-param={each}" for each in options.param), *dry]
-
-
-def sources_of(options: argparse.Namespace) -> tuple[Source, ...]:
-    """Return the sources that --from names.
-
-    Raises:
-        CommandError: One of them cannot be read.
-    """
-    try:
-        return tuple(read_sources(options.sources)) if options.sources else ()
-    except SourceError as error:
-        raise CommandError(f"--from: {error}") from None
 
 
 def _consent(options: argparse.Namespace) -> Consent:

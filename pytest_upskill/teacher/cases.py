@@ -15,8 +15,8 @@ from pytest_upskill.teacher.proposals.keep import Demand, Kept, keep_cases, plan
 from pytest_upskill.teacher.sources.read import Source, source_of
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean, content_of, with_cases
+from pytest_upskill.teacher.work.marks import marked
 from pytest_upskill.teacher.work.plan import check_models, plan_lines
-from pytest_upskill.teacher.work.prompts import marked
 
 _LONGEST_TASK = 1000
 """Characters of a skill's front matter that say what its cases are for."""

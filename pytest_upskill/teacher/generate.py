@@ -29,8 +29,8 @@ from pytest_upskill.teacher.versions.search import Task, search, version
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import place, with_cases, with_train_marks
+from pytest_upskill.teacher.work.marks import marked_sources
 from pytest_upskill.teacher.work.plan import check_models, plan_lines
-from pytest_upskill.teacher.work.prompts import marked_sources
 from pytest_upskill.teacher.work.reply import Refused, whole_text
 
 

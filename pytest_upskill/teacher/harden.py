@@ -21,8 +21,8 @@ from pytest_upskill.teacher.proposals.statements import Statement, find_statemen
 from pytest_upskill.teacher.proposals.validation import check_problems, read_case
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean
+from pytest_upskill.teacher.work.marks import MATERIAL, marked
 from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines
-from pytest_upskill.teacher.work.prompts import MATERIAL, marked
 from pytest_upskill.teacher.work.reply import Refused, json_of, validated, whole_text
 from pytest_upskill.trials.trial import Trial
 

@@ -1,8 +1,9 @@
-"""Whether two texts share a run of words."""
+"""Whether a text copies another."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 WORDS = 8
 """Words in a row that two texts share by copying only."""
@@ -10,18 +11,15 @@ WORDS = 8
 _WORD = re.compile(r"\w+")
 
 
-def ngrams(text: str, length: int = WORDS) -> frozenset[tuple[str, ...]]:
-    """Return every run of ``length`` words of a text, ignoring case and punctuation.
+def copies(text: str, original: str) -> bool:
+    """Return whether a text holds 8 words in a row of another, ignoring case and punctuation.
 
-    A shorter text of at least half that length is one run, so that short questions count too.
+    An original of 4 to 7 words is copied if all of them are there, so that short questions count.
     """
-    words = _WORD.findall(text.casefold())
-    if length > len(words) >= length // 2:
-        length = len(words)
+    words, wanted = _WORD.findall(text.casefold()), _WORD.findall(original.casefold())
+    length = min(WORDS, len(wanted))
+    return length >= WORDS // 2 and not _runs(words, length).isdisjoint(_runs(wanted, length))
+
+
+def _runs(words: Sequence[str], length: int) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(words[i : i + length]) for i in range(len(words) - length + 1))
-
-
-def copies(text: str, original: str, length: int = WORDS) -> bool:
-    """Return whether a text holds a run of words of another, or the whole of a short one."""
-    runs = ngrams(original, length)
-    return any(not runs.isdisjoint(ngrams(text, size)) for size in {len(run) for run in runs})

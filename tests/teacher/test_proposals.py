@@ -22,7 +22,7 @@ from pytest_upskill.teacher.proposals.proposals import (
 )
 from pytest_upskill.teacher.proposals.validation import Surroundings, validate
 from pytest_upskill.teacher.sources.read import source_of
-from pytest_upskill.teacher.work.prompts import marked
+from pytest_upskill.teacher.work.marks import marked
 from pytest_upskill.teacher.work.reply import Refused
 
 SOURCE = "A frame has 8 bytes, big-endian: the magic byte `0x5A` comes first, then a version."

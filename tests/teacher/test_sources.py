@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.teacher.sources.events import events_of
-from pytest_upskill.teacher.sources.read import SourceError, read_source, read_sources, source_of
+from pytest_upskill.teacher.sources.read import read_source, read_sources, source_of
 from pytest_upskill.teacher.sources.secrets import redact
 
 
@@ -153,5 +154,5 @@ def test_a_source_that_is_not_text_is_refused_with_the_cure(tmp_path: Path) -> N
         ("none.md", "cannot be read: No such file or directory"),
         ("", "a folder without a SKILL.md"),
     ):
-        with pytest.raises(SourceError, match=problem):
+        with pytest.raises(WorkError, match=problem):
             read_source(tmp_path / name)

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from pydantic import Field, TypeAdapter
 
 from pytest_upskill.teacher.sources.read import Source
-from pytest_upskill.teacher.work.prompts import MATERIAL, marked, marked_sources
+from pytest_upskill.teacher.work.marks import MATERIAL, marked, marked_sources
 from pytest_upskill.teacher.work.reply import Refused, json_of, validated
 
 BATCH = 10

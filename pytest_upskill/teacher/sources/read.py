@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.teacher.sources.cut import cut
 from pytest_upskill.teacher.sources.events import Event, events_of
 from pytest_upskill.teacher.sources.secrets import redact
@@ -29,10 +30,6 @@ _NAMES: Mapping[str, str] = MappingProxyType(
     }
 )
 """Kinds of events in the plural."""
-
-
-class SourceError(Exception):
-    """A source that cannot be read; the message is one line with the cure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +67,7 @@ def read_sources(paths: Sequence[Path], *, budget: int = BUDGET) -> list[Source]
         budget: Characters of all together.
 
     Raises:
-        SourceError: One of them cannot be read.
+        WorkError: One of them cannot be read.
     """
     return [read_source(path, budget=budget // len(paths)) for path in paths]
 
@@ -79,7 +76,7 @@ def read_source(path: Path, *, budget: int = BUDGET) -> Source:
     """Read, redact and cut one source.
 
     Raises:
-        SourceError: It cannot be read, or is no text.
+        WorkError: It cannot be read, or is no text.
     """
     return source_of(path.name or str(path), _text_of(path), budget=budget)
 
@@ -104,19 +101,19 @@ def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
 def _text_of(path: Path) -> str:
     file = path / "SKILL.md" if path.is_dir() else path
     if path.is_dir() and not file.is_file():
-        raise SourceError(f"{path}: a folder without a SKILL.md: name the files themselves")
+        raise WorkError(f"--from: {path}: a folder without a SKILL.md: name the files themselves")
     try:
         if file.stat().st_size > MAX_BYTES:
-            raise SourceError(f"{file}: larger than {MAX_BYTES >> 20} MiB: split it")
+            raise WorkError(f"--from: {file}: larger than {MAX_BYTES >> 20} MiB: split it")
         data = file.read_bytes()
     except OSError as error:
-        raise SourceError(f"{file}: cannot be read: {error.strerror}") from None
+        raise WorkError(f"--from: {file}: cannot be read: {error.strerror}") from None
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
-        raise SourceError(f"{file}: not UTF-8 text: convert it to Markdown first") from None
+        raise WorkError(f"--from: {file}: not UTF-8 text: convert it to Markdown first") from None
     if "\0" in text:
-        raise SourceError(f"{file}: no text: convert it to Markdown first")
+        raise WorkError(f"--from: {file}: no text: convert it to Markdown first")
     if not text.strip():
-        raise SourceError(f"{file}: empty: name another source")
+        raise WorkError(f"--from: {file}: empty: name another source")
     return text

@@ -15,7 +15,7 @@ from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAM
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.versions.edits import foreign_parts
-from pytest_upskill.teacher.work.prompts import MATERIAL, marked_sources
+from pytest_upskill.teacher.work.marks import MATERIAL, marked_sources
 from pytest_upskill.teacher.work.reply import Refused, json_of, validated
 
 MAX_BYTES = 12_000

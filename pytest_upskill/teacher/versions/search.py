@@ -11,14 +11,15 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.teacher.versions.edits import (
+    Failure,
     apply_edits,
     byte_limit,
     check_candidate,
     read_edits,
+    refine_prompt,
 )
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.prompts import Failure, refine_prompt
 from pytest_upskill.teacher.work.reply import Refused, whole_text
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial
