@@ -12,14 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import httpx2
-from measure import HERE, Cost, interleaved, wall
+from measure import Cost, interleaved, serving, wall
 from workbench import Bench, Row, healthy, pytest_run
 
 from pytest_upskill.agents.box.bubblewrap import furnish
@@ -57,22 +56,9 @@ def pytest_unconfigure():
 """A conftest.py that tells the peak of the session's own memory, without its children."""
 
 
-@contextmanager
-def server(latency: float = 0.0) -> Iterator[str]:
-    """Keep the scripted server running in a process of its own; yield its address."""
-    command = [sys.executable, str(HERE / "agent_server.py"), "--port", "0"]
-    command += ["--latency", str(latency)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
-        assert process.stdout is not None
-        try:
-            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
-        finally:
-            process.kill()
-
-
 def boxed(bench: Bench) -> Iterator[Row]:
     """Run a task of three requests by the bare program and in the box with the proxy, in turn."""
-    with server() as url:
+    with serving("agent_server.py") as url:
         for adapter, model in _ADAPTERS:
             cli = adapter()
             try:
@@ -151,7 +137,7 @@ def _bare(cli: Cli, request: Request, url: str) -> float:
 
 def proxy(bench: Bench) -> Iterator[Row]:
     """Send requests as large as Claude Code's to the server, through the proxy and directly."""
-    with server() as url:
+    with serving("agent_server.py") as url:
         through, direct = asyncio.run(_both_ways(url, 5 * bench.repeats))
     more = 1000 * (through - direct)
     yield Row(
@@ -211,7 +197,7 @@ async def _posted(client: httpx2.AsyncClient, url: str, body: Mapping[str, Any])
 
 def replay(bench: Bench) -> Iterator[Row]:
     """Replay 100 runs of agents, and 100 requests of the same cases to a plain model."""
-    with server() as url:
+    with serving("agent_server.py") as url:
         sessions = []
         for agent in ("loop:", ""):
             root, cache = _skill(bench, cases=50, files=bool(agent)), bench.fresh()
@@ -232,7 +218,7 @@ def replay(bench: Bench) -> Iterator[Row]:
 def memory(bench: Bench) -> Iterator[Row]:
     """Run as many agents with few and with many in flight, and compare the session's own peak."""
     cores = len(os.sched_getaffinity(0))
-    with server(latency=1.0) as url:
+    with serving("agent_server.py", "--latency=1") as url:
         for agent, program, few, many, cases in (
             ("loop:", "bwrap", 2, 40, 20),
             ("claude-code:", "claude", 1, 2 * cores, 2 * cores),

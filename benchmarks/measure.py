@@ -40,8 +40,8 @@ class Cost:
 class Backend:
     """A running `server`."""
 
-    def __init__(self, port: int) -> None:
-        self.url = f"http://127.0.0.1:{port}"
+    def __init__(self, url: str) -> None:
+        self.url = url
 
     def reset(self, behaviour: Behaviour) -> None:
         """Set the behaviour and zero the counters."""
@@ -55,13 +55,13 @@ class Backend:
 
 
 @contextmanager
-def backend() -> Iterator[Backend]:
-    """Run a server in a process of its own."""
-    command = [sys.executable, str(HERE / "server.py"), "--port", "0"]
+def serving(script: str, *options: str) -> Iterator[str]:
+    """Run one of the servers here in a process of its own; yield its URL."""
+    command = [sys.executable, str(HERE / script), "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         try:
-            yield Backend(int(process.stdout.readline()))
+            yield f"http://127.0.0.1:{process.stdout.readline().strip()}"
         finally:
             process.kill()
 

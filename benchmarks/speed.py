@@ -24,7 +24,7 @@ import choosing
 import confining
 import fetching
 import local
-from measure import backend
+from measure import Backend, serving
 from workbench import Bench, Row
 
 ROWS: Mapping[str, Callable[[Bench], Iterator[Row]]] = {
@@ -59,8 +59,11 @@ def main() -> None:
     print(f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores,", end=" ")
     print(", ".join(f"{name} {version(name)}" for name in names), end="\n\n")
     print("| work | measured | floor | ratio | bar | met |\n|---|---|---|---|---|---|")
-    with backend() as running, tempfile.TemporaryDirectory(prefix="upskill-speed-") as folder:
-        bench = Bench(backend=running, folder=Path(folder), repeats=args.repeats)
+    with (
+        serving("server.py") as url,
+        tempfile.TemporaryDirectory(prefix="upskill-speed-") as folder,
+    ):
+        bench = Bench(backend=Backend(url), folder=Path(folder), repeats=args.repeats)
         for name in args.rows or ROWS:
             for row in ROWS[name](bench):
                 print(f"| {' | '.join(row.cells())} |", flush=True)

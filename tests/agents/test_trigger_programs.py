@@ -7,17 +7,15 @@ import html
 import json
 import os
 import re
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_upskill.agents.client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
-from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
+from pytest_upskill.agents.programs.cli import Cli, Launch
 from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentTask, Completion, Request, ToolCall
@@ -27,8 +25,8 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.trials.conversation import TOOLS, choice_of, first_request
-from pytest_upskill.wire.stream import AgentFormat
 from tests.agent_programs import Recorded, Step, needs_bubblewrap, run_of
+from tests.agents.pi import Pi
 
 pytestmark = needs_bubblewrap
 
@@ -42,45 +40,6 @@ MANY = [
 """More than the budgets of Claude Code and Codex hold, as are people's catalogues."""
 
 OURS = Catalogue.of([MARKED, PARCELS, STORY, *MANY])
-
-
-class Pi:
-    """An adapter of pi, for this comparison only."""
-
-    name = "pi"
-    tested = "0.74.2"
-    wire: AgentFormat = "messages"
-    skills = ".agents/skills"
-
-    def find(self) -> Installed:
-        program = Path(os.path.realpath(shutil.which("pi") or "pi"))
-        package = json.loads((program.parents[1] / "package.json").read_text("utf-8"))
-        return Installed(program=program, folder=program.parents[3], version=package["version"])
-
-    def launch(self, request: Request, base_url: str) -> Launch:
-        free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
-        model = {"id": request.model.name, "contextWindow": 200_000, "maxTokens": 4096}
-        served = {"baseUrl": base_url, "api": "anthropic-messages", "apiKey": "none"}
-        provider = {**served, "models": [{**model, "cost": free, "input": ["text"]}]}
-        return Launch(
-            arguments=(
-                *("--print", "--mode", "json", "--no-session"),
-                *("--provider", "script", "--model", request.model.name),
-            ),
-            environment={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"},
-            home={".pi/agent/models.json": json.dumps({"providers": {"script": provider}})},
-        )
-
-    def skill_of(self, call: ToolCall) -> str | None:
-        path = Path(str(call.arguments.get("path")))
-        return path.parent.name if path.name == "SKILL.md" else None
-
-    def denies(self, call: ToolCall, result: str) -> bool:
-        del call
-        return "ENOENT" in result
-
-    def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
-        return [{"name": "read", "input": {"path": f"/home/agent/{self.skills}/{skill}/SKILL.md"}}]
 
 
 class Furnished(CliClient):

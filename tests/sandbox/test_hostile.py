@@ -6,8 +6,9 @@ import pytest
 
 from pytest_upskill.compile import Compilers
 from pytest_upskill.sandbox.levels import Level
-from tests import hostile
-from tests.attacks import answers
+from tests.hostile.answers import answers
+from tests.hostile.attempt import attack, tight_limits
+from tests.hostile.targets import aims
 from tests.sandbox_programs import every_level
 
 SAMPLE = (
@@ -18,7 +19,7 @@ SAMPLE = (
 
 
 def test_there_are_as_many_hostile_answers_as_the_page_says() -> None:
-    with hostile.aims() as targets:
+    with aims() as targets:
         assert len(list(answers(targets, ["c", "cpp", "cuda"]))) >= 150
 
 
@@ -26,9 +27,9 @@ def test_there_are_as_many_hostile_answers_as_the_page_says() -> None:
 @every_level
 def test_a_hostile_answer_gets_nothing_where_the_level_says_so(level: Level) -> None:
     compilers = Compilers(level)
-    with hostile.aims() as targets, hostile.tight_limits():
+    with aims() as targets, tight_limits():
         every = [each for each in answers(targets, ["c"]) if each.name in SAMPLE]
-        found = [hostile.attack(compilers, each, targets) for each in every]
+        found = [attack(compilers, each, targets) for each in every]
 
     assert len(found) == len(SAMPLE)
     assert [each.answer.name for each in found if each.wrong] == []

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,15 +21,13 @@ from pytest_upskill.completion import (
 from pytest_upskill.completions.cache import Cache
 from pytest_upskill.completions.identity import identity
 from pytest_upskill.model import parse_model
-from pytest_upskill.providers.offline import OfflineClient
-from pytest_upskill.providers.plugin_client import PluginClient
-from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.prices import most_input_tokens
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
 SCHEMA = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
-READ = Tool(name="read_file", description="Read a text file.", schema=SCHEMA)
+NAMED = {"name": "read_file", "description": "Read a text file."}
+READ = Tool(**NAMED, schema=SCHEMA)
 THOUGHT = {"type": "thinking", "thinking": "Look first.", "signature": "c2ln"}
 BLOCKS: list[dict[str, Any]] = [
     THOUGHT,
@@ -73,19 +69,19 @@ def called(loopback: Loopback, provider: str, arguments: object, **more: Any) ->
     return call
 
 
-def test_tools_are_offered_in_anthropics_words(loopback: Loopback) -> None:
-    ask(offering(loopback, "anthropic"))
+@pytest.mark.parametrize(
+    ("provider", "offered"),
+    [
+        ("anthropic", {**NAMED, "input_schema": SCHEMA}),
+        ("openai", {"type": "function", "function": {**NAMED, "parameters": SCHEMA}}),
+    ],
+)
+def test_tools_are_offered_in_the_words_of_each_format(
+    loopback: Loopback, provider: str, offered: dict[str, Any]
+) -> None:
+    ask(offering(loopback, provider))
 
-    (tool,) = loopback.requests[0].body["tools"]
-    assert tool == {"name": READ.name, "description": READ.description, "input_schema": SCHEMA}
-
-
-def test_tools_are_offered_in_openais_words(loopback: Loopback) -> None:
-    ask(offering(loopback, "openai"))
-
-    (tool,) = loopback.requests[0].body["tools"]
-    function = {"name": READ.name, "description": READ.description, "parameters": SCHEMA}
-    assert tool == {"type": "function", "function": function}
+    assert loopback.requests[0].body["tools"] == [offered]
 
 
 @every_sdk
@@ -149,20 +145,15 @@ def test_malformed_arguments_are_kept_and_marked(loopback: Loopback, arguments: 
 
 
 @every_sdk
-def test_arguments_that_are_no_object_are_malformed(loopback: Loopback, provider: str) -> None:
-    call = called(loopback, provider, ["a.txt"])
-
-    assert (call.arguments, call.malformed) == ({}, '["a.txt"]')
-
-
-@every_sdk
-@pytest.mark.parametrize("arguments", ["", None])
-def test_no_arguments_are_well_formed(
-    loopback: Loopback, provider: str, arguments: str | None
+@pytest.mark.parametrize(
+    ("arguments", "malformed"), [(["a.txt"], '["a.txt"]'), ("", ""), (None, "")]
+)
+def test_only_an_object_or_nothing_is_well_formed(
+    loopback: Loopback, provider: str, arguments: object, malformed: str
 ) -> None:
     call = called(loopback, provider, arguments)
 
-    assert (call.arguments, call.malformed) == ({}, "")
+    assert (call.arguments, call.malformed) == ({}, malformed)
 
 
 def test_a_call_without_an_id_gets_one_in_the_reply_that_is_sent_back(loopback: Loopback) -> None:
@@ -274,43 +265,3 @@ def test_an_error_about_tools_says_how_to_serve_them_and_is_not_retried(
         ask(offering(loopback, "openai"))
 
     assert (error.value.retryable, error.value.fatal) == (False, False)
-
-
-class _Parrot:
-    def __init__(self, **attributes: object) -> None:
-        self.__dict__.update(attributes)
-
-    async def complete(self, request: Request) -> Completion:
-        calls = (ToolCall(name=request.tools[0].name, arguments={"path": "key-123456"}),)
-        return Completion(text="", input_tokens=1, output_tokens=1, tool_calls=calls)
-
-    async def aclose(self) -> None: ...
-
-
-def ask_parrot(**attributes: object) -> Completion:
-    client = PluginClient(_Parrot(**attributes), "acme:grey", redactor=Redactor(["key-123456"]))
-    return asyncio.run(client.complete(replace(plain(), tools=(READ,))))
-
-
-def test_a_plugins_client_that_accepts_tools_may_call_them() -> None:
-    (call,) = ask_parrot(accepts_tools=True).tool_calls
-
-    assert call == ToolCall(name="read_file", arguments={"path": "***"})
-
-
-@pytest.mark.parametrize("attributes", [{}, {"accepts_tools": False}])
-def test_a_plugins_client_that_accepts_no_tools_is_not_asked(
-    attributes: Mapping[str, object],
-) -> None:
-    with pytest.raises(ProviderError, match="acme:grey: its client accepts no tools") as error:
-        ask_parrot(**attributes)
-
-    assert not error.value.billable
-    assert not error.value.fatal
-
-
-def test_the_embedded_model_calls_no_tools() -> None:
-    request = replace(plain(), model=parse_model("offline"), tools=(READ,))
-
-    with pytest.raises(ProviderError, match="calls no tools"):
-        asyncio.run(OfflineClient().complete(request))

@@ -1,0 +1,1 @@
+"""Hostile answers at every level of the sandbox: what they steal, break, leave and use up."""
