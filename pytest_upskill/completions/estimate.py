@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
 from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.trial_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
@@ -20,9 +21,6 @@ from pytest_upskill.spending.prices import (
 )
 from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
-
-Past = Callable[[Model], Mapping[bool, Sequence[Completion]]]
-"""Reads the recorded runs of a model's agent, by whether the model chooses among skills in them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,24 +73,32 @@ class Estimate:
 
 def forecast(
     trials: Iterable[Trial],
+    hosts: Mapping[Model, Host],
+    resources: Resources,
     *,
-    recorded: Callable[[Request], bool],
-    load: Load = lambda _: None,
-    prices: Prices,
     judge: Model | None = None,
-    past: Past = lambda _: {},
 ) -> Estimate:
     """Return what the trials will request.
 
     Args:
         trials: Those that will run.
-        recorded: Tells whether the answer to a request is at hand.
-        load: Reads that answer, on which further requests of a trigger trial depend.
-        prices: Of the models that will be asked.
+        hosts: Where each model is served.
+        resources: The recordings, and the prices of the models.
         judge: Who decides statements about the answers.
-        past: Reads what recorded runs of a model's agent took.
     """
-    trials = list(trials)
+    trials, cache, prices = list(trials), resources.cache, resources.prices
+
+    def recorded(asked: Request) -> bool:
+        host = hosts[asked.model]
+        return host.recorded and cache.holds(asked, host.url)
+
+    def load(asked: Request) -> Completion | None:
+        host = hosts[asked.model]
+        return cache.load_ahead(asked, host.url) if host.recorded else None
+
+    def past(model: Model) -> _Past | None:
+        return cache.runs_of(model, hosts[model].url) if model.agent else None
+
     asks: dict[Model, list[_Ask]] = defaultdict(list)
     for trial in trials:
         if trial.chooses:
@@ -110,12 +116,16 @@ def forecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
         models=tuple(
-            _of_model(model, of_model, prices, past if model.agent else None)
+            _of_model(model, of_model, prices, past(model))
             for model, of_model in asks.items()
             if of_model
         ),
         judgements=_judgements(trials, judge, prices) if judge else None,
     )
+
+
+_Past = Mapping[bool, Sequence[Completion]]
+"""The recorded runs of a model's agent, by whether the model chooses among skills in them."""
 
 
 class _Ask(NamedTuple):
@@ -164,7 +174,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
 
 
 def _of_model(
-    model: Model, asks: Sequence[_Ask], prices: Prices, past: Past | None = None
+    model: Model, asks: Sequence[_Ask], prices: Prices, past: _Past | None = None
 ) -> ModelEstimate:
     """Return the requests to a model."""
     each = [(asked, ask.times) for ask in asks for asked in ask.requests]
@@ -180,11 +190,10 @@ def _of_model(
     )
 
 
-def _likely(model: Model, asks: Sequence[_Ask], prices: Prices, past: Past) -> float | None:
+def _likely(model: Model, asks: Sequence[_Ask], prices: Prices, past: _Past) -> float | None:
     """Return the cost of an agent's runs by the mean of the recorded ones, None if unknown."""
     costs = {
-        chooses: [prices.cost(model, each) for each in found]
-        for chooses, found in past(model).items()
+        chooses: [prices.cost(model, each) for each in found] for chooses, found in past.items()
     }
     total = 0.0
     for ask in asks:

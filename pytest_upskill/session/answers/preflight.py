@@ -12,7 +12,6 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill.completion import Completion, Request
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.service import Policy, Service
@@ -54,23 +53,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     judge = settings.judge if any(statements_of(t.case) for t in trials.values()) else None
     asked = dict.fromkeys(trial.model for trial in trials.values())
     served = hosts(config, asked if judge is None else asked | {judge: None})
-
-    def recorded(request: Request) -> bool:
-        host = served[request.model]
-        return host.recorded and resources.cache.holds(request, host.url)
-
-    def load(request: Request) -> Completion | None:
-        host = served[request.model]
-        return resources.cache.load_ahead(request, host.url) if host.recorded else None
-
-    ahead = forecast(
-        trials.values(),
-        recorded=recorded,
-        load=load,
-        prices=resources.prices,
-        judge=judge,
-        past=lambda model: resources.cache.runs_of(model, served[model].url),
-    )
+    ahead = forecast(trials.values(), served, resources, judge=judge)
     if not settings.dry_run:
         problems = [
             *_problems(ahead, served, settings, resources.prices),

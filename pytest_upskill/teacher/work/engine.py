@@ -11,7 +11,7 @@ from typing import TextIO
 
 from pytest_upskill.cells.wording import broken, counted
 from pytest_upskill.checks import CheckError, CheckResult
-from pytest_upskill.completion import Completion, Request
+from pytest_upskill.completion import Completion
 from pytest_upskill.completions.estimate import Estimate, forecast
 from pytest_upskill.completions.service import Policy, Service
 from pytest_upskill.completions.tally import Tally, parts
@@ -121,13 +121,7 @@ class Engine:
         """Return what trials would request."""
         trials = list(trials)
         served = self.workplace.hosts(dict.fromkeys(trial.model for trial in trials))
-        cache = self.workplace.resources.cache
-
-        def recorded(request: Request) -> bool:
-            host = served[request.model]
-            return host.recorded and cache.holds(request, host.url)
-
-        return forecast(trials, recorded=recorded, prices=self.workplace.resources.prices)
+        return forecast(trials, served, self.workplace.resources)
 
     def run(self, trials: Sequence[Trial], what: str) -> list[list[Answer]]:
         """Return the answers to every run of every trial.
