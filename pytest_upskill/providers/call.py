@@ -1,4 +1,4 @@
-"""Requests through either SDK, with a common class for replies and one for errors."""
+"""Requests through either SDK: what a reply says, or one class for all errors."""
 
 from __future__ import annotations
 
@@ -46,24 +46,6 @@ class _Filtered(Exception):  # noqa: N818  describes a reply, not a failure here
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
-    """A reply with status 200, which is a JSON object of unknown structure."""
-
-    body: Mapping[str, Any]
-    """The redacted object."""
-    headers: Mapping[str, str]
-    """Redacted headers, with names in lower case."""
-    latency_s: float
-    """Seconds from the request to the whole reply."""
-
-    @property
-    def served_model(self) -> str | None:
-        """The name of the model according to the reply, None if it is missing."""
-        name = self.body.get("model")
-        return clean(name) if isinstance(name, str) else None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
     """One attempt to send a request."""
 
@@ -88,9 +70,11 @@ class Call:
         Raises:
             ProviderError: There is no usable reply.
         """
+        started = time.perf_counter()
         try:
-            reply = await self._reply(sent, sdk)
-            return self._told(read(reply.body), reply)
+            body, headers = await self._reply(sent, sdk)
+            latency_s = time.perf_counter() - started
+            completion = read(body)
         except _Filtered as refusal:
             # Without counts, so that its maximum cost counts: Azure bills prompt and answer, see
             # https://learn.microsoft.com/azure/ai-services/openai/concepts/content-filter.
@@ -103,11 +87,9 @@ class Call:
         except InsteadOfAnswer as error:
             raise self._unusable(error.body) from None
         except (AttributeError, LookupError, TypeError):
-            raise self._unusable(reply.body) from None
-
-    def _told(self, completion: Completion, reply: Reply) -> Completion:
-        """Return a completion with what HTTP tells of it, redacted again: parts were joined."""
-        redact, headers = self.endpoint.redact, reply.headers
+            raise self._unusable(body) from None
+        # Redacted again: parts were joined.
+        redact, served = self.endpoint.redact, body.get("model")
         calls = (replace(call, name=redact(clean(call.name))) for call in completion.tool_calls)
         return replace(
             completion,
@@ -116,13 +98,15 @@ class Call:
             tool_calls=tuple(calls),
             # Only a request with tools is followed by another of the same conversation.
             assistant_blocks=completion.assistant_blocks if self.request.tools else (),
-            served_model=reply.served_model,
+            served_model=clean(served) if isinstance(served, str) else None,
             request_id=headers.get("request-id") or headers.get("x-request-id"),
-            latency_s=reply.latency_s,
+            latency_s=latency_s,
         )
 
-    async def _reply(self, sent: Awaitable[httpx2.Response], sdk: Any) -> Reply:
-        started = time.perf_counter()
+    async def _reply(
+        self, sent: Awaitable[httpx2.Response], sdk: Any
+    ) -> tuple[Mapping[str, Any], Mapping[str, str]]:
+        """Return the redacted JSON object of a reply with status 200, and its headers."""
         # Redact before anything is read: a key cannot be found in a shortened text. Use `from
         # None`, because the messages of SDKs are not redacted.
         redactor = self.endpoint.redactor
@@ -146,8 +130,7 @@ class Call:
             raise self._error(f"{type(error).__name__}: {said}") from None
         if not isinstance(body, Mapping):
             raise self._unusable(body)
-        latency_s = time.perf_counter() - started
-        return Reply(body=body, headers=self._headers(response), latency_s=latency_s)
+        return body, self._headers(response)
 
     def _headers(self, response: httpx2.Response) -> Mapping[str, str]:
         redact = self.endpoint.redact
