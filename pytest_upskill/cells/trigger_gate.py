@@ -71,8 +71,15 @@ def trigger_sentence(cell: TriggerCell) -> str:
     return ", ".join(parts) or "no query has a valid run"
 
 
-def rate_text(rate: Rate) -> str:
-    """Return a rate with its interval: ``90% [70, 97]``."""
+def share_text(share: float | None) -> str:
+    """Return a share in percent; ``n/a`` if it is unknown."""
+    return "n/a" if share is None else f"{percent(share)}%"
+
+
+def rate_text(rate: Rate | None) -> str:
+    """Return a rate with its interval, ``90% [70, 97]``; ``n/a`` if it is unknown."""
+    if rate is None:
+        return "n/a"
     return f"{percent(rate.estimate)}% [{percent(rate.low)}, {percent(rate.high)}]"
 
 

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cells.unusable import unusable
 from pytest_upskill.cells.wording import counted, found
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import PASSED, CommandError
@@ -24,6 +23,7 @@ from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
+from pytest_upskill.report.judge_notes import unusable
 from pytest_upskill.session.without_tests.workplace import in_session
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
 from pytest_upskill.trials.result import unlabelled

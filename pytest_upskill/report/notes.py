@@ -9,10 +9,8 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cases import case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.kinship import judge_warning
-from pytest_upskill.cells.unusable import unusable_judgements
 from pytest_upskill.cells.wording import bounds, money, points, runs
-from pytest_upskill.report.judge_notes import judge_notes
+from pytest_upskill.report.judge_notes import judge_notes, judge_warning, unusable_judgements
 
 
 def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
@@ -31,7 +29,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
         yield f"too few runs: --upskill-runs {span} would probably be enough"
     if warning := judge_warning(gate.cell for gate in gates):
         yield warning
-    yield from unusable_judgements(gate.cell for gate in gates)
+    yield from unusable_judgements([gate.cell for gate in gates])
     if any(gate.cell.uncalibrated and gate.cell.labels is None for gate in gates):
         yield (
             "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "

@@ -11,7 +11,6 @@ import pytest
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import decide, decide_all
-from pytest_upskill.cells.kinship import judge_warning, vendor_of
 from pytest_upskill.cells.thresholds import FailOn, Thresholds
 from pytest_upskill.cells.wording import cell_sentence, lift
 from pytest_upskill.checks import CheckResult, Judge
@@ -20,6 +19,7 @@ from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.points import Point, difference
+from pytest_upskill.report.judge_notes import judge_warning, vendor_of
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan

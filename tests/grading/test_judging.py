@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pytest_upskill.cells.unusable import unusable
 from pytest_upskill.checks import CheckError, CheckResult, Judge
 from pytest_upskill.completion import Completion, StopReason
 from pytest_upskill.grading.judge import judge_request, read_judgement
 from pytest_upskill.model import parse_model
+from pytest_upskill.report.judge_notes import unusable
 
 MODEL = parse_model("haiku")
 ANSWER = "Use `csv.reader`.\n\nIt handles quoted   fields; never split by hand."

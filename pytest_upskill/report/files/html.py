@@ -14,8 +14,7 @@ from markupsafe import Markup
 
 from pytest_upskill.cells.cases import ARM_NAMES, arm_figures, case_lines
 from pytest_upskill.cells.gate import ShownVerdict
-from pytest_upskill.cells.kinship import judge_warning
-from pytest_upskill.cells.trigger_gate import mistakes, rate_text
+from pytest_upskill.cells.trigger_gate import mistakes, rate_text, share_text
 from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts
@@ -29,6 +28,7 @@ from pytest_upskill.report.files.phrases import (
     matrix_parts,
     scope,
 )
+from pytest_upskill.report.judge_notes import judge_warning
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome
 from pytest_upskill.sanitize.safe_text import safe
@@ -106,7 +106,6 @@ def environment() -> Environment:
         "confusion_matrices": confusion_matrices,
         "counted": Counter,
         "mistakes": mistakes,
-        "percent": percent,
         "rate_text": rate_text,
         "headline": headline,
         "icons": _ICONS,
@@ -117,6 +116,7 @@ def environment() -> Environment:
         "outcome": outcome,
         "scatter": scatter,
         "scope": scope,
+        "share_text": share_text,
     }
     return made
 

@@ -8,9 +8,8 @@ from pytest_upskill.cells.arm import ArmFigures
 from pytest_upskill.cells.cases import CaseLine, arm_figures, case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
-from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text
-from pytest_upskill.cells.wording import percent, points
+from pytest_upskill.cells.trigger_gate import TriggerGate, rate_text, share_text
+from pytest_upskill.cells.wording import points
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.files.markdown_parts import (
@@ -86,8 +85,8 @@ def _triggers(report: Report) -> Iterator[Section]:
     """Yield how often each skill is chosen, and what was taken instead."""
     rows = tuple(
         f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
-        f"| {_rate(gate.cell.recall)} | {_rate(gate.cell.false_triggers)} "
-        f"| {_precision(gate.cell)} | {gate.cell.queries} | {_decided(gate)} |\n"
+        f"| {rate_text(gate.cell.recall)} | {rate_text(gate.cell.false_triggers)} "
+        f"| {share_text(gate.cell.precision)} | {gate.cell.queries} | {_decided(gate)} |\n"
         for gate in report.trigger_gates
     )
     if rows:
@@ -105,14 +104,6 @@ def _triggers(report: Report) -> Iterator[Section]:
             ),
             tail="\n</details>\n\n",
         )
-
-
-def _rate(rate: Rate | None) -> str:
-    return "n/a" if rate is None else rate_text(rate)
-
-
-def _precision(cell: TriggerCell) -> str:
-    return "n/a" if cell.precision is None else f"{percent(cell.precision)}%"
 
 
 def _decided(gate: TriggerGate) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING
@@ -26,36 +26,25 @@ def write(report: Report, wanted: str, file: Path) -> list[Path]:
         OSError: A file cannot be written.
     """
     file.parent.mkdir(parents=True, exist_ok=True)
+    render = resolve_name(f"{__package__}.{REPORTS[wanted]}")
+    texts = render(report, file) if wanted in _SEVERAL else [(file, render(report))]
     written = []
-    for path, text in REPORTS[wanted](report, file):
+    for path, text in texts:
         path.write_text(text, "utf-8")
         written.append(path)
     return written
 
 
-Render = Callable[["Report", Path], Iterable[tuple[Path, str]]]
-"""Function that returns the path and the text of each file of a report."""
-
-
-def _text(function: str) -> Render:
-    """Return a renderer of one file; ``function``, of a module here, is imported when needed."""
-    return lambda report, file: [(file, resolve_name(f"{__package__}.{function}")(report))]
-
-
-def _files(function: str) -> Render:
-    """Return a renderer of several files, whose names depend on the requested one."""
-
-    def render(report: Report, file: Path) -> Iterable[tuple[Path, str]]:
-        files: Iterable[tuple[Path, str]] = resolve_name(f"{__package__}.{function}")(report, file)
-        return files
-
-    return render
-
-
-REPORTS: Mapping[str, Render] = {
-    "json": _text("json:write_json"),
-    "md": _text("markdown:write_markdown"),
-    "html": _text("html:write_html"),
-    "benchmark-json": _files("benchmark_json:write_benchmarks"),
+REPORTS: Mapping[str, str] = {
+    "json": "json:write_json",
+    "md": "markdown:write_markdown",
+    "html": "html:write_html",
+    "benchmark-json": "benchmark_json:write_benchmarks",
 }
-"""Formats of report files; each has an option of the same name."""
+"""Formats of report files and the functions that write them, imported when needed.
+
+Each has an option of the same name.
+"""
+
+_SEVERAL = frozenset({"benchmark-json"})
+"""Formats with a file for each cell, whose names depend on the requested one."""

@@ -77,42 +77,33 @@ def _taken(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
         yield "upskill.trigger.taken", safe_line(", ".join(taken))
 
 
-def cell_properties(gate: Gate) -> Properties:
+def gate_properties(gate: Gate | TriggerGate) -> Properties:
     """Return a cell's figures; rates and lift are fractions, tokens are means over runs."""
-    cell = gate.cell
     return [
-        ("upskill.skill", cell.skill),
-        ("upskill.model", cell.model),
-        ("upskill.model.resolved", cell.resolved),
-        *((f"upskill.{name}", value) for name, value in cell_figures(gate)),
-        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
+        ("upskill.skill", gate.cell.skill),
+        ("upskill.model", gate.cell.model),
+        ("upskill.model.resolved", gate.cell.resolved),
+        *figures(gate),
+        *_comparison_figures(gate.comparison),
     ]
 
 
-def trigger_properties(gate: TriggerGate) -> Properties:
-    """Return a trigger cell's figures; all rates are fractions."""
-    cell = gate.cell
-    return [
-        ("upskill.skill", cell.skill),
-        ("upskill.model", cell.model),
-        ("upskill.model.resolved", cell.resolved),
-        *((f"upskill.trigger.{name}", value) for name, value in trigger_figures(cell)),
-        *((f"upskill.{name}", value) for name, value in _comparison_figures(gate.comparison)),
-    ]
+def figures(gate: Gate | TriggerGate) -> Properties:
+    """Return a cell's figures without the comparison with its past."""
+    named = _lift_figures(gate) if isinstance(gate, Gate) else _trigger_figures(gate.cell)
+    return [(f"upskill.{name}", value) for name, value in named]
 
 
-def trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
-    """Yield the figures of a trigger cell."""
-    yield from _estimate("recall", cell.recall)
-    yield from _estimate("false_triggers", cell.false_triggers)
+def _trigger_figures(cell: TriggerCell) -> Iterator[tuple[str, str]]:
+    yield from _estimate("trigger.recall", cell.recall)
+    yield from _estimate("trigger.false_triggers", cell.false_triggers)
     if cell.precision is not None:
-        yield "precision", f"{cell.precision:.4f}"
-    yield "queries", str(cell.queries)
-    yield "missing", str(cell.missing)
+        yield "trigger.precision", f"{cell.precision:.4f}"
+    yield "trigger.queries", str(cell.queries)
+    yield "trigger.missing", str(cell.missing)
 
 
-def cell_figures(gate: Gate) -> Iterator[tuple[str, str]]:
-    """Yield the figures of a cell, without the comparison with its past."""
+def _lift_figures(gate: Gate) -> Iterator[tuple[str, str]]:
     cell = gate.cell
     yield "verdict", gate.verdict
     yield "lift.verdict", cell.verdict
@@ -157,10 +148,10 @@ def _judge_figures(judged: Judged) -> Iterator[tuple[str, str]]:
 
 def _comparison_figures(comparison: Comparison | None) -> Iterator[tuple[str, str]]:
     if comparison is not None and comparison.measured:
-        yield "compared_with", comparison.then
-        yield "compared_cases", str(len(comparison.measured))
-        yield "regressed", str(comparison.regressed).lower()
-        yield "regression.p", f"{comparison.p:.4g}"
+        yield "upskill.compared_with", comparison.then
+        yield "upskill.compared_cases", str(len(comparison.measured))
+        yield "upskill.regressed", str(comparison.regressed).lower()
+        yield "upskill.regression.p", f"{comparison.p:.4g}"
 
 
 def _estimate(name: str, value: Estimate | None) -> Iterator[tuple[str, str]]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from typing import TypeVar
 
 from pytest_upskill.cells.arm import ArmFigures, figures
+from pytest_upskill.cells.decision import Decision
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Pair
 from pytest_upskill.cells.wording import columns, lift, percent, points, times
@@ -24,13 +25,9 @@ _LEAST_NAME = 8
 _GAP = "  "
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """A row of the table."""
-
-    columns: tuple[str, ...]
-    gate: Gate | None = None
-    """Gate of the row's cell; None for the head, a skill's name or a single case."""
+G = TypeVar("G", bound=Decision)
+Row = tuple[Sequence[str], G | None]
+"""Columns, and the gate of the row's cell; None for the head, a skill's name or a single case."""
 
 
 def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, Gate | None]]:
@@ -44,28 +41,36 @@ def table(gates: Sequence[Gate], width: int, *, cases: bool) -> list[tuple[str, 
     Returns:
         Lines, each with the gate of its cell, if it is the row of a cell.
     """
-    rows = list(_rows(gates, cases=cases))
-    widths = fit([row.columns for row in rows], width, least=_LEAST_COLUMNS)
-    return [(line, row.gate) for row in rows for line in lines_of_row(row.columns, widths)]
+    return laid_out(list(_rows(gates, cases=cases)), width, least=_LEAST_COLUMNS)
 
 
-def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row]:
-    yield Row(columns=_HEAD)
+def laid_out(rows: Sequence[Row[G]], width: int, *, least: int) -> list[tuple[str, G | None]]:
+    """Return the lines of a table; the last columns are left out where there is no room.
+
+    Args:
+        rows: The rows, the head first.
+        width: Columns of the terminal.
+        least: Minimum number of columns besides the name.
+    """
+    widths = _fit([columns for columns, _ in rows], width, least=least)
+    return [(line, gate) for columns, gate in rows for line in _lines_of_row(columns, widths)]
+
+
+def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row[Gate]]:
+    yield _HEAD, None
     path = None
     for gate in gates:
         cell = gate.cell
         if cell.path != path:
             path = cell.path
-            yield Row(columns=(cell.title,))
-        yield Row(columns=_cell_columns(gate), gate=gate)
+            yield (cell.title,), None
+        yield _cell_columns(gate), gate
         if cases:
             old = {one.case: other for one, other in cell.old_pairs}
-            yield from (
-                Row(columns=_case_columns(pair, old.get(pair[0].case))) for pair in cell.pairs
-            )
-            yield from (
-                Row(columns=(f"    {case}", "skipped", "", "", "", "")) for case in cell.unmeasured
-            )
+            for pair in cell.pairs:
+                yield _case_columns(pair, old.get(pair[0].case)), None
+            for case in cell.unmeasured:
+                yield (f"    {case}", "skipped", "", "", "", ""), None
 
 
 def _cell_columns(gate: Gate) -> tuple[str, ...]:
@@ -121,14 +126,8 @@ def _change(
     return "->".join(form(arm) if arm else "?" for arm in arms)
 
 
-def fit(rows: Sequence[Sequence[str]], width: int, *, least: int) -> list[int]:
-    """Return the widths of the columns that fit; the last columns are dropped first.
-
-    Args:
-        rows: Columns of each row, the name first; rows that are shorter than the first are ignored.
-        width: Columns of the terminal.
-        least: Minimum number of columns besides the name.
-    """
+def _fit(rows: Sequence[Sequence[str]], width: int, *, least: int) -> list[int]:
+    """Return the widths of the columns that fit, by the rows that have as many as the first."""
     full = [row for row in rows if len(row) == len(rows[0])]
     names, *figures = zip(*full, strict=True)
     widths = [max(map(len, column)) for column in figures]
@@ -139,7 +138,7 @@ def fit(rows: Sequence[Sequence[str]], width: int, *, least: int) -> list[int]:
     return [max([_LEAST_NAME, *fitting]), *widths]
 
 
-def lines_of_row(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
+def _lines_of_row(row: Sequence[str], widths: Sequence[int]) -> Iterator[str]:
     """Yield the lines of a row; a name that is too long gets its own line and is never cut."""
     name, *rest = row[: len(widths)]
     indent = len(name) - len(name.lstrip())

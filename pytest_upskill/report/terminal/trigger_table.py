@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.trigger_cell import BY_WORDS, Rate, TriggerCell
+from pytest_upskill.cells.trigger_cell import BY_WORDS, TriggerCell
 from pytest_upskill.cells.trigger_gate import (
     TriggerGate,
     mistakes,
     queries_that_would_do,
     rate_text,
+    share_text,
 )
-from pytest_upskill.cells.wording import percent
-from pytest_upskill.report.terminal.table import fit, lines_of_row
+from pytest_upskill.report.terminal.table import Row, laid_out
 from pytest_upskill.trials.result import TrialResult
 
 _HEAD = ("skill on model", "recall [95 %]", "false triggers", "precision", "queries")
@@ -39,13 +39,12 @@ def trigger_table(
     Returns:
         Lines, each with the gate of its cell, if it is the row of a cell.
     """
-    rows: list[tuple[tuple[str, ...], TriggerGate | None]] = [(_HEAD, None)]
+    rows: list[Row[TriggerGate]] = [(_HEAD, None)]
     for gate in gates:
         rows.append((_columns(gate.cell), gate))
         if queries:
             rows += [(_query(trial), None) for trial in gate.cell.now]
-    widths = fit([columns for columns, _ in rows], width, least=_LEAST_COLUMNS)
-    return [(line, gate) for columns, gate in rows for line in lines_of_row(columns, widths)]
+    return laid_out(rows, width, least=_LEAST_COLUMNS)
 
 
 def trigger_notes(
@@ -76,15 +75,11 @@ def trigger_notes(
 def _columns(cell: TriggerCell) -> tuple[str, ...]:
     return (
         cell.name,
-        _rate(cell.recall),
-        _rate(cell.false_triggers),
-        "n/a" if cell.precision is None else f"{percent(cell.precision)}%",
+        rate_text(cell.recall),
+        rate_text(cell.false_triggers),
+        share_text(cell.precision),
         str(cell.queries),
     )
-
-
-def _rate(rate: Rate | None) -> str:
-    return "n/a" if rate is None else rate_text(rate)
 
 
 def _query(trial: TrialResult) -> tuple[str, ...]:

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import xml.etree.ElementTree as ET
-from collections.abc import Iterable
 
 import pytest
 
 # pytest has no public access to its XML writer under xdist (pytest#7767).
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
-from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
 from pytest_upskill.report.junit.dashboards import mirrored
-from pytest_upskill.report.junit.properties import cell_figures, trigger_figures
+from pytest_upskill.report.junit.properties import figures
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.result import TrialRecord
@@ -58,17 +56,10 @@ class JUnit:
     def pytest_sessionfinish(self) -> None:
         """Write the figures of every cell as suite properties."""
         if self._xml is not None:
-            for gate in self._results.gates:
-                self._add(gate.cell, cell_figures(gate))
-            for chosen in self._results.trigger_gates:
-                figures = trigger_figures(chosen.cell)
-                self._add(chosen.cell, ((f"trigger.{name}", value) for name, value in figures))
-
-    def _add(self, cell: TrialGroup, figures: Iterable[tuple[str, str]]) -> None:
-        assert self._xml is not None
-        for name, value in figures:
-            place = f"{cell.title}-{cell.model}"
-            self._xml.add_global_property(f"upskill.{name}[{place}]", value)
+            for gate in self._results.decisions:
+                place = f"{gate.cell.title}-{gate.cell.model}"
+                for name, value in figures(gate):
+                    self._xml.add_global_property(f"{name}[{place}]", value)
 
 
 def _reasoning(record: TrialRecord | None) -> list[str]:

@@ -11,7 +11,7 @@ import pytest
 from pytest_upskill.cells.decision import no_decision
 from pytest_upskill.cells.gate import Gate, decide_all
 from pytest_upskill.cells.trigger_gate import TriggerGate, decide_triggers
-from pytest_upskill.report.junit.properties import cell_properties, trigger_properties
+from pytest_upskill.report.junit.properties import gate_properties
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.cells import Records, cells_of, trigger_cells_of
 from pytest_upskill.session.results.gate_items import report_gate
@@ -63,10 +63,8 @@ class Results:
         finally:
             self._decide()
             self.orphans = list(self._unused_baselines())
-            for gate in self.gates:
-                report_gate(session, gate, cell_properties(gate))
-            for chosen in self.trigger_gates:
-                report_gate(session, chosen, trigger_properties(chosen))
+            for gate in self.decisions:
+                report_gate(session, gate, gate_properties(gate))
             if self._settings.baseline_update:
                 self.baselines = self._write_baselines()
 
