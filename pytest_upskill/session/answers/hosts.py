@@ -26,7 +26,7 @@ from pytest_upskill.providers.keys import (
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.registry import make_client, missing_sdk
 from pytest_upskill.providers.served import served_models
-from pytest_upskill.sanitize.redaction import HIDDEN, Redactor
+from pytest_upskill.sanitize.redaction import HIDDEN
 from pytest_upskill.sanitize.suggestion import closest
 from pytest_upskill.session.answers.agents import program_hosts
 from pytest_upskill.session.options.settings import SETTINGS, Settings
@@ -45,64 +45,50 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
         pytest.UsageError: The key of an endpoint is ambiguous, or a plugin's hook fails.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    found: dict[Model, Host] = {}
+    served: dict[Model, Host] = {}
     own: list[Model] = []
     for model in models:
         try:
             client = _client(model, config)
         except (pytest.fail.Exception, pytest.skip.Exception) as error:
-            found[model] = _unserved(model, raised(error), settings.timeout)
+            # Every request is missing data with the reason, and recordings are replayed.
+            served[model] = _given(model, partial(_refuse, model, raised(error)), settings)
             continue
         if client is None:
             own.append(model)
-        elif replace(model.parameters, max_tokens=None) and not _takes_parameters(client):
-            raise pytest.UsageError(
-                f"--upskill-param: the client of {model.address} sends no parameters: set "
-                "accepts_parameters = True in it once its complete() sends "
-                "request.model.parameters"
-            )
         else:
-            found[model] = Host(
-                name=model.address,
-                url="",
-                open=_plugin_opener(client, model, resources.redactor),
-                timeout=settings.timeout,
-                # Not recorded under a vendor's model name: it could be taken for the vendor's.
-                recorded=model.provider not in _NAMES_OF_MODELS,
-                accepts_tools=getattr(client, "accepts_tools", False) is True,
-                given=True,
-            )
-    return found | _own_hosts(own, settings, resources)
+            opened = partial(PluginClient, client, model.address, redactor=resources.redactor)
+            accepts_tools = getattr(client, "accepts_tools", False) is True
+            served[model] = _given(model, opened, settings, accepts_tools=accepts_tools)
+    return served | _own_hosts(own, settings, resources)
 
 
-def _unserved(model: Model, reason: str, timeout: float) -> Host:
-    """Return the host of a model for which a plugin's hook called pytest.fail() or pytest.skip().
-
-    Every request is missing data with the reason, and recordings are replayed.
-    """
-
-    def refuse() -> Client:
-        raise ProviderError(f"{model.address}: {_HOOK} raised {reason}", fatal=True)
-
+def _given(
+    model: Model, opened: Callable[[], Client], settings: Settings, *, accepts_tools: bool = True
+) -> Host:
+    """Return the host of a model that a plugin serves."""
     return Host(
         name=model.address,
         url="",
-        open=refuse,
-        timeout=timeout,
+        open=opened,
+        timeout=settings.timeout,
+        # Not recorded under a vendor's model name: it could be taken for the vendor's.
         recorded=model.provider not in _NAMES_OF_MODELS,
+        accepts_tools=accepts_tools,
         given=True,
     )
 
 
-def _takes_parameters(client: Client) -> bool:
-    return getattr(client, "accepts_parameters", False) is True
+def _refuse(model: Model, reason: str) -> Client:
+    """Raise what a plugin's hook said by pytest.fail() or pytest.skip()."""
+    raise ProviderError(f"{model.address}: {_HOOK} raised {reason}", fatal=True)
 
 
 def _client(model: Model, config: pytest.Config) -> Client | None:
     """Return the client that a plugin makes for a model, None if no plugin serves it.
 
     Raises:
-        pytest.UsageError: The hook raises an error, or what it returns is not a client.
+        pytest.UsageError: The hook raises an error, or what it returns cannot serve the model.
         pytest.fail.Exception, pytest.skip.Exception: The hook calls one of these functions.
     """
     hook = f"{model.address}: {_HOOK}"
@@ -112,11 +98,19 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
         raise
     except Exception as error:  # noqa: BLE001  a plugin's
         raise pytest.UsageError(f"{hook} raised {raised(error)}: fix the plugin") from None
-    lacking = [name for name in ("complete", "aclose") if not hasattr(client, name)]
-    if client is not None and lacking:
+    if client is None:
+        return None
+    if lacking := [name for name in ("complete", "aclose") if not hasattr(client, name)]:
         raise pytest.UsageError(
             f"{hook} returned {type(client).__name__}, which has no {' and no '.join(lacking)}: "
             "return a client or None"
+        )
+    takes_parameters = getattr(client, "accepts_parameters", False) is True
+    if replace(model.parameters, max_tokens=None) and not takes_parameters:
+        raise pytest.UsageError(
+            f"--upskill-param: the client of {model.address} sends no parameters: set "
+            "accepts_parameters = True in it once its complete() sends "
+            "request.model.parameters"
         )
     return client
 
@@ -132,15 +126,15 @@ def _own_hosts(
         found = endpoints(models, environ, resources.redactor)
     except KeyProblem as error:
         raise pytest.UsageError(str(error)) from None
+    served = program_hosts(found, settings, resources)
     shared: dict[Endpoint, Host] = {}
-    programs = program_hosts(found, settings, resources)
     for model, endpoint in found.items():
-        if model in programs:
+        if model in served:
             continue
         host = Host(
             name=model.address,
             url=endpoint.url,
-            open=_opener(model, endpoint),
+            open=partial(_open, model, endpoint),
             recorded=model.provider != "offline",
             accepts_tools=model.provider != "offline",
             custom=is_custom(model),
@@ -148,22 +142,15 @@ def _own_hosts(
             served=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
-        programs.setdefault(model, shared.setdefault(endpoint, host))
-    return {model: programs[model] for model in found}
+        served[model] = shared.setdefault(endpoint, host)
+    return served
 
 
-def _opener(model: Model, endpoint: Endpoint) -> Callable[[], Client]:
-    def open_client() -> Client:
-        # Only if all answers were recorded, but a recording is unreadable.
-        for line in model_problems(model):
-            raise ProviderError(line, fatal=True)
-        return make_client(endpoint)
-
-    return open_client
-
-
-def _plugin_opener(client: Client, model: Model, redactor: Redactor) -> Callable[[], Client]:
-    return lambda: PluginClient(client, model.address, redactor=redactor)
+def _open(model: Model, endpoint: Endpoint) -> Client:
+    # Only if all answers were recorded, but a recording is unreadable.
+    for line in model_problems(model):
+        raise ProviderError(line, fatal=True)
+    return make_client(endpoint)
 
 
 def model_problems(model: Model) -> list[str]:

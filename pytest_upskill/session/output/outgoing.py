@@ -11,10 +11,15 @@ import pytest
 
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.sanitize.safe_text import safe
-from pytest_upskill.session.collection.collectors import NamedSkill, SkillFile, UnsafeFolder
+from pytest_upskill.session.collection.collectors import (
+    NamedSkill,
+    SkillCases,
+    SkillFile,
+    UnsafeFolder,
+)
 from pytest_upskill.session.collection.items import TrialItem
 
-_OURS = (NamedSkill, SkillFile, TrialItem, UnsafeFolder)
+_OURS = (NamedSkill, SkillCases, SkillFile, TrialItem, UnsafeFolder)
 _SDKS = frozenset({"anthropic", "httpcore2", "httpx2", "openai"})
 """Loggers that log what servers sent."""
 

@@ -92,23 +92,13 @@ class Heartbeat:
         with self._cleared():
             return (yield)
 
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logreport(self) -> Generator[None, object, object]:
-        """Clear the line while a result is printed."""
-        with self._cleared():
-            return (yield)
-
-    @pytest.hookimpl(wrapper=True, tryfirst=True)
-    def pytest_runtest_logfinish(self) -> Generator[None, object, object]:
-        """Clear the line while the percentage is printed."""
-        with self._cleared():
-            return (yield)
-
     @pytest.hookimpl(wrapper=True, tryfirst=True, optionalhook=True)
-    def pytest_testnodedown(self) -> Generator[None, object, object]:
-        """Clear the line while pytest-xdist reports a crashed worker."""
+    def _print(self) -> Generator[None, object, object]:
+        """Clear the line while a result, the percentage, or a crash of a worker is printed."""
         with self._cleared():
             return (yield)
+
+    pytest_runtest_logreport = pytest_runtest_logfinish = pytest_testnodedown = _print
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtestloop(self) -> Generator[None, object, object]:
