@@ -1,4 +1,9 @@
-"""The plugins of a session with chosen models."""
+"""The plugins of a session with chosen models.
+
+After the last test, in this order: fetching stops (`FetchedAnswers`, or `Controller` under
+pytest-xdist); `Results` makes cells, decides their gates and reports them as tests; `ExitCode` sets
+the exit code; `JUnit` and `Files` write; `Terminal` and then `Spending` print.
+"""
 
 from __future__ import annotations
 

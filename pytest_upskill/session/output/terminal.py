@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import os
-from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
@@ -26,9 +24,6 @@ from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.results.cells import unmeasured
 from pytest_upskill.session.results.exit_code import ExitCode
 from pytest_upskill.session.results.results import RESULTS
-
-_NAMED = 3
-"""Skills that a line names."""
 
 _QUIETEST = -2
 """Verbosity of -qq, with which pytest prints nothing either."""
@@ -85,9 +80,7 @@ class Terminal:
         if config.get_verbosity() > _QUIETEST:
             self._figures(terminalreporter, config)
             self._triggers(terminalreporter, config)
-            self._not_measured(terminalreporter)
-            # A missing comparison must not look like one that found no regression.
-            for line in self._not_compared(quiet=config.get_verbosity() < 0):
+            for line in self._exit_code.lines(quiet=config.get_verbosity() < 0):
                 write(terminalreporter, line, yellow=True)
         # Also with -q: users must know which files changed.
         for update in self._results.baselines:
@@ -123,34 +116,6 @@ class Terminal:
             for note in trigger_notes(gates, self._settings.thresholds):
                 write(terminalreporter, note)
 
-    def _not_measured(self, terminalreporter: pytest.TerminalReporter) -> None:
-        """Print why the exit status is ``NOT_MEASURED``; with -q only if nothing was measured."""
-        nothing = self._exit_code.nothing_measured
-        if nothing:
-            code = f" (exit code {NOT_MEASURED})" if self._exit_code.not_measured else ""
-            write(terminalreporter, f"nothing was measured{code}: {nothing}", yellow=True)
-        elif (
-            self._exit_code.not_measured
-            and not self._exit_code.compares_nothing
-            and terminalreporter.config.get_verbosity() >= 0
-        ):
-            text = f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
-            write(terminalreporter, text, yellow=True)
-
-    def _not_compared(self, *, quiet: bool) -> Iterator[str]:
-        """Yield lines about missing comparisons if all are missing or -q hides the notes."""
-        cells = defaultdict[str, list[str]](list)
-        for gate in self._results.decisions:
-            for gap in gate.comparison.gaps if gate.comparison else ():
-                cells[gap].append(gate.cell.name)
-        gaps = [f"{_listed(names)}: {gap}" for gap, names in cells.items()]
-        if then := self._exit_code.compares_nothing:
-            code = f" (exit code {NOT_MEASURED})" if self._exit_code.not_measured else ""
-            more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
-            yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
-        elif quiet:
-            yield from gaps
-
     def _table(self, terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
         gates = self._results.gates
         three = any(gate.cell.old_skill for gate in gates)
@@ -181,9 +146,3 @@ def _unused_settings(config: pytest.Config, project: Path) -> Iterator[str]:
         else:
             cure = f"the rootdir is {config.rootpath}: add --rootdir={Path(name).parent}"
         yield f"upskill: {name} does not apply, as {cure}"
-
-
-def _listed(names: Sequence[str]) -> str:
-    """Return the first names and how many more there are."""
-    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
-    return f"{', '.join(names[:_NAMED])}{more}"

@@ -10,6 +10,9 @@ From the first that applies, if no test failed and nothing stopped the session:
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
@@ -20,6 +23,9 @@ from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.skipped import skip_reasons
+
+_NAMED = 3
+"""Skills that a line names."""
 
 
 class ExitCode:
@@ -75,6 +81,31 @@ class ExitCode:
             return None
         return gates_compare_nothing(self._results.decisions)
 
+    def lines(self, *, quiet: bool) -> Iterator[str]:
+        """Yield why the exit code is ``NOT_MEASURED``, and what was not compared.
+
+        Args:
+            quiet: Whether to leave out what says only that some data is missing, and to add the
+                missing comparisons, which the notes about the cells say otherwise.
+        """
+        code = f" (exit code {NOT_MEASURED})" if self.not_measured else ""
+        nothing, then = self.nothing_measured, self.compares_nothing
+        if nothing:
+            yield f"nothing was measured{code}: {nothing}"
+        elif self.not_measured and not then and not quiet:
+            yield f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
+        # A missing comparison must not look like one that found no regression.
+        cells = defaultdict[str, list[str]](list)
+        for gate in self._results.decisions:
+            for gap in gate.comparison.gaps if gate.comparison else ():
+                cells[gap].append(gate.cell.name)
+        gaps = [f"{_listed(names)}: {gap}" for gap, names in cells.items()]
+        if then:
+            more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
+            yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
+        elif quiet:
+            yield from gaps
+
     def _lacks_a_result(self) -> bool:
         if self.nothing_measured or self.compares_nothing is not None:
             return True
@@ -85,6 +116,12 @@ class ExitCode:
         if self._results.records.unmeasured or self._config.stash[RESOURCES].budget.stopped:
             return True
         return any(gate.misses_data for gate in self._results.decisions)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return the first names and how many more there are."""
+    more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
+    return f"{', '.join(names[:_NAMED])}{more}"
 
 
 def not_written(session: pytest.Session) -> None:
