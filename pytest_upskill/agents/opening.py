@@ -40,7 +40,7 @@ def open_program(
     Raises:
         ProviderError: The program is not installed.
     """
-    cli = PROGRAMS[model.agent]()
+    cli = PROGRAMS[model.agent]
     try:
         installed = cli.find()
     except NoAgentError as error:

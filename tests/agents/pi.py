@@ -9,17 +9,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.agents.programs.cli import Installed, Launch
-from pytest_upskill.completion import Request, ToolCall
-from pytest_upskill.wire.stream import AgentFormat
+from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
+from pytest_upskill.completion import Request
 
 
-class Pi:
+class Pi(Cli):
     """An adapter of pi in the version that was compared."""
 
     name = "pi"
     tested = "0.74.2"
-    wire: AgentFormat = "messages"
+    wire = "messages"
     skills = ".agents/skills"
 
     def find(self) -> Installed:
@@ -40,14 +39,6 @@ class Pi:
             environment={"PI_OFFLINE": "1", "PI_SKIP_VERSION_CHECK": "1"},
             home={".pi/agent/models.json": json.dumps({"providers": {"script": provider}})},
         )
-
-    def skill_of(self, call: ToolCall) -> str | None:
-        path = Path(str(call.arguments.get("path")))
-        return path.parent.name if path.name == "SKILL.md" else None
-
-    def denies(self, call: ToolCall, result: str) -> bool:
-        del call
-        return "ENOENT" in result
 
     def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
         return [{"name": "read", "input": {"path": f"/home/agent/{self.skills}/{skill}/SKILL.md"}}]

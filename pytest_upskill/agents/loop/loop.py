@@ -11,9 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_upskill.agents.loop.toolbox import SKILLS, TOOLS, Toolbox
-from pytest_upskill.agents.programs.cli import skill_read
 from pytest_upskill.agents.record.left_files import with_files_left
-from pytest_upskill.agents.record.story import SKILL_FILE
+from pytest_upskill.agents.record.story import SKILL_FILE, skill_read
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.completion import (
     AgentRun,

@@ -1,16 +1,31 @@
-"""The interface of the adapters of agents' command-line programs."""
+"""What the adapters of agents' command-line programs have in common."""
 
 from __future__ import annotations
 
-import json
+import os
+import platform
 import re
-from collections.abc import Mapping
+import shutil
+import subprocess
+import tempfile
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
+from pytest_upskill.agents.record.story import skill_read
 from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
+
+_VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
+_VERSION_S = 30
+_MACHINES = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
+"""Names of machines in npm's packages."""
+_UNREADABLE = re.compile(
+    r"no such file|permission denied|not found|cannot (open|access|read)", re.IGNORECASE
+)
 
 
 class NoAgentError(Exception):
@@ -39,16 +54,23 @@ class Launch:
     """Files below the home folder: name to text."""
 
 
-class Cli(Protocol):
+class Cli(ABC):
     """The adapter of one program: how it is found, started and read."""
 
-    name: str
+    name: ClassVar[str]
     """The prefix of models that use it."""
-    tested: str
+    tested: ClassVar[str]
     """The version that the adapter was written for."""
-    wire: AgentFormat
-    skills: str
+    wire: ClassVar[AgentFormat]
+    skills: ClassVar[str]
     """The folder, below the home folder, where it looks for skills."""
+    command: ClassVar[str]
+    package: ClassVar[str]
+    """Its npm package, whose command is a wrapper of the executable in a package per machine."""
+    folder: ClassVar[str]
+    """What the executable needs to read, in the package of this machine, as a glob pattern."""
+    executable: ClassVar[str] = ""
+    """The executable in that folder; "" if it is all that there is."""
 
     def find(self) -> Installed:
         """Find the program.
@@ -56,8 +78,30 @@ class Cli(Protocol):
         Raises:
             NoAgentError: It is not installed; the message says how to install it.
         """
-        ...
+        missing = (
+            f"{self.name} needs the program {self.command!r} on PATH: npm install -g {self.package}"
+        )
+        found = shutil.which(self.command)
+        if found is None:
+            raise NoAgentError(missing)
+        wrapper = Path(os.path.realpath(found))
+        folder = next(self._native(wrapper.parent.parent), None)
+        program = wrapper if folder is None else (folder / self.executable).resolve()
+        version = _VERSION.search(_said_of_version(program))
+        if version is None:
+            raise NoAgentError(f"{missing}; {found} does not print its version")
+        return Installed(program=program, folder=folder or wrapper, version=version[0])
 
+    def _native(self, package: Path) -> Iterator[Path]:
+        """Yield the folders of the executable, next to the npm package or below it."""
+        scope, _, name = self.package.partition("/")
+        name += f"-linux-{_MACHINES.get(platform.machine(), '')}"
+        for place in (package.parent / name, package / "node_modules" / scope / name):
+            for folder in sorted(place.glob(self.folder)):
+                if (folder / self.executable).is_file():
+                    yield folder.resolve()
+
+    @abstractmethod
     def launch(self, request: Request, base_url: str) -> Launch:
         """Return how to start a run.
 
@@ -65,44 +109,48 @@ class Cli(Protocol):
             request: The request of the run.
             base_url: The address of the proxy in the sandbox, without a path.
         """
-        ...
 
     def skill_of(self, call: ToolCall) -> str | None:
-        """Return the skill that a call asks for, by its name or its folder; None for none."""
-        ...
+        """Return the skill that a call asks for, by its name or its folder; None for none.
+
+        A call of any tool may read the skill's file.
+        """
+        return skill_read(call, self.skills)
 
     def denies(self, call: ToolCall, result: str) -> bool:
         """Return whether the result of a call without a line of the skill shows a defect.
 
-        Otherwise the model saw as much of the skill as it asked for.
+        Otherwise the model saw as much of the skill as it asked for: a command may look at a part
+        of the file, or at its size.
         """
-        ...
+        del call
+        return _UNREADABLE.search(result) is not None
 
+    @abstractmethod
     def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
         """Return calls (``name`` and ``input``) that load the skill, then write ``done.txt``.
 
         They are what a model would call; the self-test of a version makes them.
         """
-        ...
 
 
-_UNREADABLE = re.compile(
-    r"no such file|permission denied|not found|cannot (open|access|read)", re.IGNORECASE
-)
+@lru_cache  # A session asks more than once, and it takes a quarter of a second.
+def _said_of_version(program: Path) -> str:
+    """Return what a program says to ``--version``, "" if it says nothing.
 
-
-def skill_read(call: ToolCall, skills: str) -> str | None:
-    """Return the folder of the skill whose instructions a call names as a file, None for none.
-
-    Args:
-        call: A call of any tool.
-        skills: The folder where skills are installed, below the home folder.
+    It runs outside the sandbox, as the user's own program, with an empty home folder.
     """
-    said = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
-    found = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", said)
-    return found[1] if found else None
-
-
-def is_unreadable(result: str) -> bool:
-    """Return whether a command says that a file cannot be read."""
-    return _UNREADABLE.search(result) is not None
+    with tempfile.TemporaryDirectory(prefix="upskill-version-") as home:
+        try:
+            process = subprocess.run(  # noqa: S603  the user's own program
+                [program, "--version"],
+                env={"PATH": "/usr/bin:/bin", "HOME": home, "LC_ALL": "C.UTF-8"},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                timeout=_VERSION_S,
+                check=False,
+            )
+        except (OSError, subprocess.TimeoutExpired):
+            return ""
+    return process.stdout.decode("utf-8", "replace")

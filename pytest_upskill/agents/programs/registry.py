@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
@@ -10,16 +10,14 @@ from pytest_upskill.agents.programs.cli import Cli, NoAgentError
 from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.model import Model
 
-PROGRAMS: Mapping[str, Callable[[], Cli]] = MappingProxyType(
-    {"claude-code": ClaudeCode, "codex": Codex}
-)
+PROGRAMS: Mapping[str, Cli] = MappingProxyType({cli.name: cli for cli in (ClaudeCode(), Codex())})
 """The adapter of each program, by the prefix of models that use it."""
 
 
 def program_problem(model: Model) -> str | None:
     """Return in one line why the program of a model's agent is not usable, None if it is."""
     try:
-        PROGRAMS[model.agent]().find()
+        PROGRAMS[model.agent].find()
     except NoAgentError as error:
         return f"--upskill-models: {error}"
     return None

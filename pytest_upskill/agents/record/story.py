@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Sequence
 
 from pytest_upskill.completion import AgentTask, ToolCall, ToolUse
@@ -48,6 +49,18 @@ def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:
     """
     body = _instructions(task)
     return _stands_in(body, texts) if body.strip("- \n") or not task.skill else None
+
+
+def skill_read(call: ToolCall, skills: str) -> str | None:
+    """Return the folder of the skill whose instructions a call names as a file, None for none.
+
+    Args:
+        call: A call of any tool.
+        skills: The folder where skills are installed, below the home folder.
+    """
+    said = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
+    found = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", said)
+    return found[1] if found else None
 
 
 def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:

@@ -119,7 +119,7 @@ def installed_versions(models: Iterable[Model]) -> dict[str, str]:
     found = {"loop": VERSION}
     for agent in agents & PROGRAMS.keys():
         with suppress(NoAgentError):
-            found[agent] = PROGRAMS[agent]().find().version
+            found[agent] = PROGRAMS[agent].find().version
     return found
 
 
