@@ -128,7 +128,7 @@ class Command:
         self, unit: str, home: Workspace, sandbox: Sandbox, deadline: float
     ) -> tuple[Outcome, list[str]]:
         left_s = max(0.0, deadline - time.monotonic())
-        hides = sandbox.level in {"bwrap", "landlock"}
+        hides = sandbox.hides_files
         most = LIMITS.output_bytes
         outcome = sandbox.run(
             [str(self.program), *self.options, *(() if hides else self.listing), unit],

@@ -218,7 +218,7 @@ class Compilers:
         By default, answers run only in a sandbox that hides the user's files and the network.
         """
         try:
-            if self._wanted == "auto" and self.level not in {"bwrap", "landlock"}:
+            if self._wanted == "auto" and not self._confine().hides_files:
                 return (
                     "'run' needs a sandbox that hides files and network, and none works here: "
                     "install bubblewrap, or add --upskill-sandbox limits to run answers with all "

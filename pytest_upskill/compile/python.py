@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import platform
 import sys
-from pathlib import Path
 
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.toolchain import Built, Sources
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Sandbox
 
 # Reads the file as UTF-8, ignoring any declared encoding, and prints errors like a compiler.
@@ -53,10 +53,9 @@ class Python:
     def _command(self) -> Command:
         return Command(
             label=f"Python {platform.python_version()}",
-            # Not the virtual environment's link, whose folder the sandbox may not be able to read.
-            program=Path(sys.executable).resolve(),
+            program=PYTHON,
             options=("-I", "-S", "-W", "ignore", "-c", _COMPILE),
             suffix=".py",
             smallest="pass\n",
-            homes=(Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()),
+            homes=PYTHON_FOLDERS,
         )

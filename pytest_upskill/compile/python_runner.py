@@ -6,7 +6,6 @@ import json
 import platform
 import re
 import secrets
-import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from importlib.util import find_spec
@@ -16,6 +15,7 @@ from pytest_upskill.checks.python_tests import PythonTests, find_tests
 from pytest_upskill.checks.relative_path import relative_path
 from pytest_upskill.compile.running import LIMITS, Ran
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
@@ -62,14 +62,9 @@ class PythonRunner:
             home.write("check/test.py", "")
             home.write("check/pytest.ini", "[pytest]\n")
             outcome = sandbox.run(
-                # Not the virtual environment's link: the sandbox may not be able to read it.
-                [str(Path(sys.executable).resolve()), "-I", "-S", "-B", "-u", "-c", *arguments],
+                [str(PYTHON), "-I", "-S", "-B", "-u", "-c", *arguments],
                 home,
-                readable=(
-                    Path(sys.base_prefix).resolve(),
-                    Path(sys.base_exec_prefix).resolve(),
-                    *_link_pytest(home),
-                ),
+                readable=(*PYTHON_FOLDERS, *_link_pytest(home)),
                 limits=LIMITS,
             )
         return _read(outcome, mark)

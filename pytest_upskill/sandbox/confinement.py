@@ -5,11 +5,11 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_upskill.sandbox.interpreter import PYTHON
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.own_user import BECOMING, BECOMING_NAMES
 from pytest_upskill.sandbox.seccomp import build_filter
@@ -75,8 +75,7 @@ def confined(
 def _launcher(
     level: Level, home: Workspace, readable: Sequence[Path], options: Sequence[str]
 ) -> tuple[str, ...]:
-    interpreter = os.path.realpath(sys.executable)
-    command = (interpreter, "-I", "-S", str(_LAUNCHER), *options)
+    command = (str(PYTHON), "-I", "-S", str(_LAUNCHER), *options)
     if level != "landlock":
         return (*command, "", "--")
     readers = (*SYSTEM, str(home.root), *map(str, readable))
@@ -95,16 +94,7 @@ def _bubblewrap(*, own_user: bool) -> list[str]:
 
 def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
     """Return options that show a program what it needs; only ``tmp`` is writable."""
-    # Shows only its own processes; the loader needs it to find libraries next to a program.
-    command = ["--proc", "/proc"]
-    if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
-        command += ["--ro-bind", "/dev/null", "/proc/keys"]
-    command += ["--remount-ro", "/proc"]
-    for folder in filter(os.path.exists, SYSTEM):
-        if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
-            command += ["--symlink", os.readlink(folder), folder]  # noqa: PTH115
-        else:
-            command += ["--ro-bind", folder, folder]
+    command = [*system_mounts(SYSTEM), "--remount-ro", "/proc"]
     for path in filter(Path.exists, readable):
         command += ["--ro-bind", str(path), str(path)]
     writable = str(root / "tmp")
@@ -112,6 +102,23 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
     # What is mounted nowhere is in memory, where no limit of files counts.
     command += ["--bind", writable, writable, "--remount-ro", "/"]
     return [*command, "--chdir", str(root / "cwd")]
+
+
+def system_mounts(folders: Iterable[str]) -> Iterator[str]:
+    """Yield bubblewrap's options that show folders of the system, and a ``/proc`` of its own.
+
+    Args:
+        folders: What to show, as far as it exists, such as `SYSTEM`.
+    """
+    # Shows only its own processes; the loader needs it to find libraries next to a program.
+    yield from ("--proc", "/proc")
+    if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
+        yield from ("--ro-bind", "/dev/null", "/proc/keys")
+    for folder in filter(os.path.exists, folders):
+        if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
+            yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
+        else:
+            yield from ("--ro-bind", folder, folder)
 
 
 def _build(machine: str) -> bytes:

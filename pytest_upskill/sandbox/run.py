@@ -127,6 +127,11 @@ class Sandbox:
             "use --upskill-sandbox auto for the strongest that does"
         )
 
+    @property
+    def hides_files(self) -> bool:
+        """Whether programs see no files but those that they need, and no network."""
+        return self.level in {"bwrap", "landlock"}
+
     def run(
         self,
         program: Sequence[str],

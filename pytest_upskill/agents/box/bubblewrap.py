@@ -8,15 +8,14 @@ the address space, because JavaScript engines reserve more than there is memory.
 from __future__ import annotations
 
 import json
-import os
 import shutil
-import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill.agents.programs.cli import Cli, Installed, Launch
 from pytest_upskill.completion import Request
-from pytest_upskill.sandbox.confinement import SYSTEM
+from pytest_upskill.sandbox.confinement import SYSTEM, system_mounts
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 
 HOME = "/home/agent"
 WORK = "/workspace"
@@ -81,24 +80,24 @@ def command(
         info: File descriptor to which bubblewrap writes the process id of the sandbox's init.
         filters: File descriptors of filters of system calls.
     """
-    python = Path(os.path.realpath(sys.executable))
     inside = Path(_AGENT, installed.program.relative_to(installed.folder.parent))
     words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
     words += ["--cap-drop", "ALL", "--uid", _USER, "--gid", _USER, "--hostname", "upskill"]
-    words += ["--info-fd", str(info), "--clearenv", *_system()]
+    words += ["--info-fd", str(info), "--clearenv"]
+    words += system_mounts(folder for folder in SYSTEM if not folder.startswith("/etc"))
     words += [word for file in filters for word in ("--seccomp", str(file))]
-    words += ["--proc", "/proc", "--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
-    if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
-        words += ["--ro-bind", "/dev/null", "/proc/keys"]
+    words += ["--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
     words += ["--bind", str(root / "tmp"), "/tmp"]  # noqa: S108  in the sandbox
     words += ["--bind", str(root / "home"), HOME, "--bind", str(root / "work"), WORK]
     words += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
     words += ["--ro-bind", str(installed.folder), f"{_AGENT}/{installed.folder.name}"]
-    words += _python()
+    for folder in PYTHON_FOLDERS:
+        if not folder.is_relative_to("/usr"):
+            words += ["--ro-bind", str(folder), str(folder)]
     # The rest is in memory, and a program that fills it up would fill up the machine's.
     words += ["--bind", str(root / "shm"), "/dev/shm"]  # noqa: S108  in the sandbox
     words += ["--remount-ro", "/dev", "--remount-ro", "/"]
-    path = f"{inside.parent}:/usr/local/bin:/usr/bin:/bin:{python.parent}"
+    path = f"{inside.parent}:/usr/local/bin:/usr/bin:/bin:{PYTHON.parent}"
     environment = {
         "PATH": path,
         "HOME": HOME,
@@ -111,7 +110,7 @@ def command(
     }
     for name, value in environment.items():
         words += ["--setenv", name, value]
-    relay = [str(python), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
+    relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
     return [*words, "--chdir", WORK, "--", *relay, "--", str(inside), *launch.arguments]
 
 
@@ -121,21 +120,3 @@ def init_process(info: bytes) -> int | None:
         return int(json.loads(info)["child-pid"])
     except (ValueError, LookupError, TypeError):
         return None
-
-
-def _system() -> Iterator[str]:
-    for folder in filter(os.path.exists, SYSTEM):
-        if folder.startswith("/etc"):
-            continue
-        if os.path.islink(folder):  # noqa: PTH114 - as below: copies the text of the link
-            yield from ("--symlink", os.readlink(folder), folder)  # noqa: PTH115
-        else:
-            yield from ("--ro-bind", folder, folder)
-
-
-def _python() -> list[str]:
-    """Return what makes this Python readable, if the system's folders do not."""
-    prefixes = dict.fromkeys((sys.base_prefix, sys.base_exec_prefix))
-    real = [os.path.realpath(prefix) for prefix in prefixes]
-    outside = [each for each in real if not Path(each).is_relative_to("/usr")]
-    return [word for each in outside for word in ("--ro-bind", each, each)]

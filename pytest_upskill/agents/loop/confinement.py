@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
-
-_HIDING: tuple[Level, ...] = ("bwrap", "landlock")
 
 
 def agent_sandbox(level: Level) -> Sandbox:
@@ -17,16 +17,15 @@ def agent_sandbox(level: Level) -> Sandbox:
     Raises:
         SandboxError: The level hides no files, or does not work on this machine.
     """
-    if level not in {"auto", *_HIDING}:
+    if level in {"limits", "off"}:
         raise SandboxError(
             "agents run commands that a model wrote, and sandbox level "
             f"{level!r} does not hide files from them: use --upskill-sandbox auto"
         )
-    for each in _HIDING if level == "auto" else (level,):
-        try:
-            return Sandbox(each)
-        except SandboxError:
-            continue
+    with suppress(SandboxError):
+        sandbox = Sandbox(level)
+        if sandbox.hides_files:
+            return sandbox
     raise SandboxError(
         "agents need bubblewrap or Landlock, and neither works here: install bubblewrap and allow "
         "user namespaces, or run in a Linux container; a replay needs neither"

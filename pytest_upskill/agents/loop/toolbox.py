@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -14,6 +13,7 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.completion import AgentTask, Tool, ToolCall, ToolResult
+from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Ended, Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
@@ -138,12 +138,11 @@ class Toolbox:
             case _:
                 shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
                 words = (_BASH, "sh", shell, str(said["command"]))
-        interpreter = Path(sys.executable).resolve()
         return self._sandbox.run(
             ["/bin/sh", "-c", *words],
             self._home,
-            readable=(Path(sys.base_prefix).resolve(), Path(sys.base_exec_prefix).resolve()),
-            path=(Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"), interpreter.parent),
+            readable=PYTHON_FOLDERS,
+            path=(Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"), PYTHON.parent),
             limits=limits,
         )
 
