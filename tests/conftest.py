@@ -14,6 +14,7 @@ from typing import Any
 import genai_prices
 import httpcore2
 import pytest
+import xdist.dsession  # type: ignore[import-untyped]  # ships no types
 
 # Extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a second.
 import pytest_upskill.providers.anthropic

@@ -7,12 +7,15 @@ import random
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from pytest_upskill.commands.main import main
+from pytest_upskill.teacher import refine
+from pytest_upskill.teacher.proof.acceptance import power
 from pytest_upskill.teacher.proof.holdout import is_held_out
 from tests.loopback import Loopback, Received, Reply
 
@@ -144,6 +147,11 @@ class Depot:
         return f"It is {told}." if self.chance.random() < rate else "I do not know that code."
 
 
+cached_power = cache(power)
+"""A simulation of half a second, and the sessions of the tests all need the same one."""
+
+
 @pytest.fixture
-def depot(pytester: pytest.Pytester, loopback: Loopback) -> Depot:
+def depot(pytester: pytest.Pytester, loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Depot:
+    monkeypatch.setattr(refine, "power", cached_power)
     return Depot(pytester.path, loopback)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import os
 import subprocess
-import sys
 
 import pytest
 
 from pytest_upskill.commands.main import main
 from tests.conftest import WriteSkill
+from tests.forked import forked_commands
 
 
 @pytest.mark.parametrize(("wanted", "code"), [("37", 0), ("38", 1)])
@@ -20,7 +20,7 @@ def test_eval_prints_the_pytest_command_and_ends_as_it_does(
     write_skill({"id": "budget", "input": question, "expected": {"contains": wanted}})
 
     process = subprocess.run(
-        [sys.executable, "-m", "pytest_upskill", "eval", "skills", "-m", "offline", "--", "-q"],
+        [forked_commands() / "pytest-upskill", "eval", "skills", "-m", "offline", "--", "-q"],
         cwd=pytester.path,
         capture_output=True,
         text=True,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
@@ -15,16 +13,18 @@ import pytest
 
 from pytest_upskill.session.answers.xdist import Handover
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
+from tests.forked import Forked, forked_commands
 from tests.loopback import Loopback, Received, Reply, know
 
 CASES = budget_cases(10)
 ANSWERED = 6
 FOREVER_S = 600.0
+OUTPUT = Path("output.txt")
 PATIENCE_S = 60.0
 """For what comes at once, on a machine that does other things too."""
 
 
-Start = Callable[..., subprocess.Popen[str]]
+Start = Callable[..., Forked]
 
 
 @pytest.fixture
@@ -41,22 +41,16 @@ def hanging(loopback: Loopback, model: str) -> str:
 
 @pytest.fixture(params=["no:xdist", "-n2"])
 def start(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Iterator[Start]:
-    """Start pytest in a process group of its own, as a terminal does."""
+    """Start pytest in a process group of its own, as a terminal does; its output is in a file."""
     args = ["-n2"] if request.param == "-n2" else ["-p", "no:xdist"]
-    started: list[subprocess.Popen[str]] = []
+    started: list[Forked] = []
 
-    def start(*more: str) -> subprocess.Popen[str]:
-        # What is started in the background of a script ignores Ctrl-C, and so would its children.
-        command = ["env", "--default-signal=INT", sys.executable, "-m", "pytest"]
+    def start(*more: str) -> Forked:
         others = ["-p", "no:anyio", "-p", "no:hypothesispytest"]
-        process = subprocess.Popen(
-            [*command, *others, *args, *more],
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-            cwd=pytester.path,
-            start_new_session=True,
-        )
+        with OUTPUT.open("w") as output:
+            streams = [output.fileno()] * 3
+            command = ["pytest", *others, *args, *more]
+            process = Forked(command, pytester.path, os.environ, streams, leads=True)
         started.append(process)
         return process
 
@@ -64,7 +58,7 @@ def start(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Iterator
     for process in started:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
+        process.wait()
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
@@ -86,7 +80,7 @@ def wait_for_recordings(loopback: Loopback) -> Callable[[], None]:
     return wait
 
 
-def group_is_gone(process: subprocess.Popen[str]) -> bool:
+def group_is_gone(process: Forked) -> bool:
     try:
         os.killpg(process.pid, 0)
     except ProcessLookupError:
@@ -121,9 +115,10 @@ def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
     wait_for_recordings()
 
     os.killpg(process.pid, signal.SIGINT)
-    output, _ = process.communicate(timeout=PATIENCE_S)
+    status = process.wait(PATIENCE_S)
 
-    assert process.returncode == pytest.ExitCode.INTERRUPTED, output
+    output = OUTPUT.read_text("utf-8")
+    assert status == pytest.ExitCode.INTERRUPTED, output
     assert "KeyboardInterrupt" in output
     assert "upskill: the answers so far are recorded: --upskill-cache auto requests only" in output
     assert "INTERNALERROR" not in output
@@ -153,7 +148,9 @@ def test_ctrl_c_is_an_interruption_also_where_it_breaks_the_waiting_for_an_answe
         """
     )
 
-    result = pytester.runpytest_subprocess("-p", "no:xdist", "--upskill-models", hanging, "skills")
+    result = pytester.run(
+        forked_commands() / "pytest", "-p", "no:xdist", "--upskill-models", hanging, "skills"
+    )
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
 
@@ -179,7 +176,7 @@ def test_ctrl_c_is_an_interruption_also_where_it_breaks_the_loop_of_pytest_xdist
         """
     )
 
-    result = pytester.runpytest_subprocess("-n1", "--upskill-models", model, "skills")
+    result = pytester.run(forked_commands() / "pytest", "-n1", "--upskill-models", model, "skills")
 
     assert result.ret == pytest.ExitCode.INTERRUPTED
     result.stdout.no_fnmatch_line("*INTERNALERROR*")

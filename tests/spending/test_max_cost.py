@@ -6,6 +6,7 @@ import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
 from tests.conftest import Run, WriteSkill, budget_cases
+from tests.forked import forked_commands
 from tests.loopback import Loopback, Reply
 
 
@@ -109,7 +110,8 @@ def test_a_client_that_breaks_does_not_delay_the_others(
         """
     )
 
-    result = pytester.runpytest_subprocess(
+    result = pytester.run(
+        forked_commands() / "pytest",
         "-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models", "acme:small",
         "--upskill-max-cost", "0.01", "skills", timeout=60,
     )  # fmt: skip

@@ -6,9 +6,11 @@ import math
 
 import numpy as np
 import pytest
+
+# Its parts are imported when they are used: this module is imported by every worker.
+import scipy  # type: ignore[import-untyped]  # ships no types
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from scipy import optimize, stats  # type: ignore[import-untyped]  # ships no types
 
 from pytest_upskill.stats import (
     CaseCounts,
@@ -34,7 +36,8 @@ def test_the_null_distribution_is_a_convolution_of_hypergeometrics(cases: list[C
         passes = case.passes_with + case.passes_without
         runs = case.runs_with + case.runs_without
         pmf = np.convolve(
-            pmf, stats.hypergeom(runs, passes, case.runs_with).pmf(np.arange(case.runs_with + 1))
+            pmf,
+            scipy.stats.hypergeom(runs, passes, case.runs_with).pmf(np.arange(case.runs_with + 1)),
         )
     seen = sum(case.passes_with for case in cases)
     less = pmf[:seen].sum() + pmf[seen] / 2
@@ -52,9 +55,9 @@ def test_one_case_is_fishers_test_less_half_the_point(case: CaseCounts) -> None:
         [case.passes_without, case.runs_without - case.passes_without],
     ]
     passes, runs = case.passes_with + case.passes_without, case.runs_with + case.runs_without
-    point = stats.hypergeom.pmf(case.passes_with, runs, passes, case.runs_with)
+    point = scipy.stats.hypergeom.pmf(case.passes_with, runs, passes, case.runs_with)
 
-    fisher = stats.fisher_exact(table, alternative="less").pvalue
+    fisher = scipy.stats.fisher_exact(table, alternative="less").pvalue
 
     assert regression_test([case]) == pytest.approx(fisher - point / 2, rel=1e-7)
 
@@ -62,7 +65,7 @@ def test_one_case_is_fishers_test_less_half_the_point(case: CaseCounts) -> None:
 @given(st.floats(0.6, 0.9999), st.floats(1, 5000))
 @quick
 def test_student_quantiles_agree(probability: float, df: float) -> None:
-    expected = stats.t.ppf(probability, df)
+    expected = scipy.stats.t.ppf(probability, df)
 
     assert student_t_quantile(probability, df) == pytest.approx(expected, rel=1e-8)
 
@@ -70,14 +73,14 @@ def test_student_quantiles_agree(probability: float, df: float) -> None:
 @given(st.floats(0.01, 0.9999))
 @quick
 def test_normal_quantiles_agree(level: float) -> None:
-    assert two_sided_z(level) == pytest.approx(stats.norm.ppf((1 + level) / 2), rel=1e-9)
+    assert two_sided_z(level) == pytest.approx(scipy.stats.norm.ppf((1 + level) / 2), rel=1e-9)
 
 
 @given(st.integers(1, 300), st.data(), st.sampled_from([0.8, 0.95, 0.99]))
 @quick
 def test_wilson_intervals_agree(runs: int, data: st.DataObject, level: float) -> None:
     passes = data.draw(st.integers(0, runs))
-    expected = stats.binomtest(passes, runs).proportion_ci(level, method="wilson")
+    expected = scipy.stats.binomtest(passes, runs).proportion_ci(level, method="wilson")
 
     assert pass_rate_interval(passes, runs, level) == pytest.approx(
         (expected.low, expected.high), abs=1e-9
@@ -91,7 +94,7 @@ def test_population_intervals_agree(cases: list[CaseCounts]) -> None:
     assume(interval is not None)
     differences = [float(case.difference) for case in cases]
 
-    expected = stats.ttest_1samp(differences, 0).confidence_interval(0.95)
+    expected = scipy.stats.ttest_1samp(differences, 0).confidence_interval(0.95)
 
     assert interval == pytest.approx((max(-1, expected.low), min(1, expected.high)), abs=1e-9)
 
@@ -103,12 +106,12 @@ def test_the_score_variance_is_that_at_the_likeliest_rates(
 ) -> None:
     def surprise(without: float) -> float:
         return -float(
-            stats.binom.logpmf(case.passes_without, case.runs_without, without)
-            + stats.binom.logpmf(case.passes_with, case.runs_with, without + difference)
+            scipy.stats.binom.logpmf(case.passes_without, case.runs_without, without)
+            + scipy.stats.binom.logpmf(case.passes_with, case.runs_with, without + difference)
         )
 
     ends = (max(0.0, -difference) + 1e-12, min(1.0, 1 - difference) - 1e-12)
-    likeliest = optimize.minimize_scalar(
+    likeliest = scipy.optimize.minimize_scalar(
         surprise, bounds=ends, method="bounded", options={"xatol": 1e-10}
     ).x
     with_ = likeliest + difference
@@ -129,7 +132,7 @@ def test_the_token_interval_of_one_case_is_welchs(with_: list[int], without: lis
     assert estimate is not None
     assume(np.ptp(with_) > 0 and np.ptp(without) > 0)
 
-    welch = stats.ttest_ind(np.log(with_), np.log(without), equal_var=False)
+    welch = scipy.stats.ttest_ind(np.log(with_), np.log(without), equal_var=False)
     expected = np.exp(welch.confidence_interval(0.95))
 
     assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), rel=1e-6)
@@ -142,7 +145,7 @@ def test_the_token_interval_of_single_runs_is_the_paired_t(pairs: list[tuple[int
     assume(np.ptp(ratios) > 1e-6)
 
     estimate = token_ratio([([with_], [without]) for with_, without in pairs])
-    expected = np.exp(stats.ttest_1samp(ratios, 0).confidence_interval(0.95))
+    expected = np.exp(scipy.stats.ttest_1samp(ratios, 0).confidence_interval(0.95))
 
     assert estimate is not None
     assert (estimate.low, estimate.high) == pytest.approx(tuple(expected), rel=1e-6)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shutil
 import signal
 import subprocess
-import sys
 
 import pytest
 
 from pytest_upskill.teacher.proof.holdout import is_held_out
+from tests.forked import Forked
 from tests.loopback import Received, Reply
 from tests.teaching import BAYS, FIX, LACKING, SKILL, TRAIN, Depot, adding, code, line, question
 
@@ -177,19 +178,17 @@ def test_a_killed_or_interrupted_session_goes_on_where_it_was(
     depot.teach = lambda _, __: FIX
     url = depot.loopback.openai_url
     models = [f"--model=t=openai:teacher@{url}", f"--eval-model=s=openai:student@{url}"]
-    # What is started in the background of a script ignores Ctrl-C, and so would its children.
-    python = ["env", "--default-signal=INT", sys.executable]
-    command = [*python, "-m", "pytest_upskill", "refine", str(depot.skill), *models]
+    command = ["pytest-upskill", "refine", str(depot.skill), *models, "--max-answers=900"]
     answer = depot.loopback.answer
 
     def fatal(received: Received) -> Reply | str:
         # In the middle of the look: 39 runs of each of three versions and 4 edits come first.
         if len(depot.loopback.requests) == 200:
-            process.send_signal(sent)
+            os.kill(process.pid, sent)
         return answer(received)
 
     depot.loopback.answer = fatal
-    process = subprocess.Popen([*command, "--max-answers=900"], cwd=depot.folder)
+    process = Forked(command, depot.folder, os.environ, [0, 1, 2])
     assert process.wait(60) == status
     ((look,),) = [list(folder.iterdir()) for folder in (depot.folder / ".upskill/looks").iterdir()]
     assert json.loads(look.read_text("utf-8"))["decision"] == "open"
