@@ -41,6 +41,14 @@ from pytest_upskill.repository.project import STATE, TRIGGER_BASELINES
 _EXIT_CODES: Mapping[Outcome, int] = {"passed": PASSED, "failed": 1, "undecided": NOT_MEASURED}
 """Exit codes, the same as of a single session with all trials."""
 
+_RATES: Mapping[str, float] = {
+    "min_lift": -1.0,
+    "min_recall": 0.0,
+    "max_false_triggers": 0.0,
+    "min_pass_rate": 0.0,
+}
+"""Thresholds that are fractions, with the lowest value of each."""
+
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("files", nargs="*", metavar="REPORT.json")
@@ -52,21 +60,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         metavar="WORDS",
         help="as --upskill-fail-on (default: as in the runs)",
     )
-    parser.add_argument(
-        "--min-lift", type=_from(-1.0), metavar="LIFT", help="as --upskill-min-lift"
-    )
-    parser.add_argument(
-        "--min-recall", type=_from(0.0), metavar="RATE", help="as --upskill-min-recall"
-    )
-    parser.add_argument(
-        "--max-false-triggers",
-        type=_from(0.0),
-        metavar="RATE",
-        help="as --upskill-max-false-triggers",
-    )
-    parser.add_argument(
-        "--min-pass-rate", type=_from(0.0), metavar="RATE", help="as --upskill-min-pass-rate"
-    )
+    for name, least in _RATES.items():
+        option, metavar = name.replace("_", "-"), "LIFT" if least < 0 else "RATE"
+        parser.add_argument(
+            f"--{option}", type=_from(least), metavar=metavar, help=f"as --upskill-{option}"
+        )
     parser.add_argument(
         "--baselines",
         type=Path,
@@ -142,26 +140,19 @@ def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> T
     """Return the thresholds of the command line, else those of the sessions."""
     fail_on = options.fail_on
     if fail_on is None:
-        had = _common(reports, "fail_on", "--fail-on")
+        had = _common(reports, "fail_on")
         fail_on = frozenset(word for word in FAIL_ON if isinstance(had, list) and word in had)
 
-    def rate(given: float | None, name: str, option: str) -> float | None:
-        had = _common(reports, name, option) if given is None else given
+    def rate(name: str) -> float | None:
+        given: float | None = getattr(options, name)
+        had = _common(reports, name) if given is None else given
         # Other tools write 1.0 as 1.
         return float(had) if isinstance(had, (int, float)) else None
 
-    return Thresholds(
-        min_pass_rate=rate(options.min_pass_rate, "min_pass_rate", "--min-pass-rate"),
-        min_lift=rate(options.min_lift, "min_lift", "--min-lift"),
-        min_recall=rate(options.min_recall, "min_recall", "--min-recall"),
-        max_false_triggers=rate(
-            options.max_false_triggers, "max_false_triggers", "--max-false-triggers"
-        ),
-        fail_on=fail_on,
-    )
+    return Thresholds(**{name: rate(name) for name in _RATES}, fail_on=fail_on)
 
 
-def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
+def _common(reports: Mapping[str, Report], name: str) -> Option:
     """Return an option of the sessions.
 
     Raises:
@@ -170,7 +161,8 @@ def _common(reports: Mapping[str, Report], name: str, option: str) -> Option:
     first, *others = (each for report in reports.values() for each in report.sessions)
     value = first.options.get(name)
     if any(other.options.get(name) != value for other in others):
-        raise ReportError(f"the runs had different thresholds: add {option}")
+        option = name.replace("_", "-")
+        raise ReportError(f"the runs had different thresholds: add --{option}")
     return value
 
 

@@ -16,6 +16,8 @@ WORSE = 0.05
 """Significance at which a student counts as worse, which rules a version out."""
 
 _SESSIONS = 400
+_RATE = 0.5
+"""Mean pass rate with the old version."""
 _SPREAD = 0.5
 """Concentration of the Beta distribution of pass rates: most cases nearly always pass or fail."""
 
@@ -33,33 +35,29 @@ class Acceptance:
     """Students that do worse with the new version."""
 
 
-def alpha_of_look(look: int, alpha: float = ALPHA) -> float:
-    """Return the significance level of a look, ``alpha / (look (look + 1))``.
+def alpha_of_look(look: int) -> float:
+    """Return the significance level of a look, ``ALPHA / (look (look + 1))``.
 
-    The levels of all looks sum to ``alpha``, so a hold-out may be looked at again and again
+    The levels of all looks sum to ``ALPHA``, so a hold-out may be looked at again and again
     (Foster & Stine 2008, J R Stat Soc B 70:429-444, on alpha spending).
 
     Args:
         look: Number of the look at the hold-out, from 1.
-        alpha: Sum of the levels of all looks.
     """
-    return alpha / (look * (look + 1))
+    return ALPHA / (look * (look + 1))
 
 
-def decide(
-    students: Mapping[str, Sequence[CaseCounts]], *, look: int, alpha: float = ALPHA
-) -> Acceptance:
+def decide(students: Mapping[str, Sequence[CaseCounts]], *, look: int) -> Acceptance:
     """Decide whether a new version is better.
 
     Args:
         students: Counts per held-out case by student; *with* is the new version, *without* the
             old one.
         look: Number of the look at the hold-out, from 1.
-        alpha: Sum of the levels of all looks.
     """
     ps = [mid_p_tails(cases)[1] for cases in students.values()]
     smallest = min(holm(ps), default=1.0)
-    level = alpha_of_look(look, alpha)
+    level = alpha_of_look(look)
     worse = tuple(
         name for name, cases in students.items() if significant(regression_test(cases), WORSE)
     )
@@ -68,9 +66,7 @@ def decide(
     )
 
 
-def power(
-    gain: float, *, cases: int, runs: int, look: int, students: int = 1, rate: float = 0.5
-) -> float:
+def power(gain: float, *, cases: int, runs: int, look: int, students: int = 1) -> float:
     """Estimate how often a version that is truly better would be accepted.
 
     Pass rates are drawn from a U-shaped Beta distribution; the gain repairs the same share of the
@@ -82,13 +78,12 @@ def power(
         runs: Runs of each case with each version.
         look: Number of the look, from 1.
         students: How many students there are, of which one gains.
-        rate: Mean pass rate with the old version.
     """
-    chance = random.Random(f"{gain} {cases} {runs} {look} {students} {rate}")  # noqa: S311  a simulation
+    chance = random.Random(f"{gain} {cases} {runs} {look} {students} {_RATE}")  # noqa: S311  a simulation
     level = alpha_of_look(look) / students
     accepted = 0
     for _ in range(_SESSIONS):
-        old = [chance.betavariate(rate * _SPREAD, (1 - rate) * _SPREAD) for _ in range(cases)]
+        old = [chance.betavariate(_RATE * _SPREAD, (1 - _RATE) * _SPREAD) for _ in range(cases)]
         new = improved(old, gain)
         counts = [
             CaseCounts(passes(chance, better, runs), runs, passes(chance, before, runs), runs)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -138,18 +139,18 @@ def recorded_looks(
         students: Full names by the names under which recordings know the models.
     """
     wanted = set(questions)
-    skills: dict[int, set[str]] = {}
-    models: dict[int, set[str]] = {}
+    found: dict[int, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
     for _, recording in cache.recordings():
         run = recording.request.get("run", 0)
         user = recording.request.get("user", [])
         if run < STRIDE or "\n".join(user) not in wanted:
             continue
-        skills.setdefault(run // STRIDE, set()).add(recording.request.get("skill", ""))
+        skills, models = found[run // STRIDE]
+        skills.add(recording.request.get("skill", ""))
         name = str(recording.request.get("model", ""))
         url = recording.request.get("url", "")
-        models.setdefault(run // STRIDE, set()).add(students.get(f"{name}@{url}", name))
+        models.add(students.get(f"{name}@{url}", name))
     return [
-        Recorded(look=look, skills=frozenset(skills[look]), students=frozenset(models[look]))
-        for look in sorted(skills)
+        Recorded(look=look, skills=frozenset(skills), students=frozenset(models))
+        for look, (skills, models) in sorted(found.items())
     ]

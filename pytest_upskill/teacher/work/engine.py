@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import replace
-from typing import TextIO
 
 from pytest_upskill.cells.wording import broken, counted
 from pytest_upskill.checks import CheckError, CheckResult
@@ -41,13 +40,12 @@ class Engine:
     Args:
         workplace: What the session lends.
         terms: Who is asked, and for how much.
-        out: Where to write; the live line is shown on terminals only.
     """
 
-    def __init__(self, workplace: Workplace, terms: Terms, out: TextIO | None = None) -> None:
+    def __init__(self, workplace: Workplace, terms: Terms) -> None:
         self.workplace = workplace
         self.terms = terms
-        self._out = out or sys.stderr
+        self._out = sys.stderr
         self._line = LiveLine(self._out)
         self._asked = 0
         self._left = terms.max_cost
