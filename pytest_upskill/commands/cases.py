@@ -6,14 +6,13 @@ import argparse
 from pathlib import Path
 
 from pytest_upskill.commands.command import Command
-from pytest_upskill.commands.skill_folder import folder_of_skill
+from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.harden import harden
 from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.sources.read import read_sources
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.load import load_evals, load_skill
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
@@ -32,11 +31,10 @@ def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
     def work(engine: Engine) -> Decision:
-        extensions = engine.workplace.extensions
+        skill = load_skill(folder, engine.workplace.extensions, evals=options.harden)
         if options.harden:
-            return harden(engine, load_evals(folder, extensions))
-        skill, sources = load_skill(folder, extensions), read_sources(options.sources)
-        return propose_cases(engine, skill, sources, count=options.count)
+            return harden(engine, skill)
+        return propose_cases(engine, skill, read_sources(options.sources), count=options.count)
 
     return run_with(work, options, folder, students=not options.harden)
 

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final, NoReturn
+
+from pytest_upskill.commands.terminal import warn
 
 PROGRAM: Final = "pytest-upskill"
 
@@ -17,6 +20,14 @@ UNUSABLE: Final = 4
 
 class CommandError(Exception):
     """A command cannot run; the message is one line with the cure."""
+
+
+def refusal(path: Path, problems: Sequence[str]) -> CommandError:
+    """Return the error for a file with problems, after printing all but a single one."""
+    if len(problems) == 1:
+        return CommandError(problems[0])
+    warn(*problems)
+    return CommandError(f"{path}: cannot be used: {len(problems)} problems, listed above")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,13 +12,12 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
-from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError
+from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError, refusal
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.commands.terminal import say, warn
 from pytest_upskill.formats.evals.derived import Derived, derive
 from pytest_upskill.formats.first_cases import commented_file
 from pytest_upskill.formats.load import SkillError, load_skills
-from pytest_upskill.formats.skill import Skill
 from pytest_upskill.repository.atomic_write import write_whole
 
 _SHOWN = 10
@@ -34,7 +33,12 @@ def _run(options: argparse.Namespace) -> int:
     target = folder / CASE_FILE
     if lexists(target):
         raise CommandError(f"{target} exists: add cases to it, or move it away")
-    skill, evals = _skill_of(folder), _evals_of(folder)
+    try:
+        skill = load_skills(folder / "SKILL.md")[0]
+    except SkillError as error:
+        raise refusal(folder / "SKILL.md", str(error).splitlines()) from None
+    evals, problems = own_cases(folder)
+    warn(*(f"not read: {problem}" for problem in problems))
     run = f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
     if not evals:
         _write(target, commented_file(skill, run))
@@ -51,20 +55,6 @@ def _run(options: argparse.Namespace) -> int:
     for file, found in derived:
         say(*_lines(file, found))
     return PASSED
-
-
-def _skill_of(folder: Path) -> Skill:
-    try:
-        return load_skills(folder / "SKILL.md")[0]
-    except SkillError as error:
-        raise CommandError(str(error).partition("\n")[0]) from None
-
-
-def _evals_of(folder: Path) -> list[Skill]:
-    """Return the skill with the cases of each evals file in its folder."""
-    found, problems = own_cases(folder)
-    warn(*(f"not read: {problem}" for problem in problems))
-    return found
 
 
 def _comment(derived: Sequence[tuple[Path, Derived]]) -> list[str]:

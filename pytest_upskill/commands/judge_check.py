@@ -10,8 +10,8 @@ from pathlib import Path
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cells.wording import counted, found
 from pytest_upskill.checks import Judge
-from pytest_upskill.commands.command import PASSED, CommandError
-from pytest_upskill.commands.terminal import say, warn
+from pytest_upskill.commands.command import PASSED, CommandError, refusal
+from pytest_upskill.commands.terminal import say
 from pytest_upskill.completions.judging import JudgedAnswer, judge_answers
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile, load_labels
@@ -104,7 +104,7 @@ def _current(
     try:
         skills = load_skills(path.parent / file.case_file, extensions=workplace.extensions)
     except SkillError as error:
-        raise _refusal(path.parent / file.case_file, str(error).splitlines()) from None
+        raise refusal(path.parent / file.case_file, str(error).splitlines()) from None
     now, cases = {}, {}
     for skill in skills:
         digests = _skill_digests(skill)
@@ -164,12 +164,4 @@ def read(path: Path) -> LabelsFile | None:
     try:
         return load_labels(path.parent)
     except BadFile as error:
-        raise _refusal(path, [each.at(str(path)) for each in error.problems]) from None
-
-
-def _refusal(path: Path, problems: Sequence[str]) -> CommandError:
-    """Return the error for a file with problems, after printing all but a single one."""
-    if len(problems) == 1:
-        return CommandError(problems[0])
-    warn(*problems)
-    return CommandError(f"{path}: cannot be used: {len(problems)} problems, listed above")
+        raise refusal(path, [each.at(str(path)) for each in error.problems]) from None

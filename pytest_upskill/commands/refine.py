@@ -6,13 +6,12 @@ import argparse
 from pathlib import Path
 
 from pytest_upskill.commands.command import Command
-from pytest_upskill.commands.skill_folder import folder_of_skill
+from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
 from pytest_upskill.teacher.proof.confirmation import RUNS
 from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.refine import refine
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.load import load_skill
 
 _COUNTS = {
     "--steps": (4, "number of candidates to try"),
