@@ -53,9 +53,9 @@ NO_BASELINE = "csv on haiku: no baseline: record one with --upskill-runs 10 *-up
 
 @pytest.mark.parametrize("quiet", ["-v", "-q"])
 def test_a_comparison_without_any_baseline_is_not_green_and_says_how_to_record_one(
-    script: Script, run: Run, quiet: str
+    script: Script, run_once: Run, quiet: str
 ) -> None:
-    result = run(*script(**GOOD), COMPARE, LENIENT, quiet, "--upskill-md=report.md")
+    result = run_once(*script(**GOOD), COMPARE, LENIENT, quiet, "--upskill-md=report.md")
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(

@@ -62,14 +62,14 @@ def test_a_run_that_was_not_whole_writes_none_and_says_why(
 
 @pytest.mark.parametrize("quiet", ["-v", "-q"])
 def test_a_folder_that_takes_no_baseline_makes_the_session_red_as_a_report_would(
-    script: Script, run: Run, file: Path, quiet: str
+    script: Script, run_once: Run, file: Path, quiet: str
 ) -> None:
     args = script(**GOOD)
     folder = file.parents[3]
     folder.parent.mkdir()
     folder.touch()
 
-    result = run(*args, UPDATE, LENIENT, quiet)
+    result = run_once(*args, UPDATE, LENIENT, quiet)
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.assert_outcomes(passed=5)

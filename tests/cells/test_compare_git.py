@@ -91,8 +91,8 @@ def test_missing_runs_of_the_old_skill_leave_the_gate_undecided(
 
 
 @pytest.mark.usefixtures("repository")
-def test_an_unchanged_skill_is_not_run_twice(run: Run) -> None:
-    result = run(*OFFLINE, COMPARE)
+def test_an_unchanged_skill_is_not_run_twice(run_once: Run) -> None:
+    result = run_once(*OFFLINE, COMPARE)
 
     result.assert_outcomes(passed=3)
     result.stdout.fnmatch_lines(["billing on offline: unchanged since main (*): not compared"])
@@ -176,13 +176,13 @@ def test_a_skill_that_was_moved_and_rewritten_is_found_by_its_other_files(
 
 @pytest.mark.parametrize("quiet", ["-v", "-q"])
 def test_a_skill_that_may_be_another_one_renamed_is_not_green(
-    repository: Path, write_skill: WriteSkill, run: Run, quiet: str
+    repository: Path, write_skill: WriteSkill, run_once: Run, quiet: str
 ) -> None:
     shutil.rmtree(repository / "skills" / "billing")
     case = {"input": "How many apples a day?", "expected": {"regex": "thirty-\\w+"}}
     write_skill(case, name="shipping", body="Thirty apples: thirty-seven.\n")
 
-    result = run(*OFFLINE, COMPARE, LENIENT, quiet)
+    result = run_once(*OFFLINE, COMPARE, LENIENT, quiet)
 
     assert result.ret == NOT_MEASURED
     why = "it did not exist at main (*), and skills/billing is gone: if it was renamed, keep *"

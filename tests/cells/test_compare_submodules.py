@@ -35,13 +35,13 @@ def bumped(repository: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("committed", [True, False])
 def test_a_submodule_is_compared_with_what_the_project_held_there(
-    bumped: Path, run: Run, committed: bool
+    bumped: Path, run_once: Run, committed: bool
 ) -> None:
     sha = git(bumped, "rev-parse", "main").strip()
     if committed:
         commit_all(bumped)
 
-    result = run(*SHARED, f"--upskill-compare={sha}", f"--upskill-changed-since={sha}")
+    result = run_once(*SHARED, f"--upskill-compare={sha}", f"--upskill-changed-since={sha}")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines([f"billing on offline: *0/5 with the skill, {sha} 5/5, *"])

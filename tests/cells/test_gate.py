@@ -39,11 +39,11 @@ def test_every_cell_has_a_gate(run: Run, write_skill: WriteSkill) -> None:
 
 @pytest.mark.parametrize(("least", "red"), [("0.5", False), ("0.51", True)])
 def test_a_lift_under_the_least_is_red(
-    run: Run, write_skill: WriteSkill, least: str, red: bool
+    run_once: Run, write_skill: WriteSkill, least: str, red: bool
 ) -> None:
     write_skill(LIFTED, FLAT)
 
-    result = run(*OFFLINE, "--upskill-min-lift", least, "skills")
+    result = run_once(*OFFLINE, "--upskill-min-lift", least, "skills")
 
     assert result.ret == (pytest.ExitCode.TESTS_FAILED if red else pytest.ExitCode.OK)
     result.assert_outcomes(passed=4 if red else 5, failed=int(red))
@@ -183,7 +183,7 @@ def test_missing_runs_of_one_model_can_leave_the_gate_of_another_open() -> None:
 
 
 def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(LIFTED | {"min_pass_rate": 0})
 
@@ -197,7 +197,7 @@ def test_a_gate_that_missing_runs_could_turn_ends_as_not_measured(
     loopback.answer = lose_one_in_six
     model = f"--upskill-models=m@{loopback.openai_url}"
 
-    result = run(model, "--upskill-runs=6", "--upskill-min-pass-rate=0.9", "skills")
+    result = run_once(model, "--upskill-runs=6", "--upskill-min-pass-rate=0.9", "skills")
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(
@@ -230,11 +230,11 @@ def test_a_pass_rate_with_the_skill_under_the_least_is_red(
 
 @pytest.mark.parametrize("args", [("-k", "with_skill and not without_skill"), ("-k", "lifted")])
 def test_on_part_of_the_trials_there_is_no_decision_and_a_line_says_so(
-    run: Run, write_skill: WriteSkill, args: tuple[str, ...]
+    run_once: Run, write_skill: WriteSkill, args: tuple[str, ...]
 ) -> None:
     write_skill(LIFTED, FLAT)
 
-    result = run(*OFFLINE, "--upskill-min-lift", "1", *args, "skills")
+    result = run_once(*OFFLINE, "--upskill-min-lift", "1", *args, "skills")
 
     outcomes = result.parseoutcomes()
     assert (outcomes["passed"], outcomes["skipped"]) == (2, 1)
@@ -251,11 +251,11 @@ def test_a_run_that_was_stopped_makes_no_decision(run: Run, write_skill: WriteSk
 
 
 def test_a_missing_run_without_the_skill_leaves_a_decided_gate_and_its_trial_as_they_are(
-    run: Run, script: Script
+    run_once: Run, script: Script
 ) -> None:
     args = script(one="+++++ --+!-", two="+++++ -----")
 
-    result = run(*args, "--upskill-min-pass-rate=0.25")
+    result = run_once(*args, "--upskill-min-pass-rate=0.25")
 
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=5)

@@ -16,11 +16,11 @@ from tests.scripted_model import Script
 
 
 def test_over_a_fifth_missing_gives_no_verdict_no_decision_and_an_exit_code_of_its_own(
-    script: Script, run: Run
+    script: Script, run_once: Run
 ) -> None:
     args = script(one="+++!! -----", two="++++! -----")
 
-    result = run(*args, "--junitxml=junit.xml", "-rs")
+    result = run_once(*args, "--junitxml=junit.xml", "-rs")
 
     assert result.ret == NOT_MEASURED
     why = "missing data: 3 of 10 runs with the skill are missing, more than 20 %"

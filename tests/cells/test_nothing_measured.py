@@ -68,12 +68,12 @@ def test_a_run_that_is_not_to_measure_everything_is_green(run_once: Run, option:
 
 
 def test_one_skill_that_was_skipped_among_others_is_named_with_its_reasons(
-    run: Run, write_skill: WriteSkill
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill()
     write_skill(spoken("a"), spoken("b") | {"validator": "v"}, name="shipping")
 
-    result = run(*OFFLINE)
+    result = run_once(*OFFLINE)
 
     assert result.ret == pytest.ExitCode.OK
     line = (

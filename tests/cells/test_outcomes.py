@@ -54,12 +54,12 @@ def test_verbose_says_the_real_result_in_words(
 
 
 def test_trouble_at_the_provider_is_an_error_in_both_arms_and_never_a_failure(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     loopback.answer = lambda _: Reply(status=401, text="bad key")
     write_skill(CASE)
 
-    result = run(*models(loopback), "skills")
+    result = run_once(*models(loopback), "skills")
 
     assert letters(result) == ["E", "E", "s"]
     assert result.ret == NOT_MEASURED
@@ -89,11 +89,11 @@ def test_a_cut_or_refused_answer_is_a_failure_that_says_so(
 
 @pytest.mark.usefixtures("_no_compilers")
 def test_a_missing_compiler_skips_before_anything_is_asked(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(CASE, BUILDS)
 
-    result = run(*models(loopback), "-rs", "skills")
+    result = run_once(*models(loopback), "-rs", "skills")
 
     assert len(loopback.requests) == 2
     result.assert_outcomes(failed=1, passed=2, skipped=2)

@@ -42,7 +42,7 @@ def test_two_skills_of_one_name_stay_apart_in_every_report(
 
 
 def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     # Given a file for the skills one/x and two/x, and y, each of which knows its own answer.
     for place in ("one/x", "two/x", "top/y"):
@@ -66,8 +66,8 @@ def test_two_skills_of_one_folder_name_in_one_evals_file_are_two_cells(
     (pytester.path / "evals" / "evals.json").write_text(json.dumps(cases), "utf-8")
 
     # When they run, all of them and one by its node id.
-    result = run("--upskill-models=offline", "evals", "-v", "--upskill-json=report.json")
-    one = run("--upskill-models=offline", "evals/evals.json::two/x::two-1[offline-with_skill]")
+    result = run_once("--upskill-models=offline", "evals", "-v", "--upskill-json=report.json")
+    one = run_once("--upskill-models=offline", "evals/evals.json::two/x::two-1[offline-with_skill]")
 
     # Then each has a gate over its own trials.
     result.assert_outcomes(passed=14 + 3)

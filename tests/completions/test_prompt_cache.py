@@ -56,11 +56,11 @@ def watch(loopback: Loopback, monkeypatch: pytest.MonkeyPatch) -> Watch:
 
 
 def test_one_request_with_the_skill_goes_before_the_others_that_read_its_cached_block(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, watch: Watch
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, watch: Watch
 ) -> None:
     write_skill(*CASES, body=LONG)
 
-    run("--upskill-models", "haiku", "skills")
+    run_once("--upskill-models", "haiku", "skills")
 
     assert watch.before == {"with": 1, "without": 5}
     assert len(loopback.requests) == 10

@@ -63,11 +63,13 @@ def test_refresh_requests_everything_again_and_records_it(
 
 
 def test_two_labels_of_one_model_are_asked_once(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill()
 
-    result = run("--upskill-models", model, "--upskill-models", model.replace("m=", "n="), "skills")
+    result = run_once(
+        "--upskill-models", model, "--upskill-models", model.replace("m=", "n="), "skills"
+    )
 
     assert result.ret == pytest.ExitCode.OK
     assert len(loopback.requests) == 2

@@ -24,7 +24,7 @@ def listed(*models: dict[str, Any]) -> dict[str, Any]:
     ],
 )
 def test_recordings_of_another_model_are_reported_in_one_line(
-    run: Run,
+    run_once: Run,
     write_skill: WriteSkill,
     loopback: Loopback,
     model: str,
@@ -34,10 +34,10 @@ def test_recordings_of_another_model_are_reported_in_one_line(
 ) -> None:
     write_skill()
     loopback.models = listed(LLAMA)
-    run("--upskill-models", model, "skills")
+    run_once("--upskill-models", model, "skills")
     loopback.models = listed(now)
 
-    result = run("--upskill-models", model, "skills")
+    result = run_once("--upskill-models", model, "skills")
 
     (line,) = (line for line in result.outlines if line.startswith("cache: "))
     assert line == (
@@ -46,8 +46,8 @@ def test_recordings_of_another_model_are_reported_in_one_line(
         "request them again"
     )
 
-    run("--upskill-models", model, "--upskill-cache=refresh", "skills")
-    result = run("--upskill-models", model, "skills")
+    run_once("--upskill-models", model, "--upskill-cache=refresh", "skills")
+    result = run_once("--upskill-models", model, "skills")
 
     result.stdout.no_fnmatch_line("cache: *")
 

@@ -113,12 +113,12 @@ def test_statements_without_a_criterion_are_candidates(statement: str, vacuous: 
 
 
 def test_statements_that_seem_to_need_an_agent_are_graded_and_counted_by_skill(
-    run: Run, write_skill: WriteSkill, judged: tuple[str, ...]
+    run_once: Run, write_skill: WriteSkill, judged: tuple[str, ...]
 ) -> None:
     write_skill({"id": "a", "input": QUESTION, "expected": {"judge": [KIND, TESTS, STAGED]}})
     write_skill({"id": "a", "input": QUESTION, "expected": {"judge": [TESTS]}}, name="shipping")
 
-    result = run(*judged)
+    result = run_once(*judged)
 
     line = (
         "judge: 3 statements seem to be about an agent's work, which a single answer "

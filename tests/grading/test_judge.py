@@ -127,13 +127,13 @@ def test_without_a_usable_judgement_the_run_is_missing(
 
 
 def test_without_a_judge_a_statement_neither_holds_nor_fails(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, models: tuple[str, ...]
 ) -> None:
     expected = {"contains": "37", "judge": "It is kind."}
     write_skill(CASE | {"expected": expected}, CASE | {"id": "b"})
     serve(loopback, verdicts())
 
-    result = run(*models[:2], "-v", "-rs")
+    result = run_once(*models[:2], "-v", "-rs")
 
     result.assert_outcomes(passed=3, skipped=2)
     result.stdout.fnmatch_lines(["judge: 1 statement is ungraded: name a model with *"])
@@ -185,13 +185,13 @@ def test_pruning_keeps_judgements(run_once: Run, judged: Judged) -> None:
 
 
 def test_a_reply_that_is_no_judgement_is_not_recorded(
-    run: Run, loopback: Loopback, judged: Judged
+    run_once: Run, loopback: Loopback, judged: Judged
 ) -> None:
     models = judged(lambda _: Reply(text="I am sorry, I"))
 
-    sorry = run(*models)
+    sorry = run_once(*models)
     serve(loopback, verdicts(True, True))
-    well = run(*models)
+    well = run_once(*models)
 
     assert sorry.ret == NOT_MEASURED
     assert well.ret == pytest.ExitCode.OK

@@ -58,11 +58,11 @@ def test_a_value_or_key_that_no_plugin_wants_is_an_error_of_the_file(
     result.stdout.fnmatch_lines([line])
 
 
-def test_a_conftest_beside_the_skill_counts_too(run: Run, write_skill: WriteSkill) -> None:
+def test_a_conftest_beside_the_skill_counts_too(run_once: Run, write_skill: WriteSkill) -> None:
     folder = write_skill(_case(max_words=500))
     (folder / "conftest.py").write_text(_example("max_words"), "utf-8")
 
-    result = run("--upskill-models", "offline", "skills")
+    result = run_once("--upskill-models", "offline", "skills")
 
     result.assert_outcomes(passed=3)
 
@@ -103,7 +103,7 @@ def test_a_check_may_return_a_bool_and_nothing_else(
     ],
 )
 def test_what_a_check_raises_is_reported_in_one_line(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, said: str
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester, does: str, said: str
 ) -> None:
     pytester.makeconftest(
         "import pytest\n"
@@ -112,7 +112,7 @@ def test_what_a_check_raises_is_reported_in_one_line(
     )
     write_skill(_case(mine=1))
 
-    result = run("--upskill-models", "offline", "skills")
+    result = run_once("--upskill-models", "offline", "skills")
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines([f"mine: pytest_upskill_check raised {said} (conftest.py:4)"])

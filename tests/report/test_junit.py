@@ -56,11 +56,11 @@ def test_a_trial_carries_what_it_measured(
 
 
 def test_suite_and_gate_carry_the_figures_of_a_cell(
-    run: Run, write_skill: WriteSkill, xml: Path
+    run_once: Run, write_skill: WriteSkill, xml: Path
 ) -> None:
     write_skill(GREEN, RED)
 
-    run(*OFFLINE, f"--junitxml={xml}")
+    run_once(*OFFLINE, f"--junitxml={xml}")
 
     interval = lift_interval([CaseCounts(1, 1, 0, 1), CaseCounts(0, 1, 0, 1)])
     assert interval is not None
@@ -111,12 +111,12 @@ def test_only_what_failed_is_red_says_what_it_missed_and_shows_its_answer(
 
 
 def test_missing_answers_are_errors_and_counted(
-    run: Run, write_skill: WriteSkill, xml: Path, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, xml: Path, loopback: Loopback
 ) -> None:
     write_skill(GREEN)
     loopback.answer = lambda _: Reply(status=400, text="bad request")
 
-    run("--upskill-models", f"m@{loopback.openai_url}", f"--junitxml={xml}")
+    run_once("--upskill-models", f"m@{loopback.openai_url}", f"--junitxml={xml}")
 
     trial = cases_of(xml)["green[m-with_skill]"]
     assert trial.find("error") is not None
@@ -126,13 +126,13 @@ def test_missing_answers_are_errors_and_counted(
 
 
 def test_hostile_answers_are_inert_in_junit_xml(
-    run: Run, write_skill: WriteSkill, xml: Path, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, xml: Path, loopback: Loopback
 ) -> None:
     write_skill(RED)
     loopback.answer = lambda _: HOSTILE
     models = ("--upskill-models", f"m@{loopback.openai_url}")
 
-    result = run(*models, "--color=no", f"--junitxml={xml}")
+    result = run_once(*models, "--color=no", f"--junitxml={xml}")
 
     result.assert_outcomes(failed=1, passed=2)
     answer = cases_of(xml)["red[m-with_skill]"].findtext("system-out") or ""

@@ -154,7 +154,10 @@ def test_a_page_of_any_size_fits_into_a_comment() -> None:
 
 
 def test_a_run_writes_the_page_and_the_summary_of_its_job(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+    run_once: Run,
+    write_skill: WriteSkill,
+    pytester: pytest.Pytester,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     write_skill()
     summary, outputs = pytester.path / "summary.md", pytester.path / "outputs"
@@ -162,7 +165,7 @@ def test_a_run_writes_the_page_and_the_summary_of_its_job(
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(summary))
     monkeypatch.setenv("GITHUB_OUTPUT", str(outputs))
 
-    run("--upskill-models", "offline", "--upskill-md", "page.md", "--upskill-runs=5", "skills")
+    run_once("--upskill-models", "offline", "--upskill-md", "page.md", "--upskill-runs=5", "skills")
 
     page = (pytester.path / "page.md").read_text("utf-8")
     assert page.startswith(f"{MARKER}\n### ✅ `billing on offline: helps, gate passed`\n")

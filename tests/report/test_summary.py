@@ -30,11 +30,11 @@ def summary(result: pytest.RunResult) -> list[str]:
     return lines[start:end]
 
 
-def test_the_summary_has_a_row_for_each_cell(run: Run, write_skill: WriteSkill) -> None:
+def test_the_summary_has_a_row_for_each_cell(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(GREEN, HALF)
     write_skill(GREEN, name="shipping")
 
-    result = run(*MODELS, "skills")
+    result = run_once(*MODELS, "skills")
 
     assert summary(result) == [
         "=========================== skills: without -> with ============================",
@@ -133,10 +133,12 @@ def test_figures_are_whole_and_names_and_columns_are_what_fits(
 
 
 @pytest.mark.parametrize("quiet", ["-q", "-qq"])
-def test_quiet_leaves_only_what_needs_action(run: Run, write_skill: WriteSkill, quiet: str) -> None:
+def test_quiet_leaves_only_what_needs_action(
+    run_once: Run, write_skill: WriteSkill, quiet: str
+) -> None:
     write_skill(GREEN)
 
-    result = run("--upskill-models", "offline", "--upskill-min-lift", "1", quiet, "skills")
+    result = run_once("--upskill-models", "offline", "--upskill-min-lift", "1", quiet, "skills")
 
     lines = [line for line in result.outlines if line and "bringing up nodes" not in line]
     assert set(lines[0].split()[0]) == {".", "-"}

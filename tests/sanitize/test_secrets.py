@@ -125,7 +125,7 @@ def test_nothing_that_a_run_leaves_or_prints_holds_a_key(
     ],
 )
 def test_a_client_that_cannot_be_made_is_one_line_without_the_key(
-    run: Run,
+    run_once: Run,
     write_skill: WriteSkill,
     planted: Planted,
     monkeypatch: pytest.MonkeyPatch,
@@ -136,7 +136,9 @@ def test_a_client_that_cannot_be_made_is_one_line_without_the_key(
     for name, value in {"HTTPS_PROXY": "", **variables}.items():
         monkeypatch.setenv(name, value)
 
-    result = run("--upskill-models", model, "--upskill-cache=off", "--junitxml=x.xml", "skills")
+    result = run_once(
+        "--upskill-models", model, "--upskill-cache=off", "--junitxml=x.xml", "skills"
+    )
 
     assert result.ret == NOT_MEASURED
     result.stdout.fnmatch_lines(

@@ -197,13 +197,13 @@ def test_skills_without_cases_are_named_where_nothing_ran(
 
 @pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])
 def test_skills_in_a_folder_that_pytest_does_not_enter_are_named_where_nothing_ran(
-    run: Run, write_skill: WriteSkill, home: str
+    run_once: Run, write_skill: WriteSkill, home: str
 ) -> None:
     skill = write_skill(name="billing")
     Path(home).mkdir(parents=True)
     skill.rename(Path(home, "billing"))
 
-    result = run("--upskill-models", "offline")
+    result = run_once("--upskill-models", "offline")
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
     told = (

@@ -123,11 +123,11 @@ def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
     ],
 )
 def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
-    run: Run, write_skill: WriteSkill, name: str, said: str
+    run_once: Run, write_skill: WriteSkill, name: str, said: str
 ) -> None:
     write_skill()
 
-    result = run("--upskill-models", f"parrot:{name}", "skills")
+    result = run_once("--upskill-models", f"parrot:{name}", "skills")
 
     assert result.ret == NOT_MEASURED
     assert result.parseoutcomes()["errors"] >= 1

@@ -38,14 +38,14 @@ def test_skills_of_one_node_id_are_graded_by_their_own_cases_and_answers(
 
 
 def test_a_baseline_belongs_to_the_case_file_from_whichever_rootdir_it_is_written(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
 ) -> None:
     write_skill()
     pytester.mkdir(".git")
     pytester.mkdir("ci").joinpath("pytest.ini").write_text("[pytest]\n")
 
-    written = run(OFFLINE, "-c", "ci/pytest.ini", "skills", "--upskill-baseline-update")
-    compared = run(OFFLINE, "--rootdir=.", "skills", "--upskill-compare=baseline")
+    written = run_once(OFFLINE, "-c", "ci/pytest.ini", "skills", "--upskill-baseline-update")
+    compared = run_once(OFFLINE, "--rootdir=.", "skills", "--upskill-compare=baseline")
 
     place = Path(".upskill/baselines/skills/billing/skill_meta.json/offline.json")
     assert [file for file in Path().rglob("offline.json") if file.is_file()] == [place]

@@ -179,11 +179,11 @@ def test_an_option_that_runs_no_test_sends_no_request(
 
 
 def test_a_deselected_trial_sends_no_request(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(GREEN, RED)
 
-    run("--upskill-models", f"m@{loopback.openai_url}", "-k", "red and with_skill", "skills")
+    run_once("--upskill-models", f"m@{loopback.openai_url}", "-k", "red and with_skill", "skills")
 
     assert len(loopback.requests) == 1
 

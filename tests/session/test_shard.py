@@ -35,12 +35,12 @@ def test_a_new_case_leaves_most_others_in_their_share() -> None:
     assert moved <= 3
 
 
-def test_both_arms_of_a_case_are_in_the_same_share(run: Run, write_skill: WriteSkill) -> None:
+def test_both_arms_of_a_case_are_in_the_same_share(run_once: Run, write_skill: WriteSkill) -> None:
     write_skill(*CASES)
     found = []
 
     for number in (1, 2, 3):
-        result = run("--upskill-models=offline,b=offline", f"--upskill-shard={number}/3", "-v")
+        result = run_once("--upskill-models=offline,b=offline", f"--upskill-shard={number}/3", "-v")
         found.append(set(re.findall(r"::(case-\d)\[(\w+)-(with\w*)\]", result.stdout.str())))
 
     assert sum(map(len, found)) == len(set().union(*found)) == 28

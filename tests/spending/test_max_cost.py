@@ -48,12 +48,12 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
 
 
 def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     write_skill(*budget_cases(10))
     loopback.answer = lambda _: Reply(body='{"choices": [')
 
-    result = run(*in_500_tokens(model), "--upskill-max-cost", "0.001")
+    result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.001")
 
     assert result.ret == NOT_MEASURED
     assert len(loopback.requests) == 1

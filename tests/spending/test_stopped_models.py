@@ -37,14 +37,14 @@ def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
 
 
 def test_a_host_that_is_not_running_is_one_line_for_its_models_and_the_others_go_on(
-    run: Run, write_skill: WriteSkill, model: str
+    run_once: Run, write_skill: WriteSkill, model: str
 ) -> None:
     write_skill(*budget_cases(20))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{free.getsockname()[1]}"
 
-    result = run(
+    result = run_once(
         "--upskill-models", f"ollama:a@http://{host}/v1,b@http://{host}/v1,{model}", "skills"
     )
 
@@ -121,7 +121,7 @@ def test_each_different_error_is_reported(
 
 
 def test_a_burst_of_refusals_loses_nothing_and_asks_nothing_twice(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:
     answered: list[tuple[str, str]] = []
 
@@ -135,7 +135,7 @@ def test_a_burst_of_refusals_loses_nothing_and_asks_nothing_twice(
     write_skill(*budget_cases(20))
     loopback.answer = answer
 
-    result = run("--upskill-models", model, "skills")
+    result = run_once("--upskill-models", model, "skills")
 
     assert result.ret == pytest.ExitCode.OK
     result.assert_outcomes(passed=41)

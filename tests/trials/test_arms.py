@@ -39,11 +39,11 @@ def without_system(received: Received) -> dict[str, Any]:
 
 @every_sdk
 def test_the_arms_differ_in_the_skill_block_alone(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback, provider: str
 ) -> None:
     write_skill(CASE)
 
-    run(*options(loopback, provider))
+    run_once(*options(loopback, provider))
 
     with_skill, without_skill = arms(loopback)
     assert without_system(with_skill) == without_system(without_skill)

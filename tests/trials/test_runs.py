@@ -81,12 +81,12 @@ def test_the_pass_rate_of_a_file_precedes_that_of_the_option(
 
 
 def test_every_run_is_asked_for_and_counted(
-    run: Run, write_skill: WriteSkill, passing: Passing
+    run_once: Run, write_skill: WriteSkill, passing: Passing
 ) -> None:
     xml = Path("x.xml")
     write_skill(CASE)
 
-    run(*passing(2), "--upskill-runs", "3", f"--junitxml={xml}", "skills")
+    run_once(*passing(2), "--upskill-runs", "3", f"--junitxml={xml}", "skills")
 
     figures = properties(cases_of(xml)["budget[m-with_skill]"])
     assert (figures["upskill.passed"], figures["upskill.runs"]) == ("2", "3")

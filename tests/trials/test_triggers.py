@@ -150,14 +150,14 @@ def test_a_server_that_refuses_tools_is_missing_data(
 
 
 def test_offline_chooses_by_words_in_common_and_fails_nothing(
-    run: Run, write_skill: WriteSkill
+    run_once: Run, write_skill: WriteSkill
 ) -> None:
     write_skill(
         {"id": "words", "input": "Facts about billing, please.", "should_trigger": True},
         {"id": "none", "input": "Sing a shanty.", "should_trigger": True},
     )
 
-    result = run("--upskill-models", "offline", "-v", "skills")
+    result = run_once("--upskill-models", "offline", "-v", "skills")
 
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.fnmatch_lines(["*50% ?*", "*offline chooses by words in common*"])

@@ -92,13 +92,13 @@ def test_a_model_that_thinks_aloud_gets_the_verdict_of_one_that_does_not(
 
 
 def test_reasoning_changes_nothing_live_or_replayed(
-    run: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
 ) -> None:
     write_skill(*CASES)
 
-    silent = report_of(run, loopback, plain, "openai", "--upskill-cache=off")
-    aloud = report_of(run, loopback, thinking(tagged, "openai"), "openai")
-    again = report_of(run, loopback, plain, "openai", "--upskill-cache=replay")
+    silent = report_of(run_once, loopback, plain, "openai", "--upskill-cache=off")
+    aloud = report_of(run_once, loopback, thinking(tagged, "openai"), "openai")
+    again = report_of(run_once, loopback, plain, "openai", "--upskill-cache=replay")
 
     assert silent == aloud == again
 
