@@ -75,43 +75,42 @@ class _Loader:
         self._shown = shown
         self._extensions = extensions
         self._places = places
-        self._folder = self._places.skill_beside(self._path)
+        self._folder = places.skill_beside(self._path)
+        self._labelled = (self._path.parent / LABELS_FILE).is_file()
         self._texts: dict[Path, SkillText] = {}
-        self._of_texts: list[str] = []
-        self._of_cases: list[Problem] = []
-        self._warnings: Sequence[Problem] = ()
         self._gate = GateRule()
+        self._warnings: Sequence[Problem] = ()
+        """Warnings about the cases."""
+        self._problems: list[str] = []
 
     def skills(self) -> list[Skill]:
         """Read everything; raise SkillError if there is any problem."""
-        groups: Mapping[Path, tuple[Case, ...]] = {}
-        with _noting(self._of_cases):
-            groups = self._groups()
-        if self._folder is not None and not groups:
+        groups: dict[Path, list[Case]] = {}
+        if self._folder is not None:
             self._text_of(self._folder)
-        of_labels: list[Problem] = []
-        with _noting(of_labels):
-            groups = self._without_excluded(groups)
-        if self._of_texts or self._of_cases or of_labels:
-            labels = str(self._shown.parent / LABELS_FILE)
-            lines = [
-                *self._of_texts,
-                *(problem.at(str(self._shown)) for problem in self._of_cases),
-                *(problem.at(labels) for problem in of_labels),
-            ]
-            raise SkillError("\n".join(lines))
-        shares = list(groups) != [self._folder]
-        return [self._skill(folder, cases, shares) for folder, cases in groups.items()]
+            groups[self._folder] = []
+        cases: Sequence[tuple[Path, Case]] = ()
+        with self._noting(str(self._shown)):
+            cases = self._cases()
+        with self._noting(str(self._shown.parent / LABELS_FILE)):
+            cases = self._without_excluded(cases)
+        if self._problems:
+            raise SkillError("\n".join(self._problems))
+        if cases:
+            groups = {folder: [] for folder, _ in cases}
+        for folder, case in cases:
+            groups[folder].append(case)
+        return [self._skill(folder, groups) for folder in groups]
 
-    def _skill(self, folder: Path, cases: tuple[Case, ...], shares: bool) -> Skill:
+    def _skill(self, folder: Path, groups: Mapping[Path, Sequence[Case]]) -> Skill:
         text = self._texts[folder]
         bundle = read_bundle(folder, text)
         warnings = [
             each.at(self._shown_text(folder)) for each in (*text.warnings, *bundle.warnings)
         ]
         # The first skill of a file carries the warnings about its cases, so that each appears once.
-        warnings += [each.at(str(self._shown)) for each in self._warnings]
-        self._warnings = ()
+        if folder == next(iter(groups)):
+            warnings += [each.at(str(self._shown)) for each in self._warnings]
         return Skill(
             name=text.name,
             description=text.description,
@@ -119,47 +118,38 @@ class _Loader:
             text=bundle.text,
             folder=folder,
             case_file=self._case_file,
-            shares_file=shares,
-            cases=cases,
-            labelled=self._has_labels,
+            shares_file=list(groups) != [self._folder],
+            cases=tuple(groups[folder]),
+            labelled=self._labelled,
             gate=self._gate,
             warnings=tuple(warnings),
         )
 
-    def _without_excluded(
-        self, groups: Mapping[Path, tuple[Case, ...]]
-    ) -> Mapping[Path, tuple[Case, ...]]:
-        """Return the cases without the statements that a labels file excludes."""
-        if not groups or not self._has_labels:
-            return groups
-        # Imported late: most case files have no labels.
-        from pytest_upskill.formats.judge_labels import without_excluded
-
-        cases = [case for of in groups.values() for case in of]
-        kept = iter(without_excluded(cases, self._path))
-        return {folder: tuple(next(kept) for _ in of) for folder, of in groups.items()}
-
-    @property
-    def _has_labels(self) -> bool:
-        return (self._path.parent / LABELS_FILE).is_file()
-
-    def _groups(self) -> Mapping[Path, tuple[Case, ...]]:
-        """Return the cases by the folder of the skill that they belong to."""
+    def _cases(self) -> Sequence[tuple[Path, Case]]:
+        """Return the cases, each with the folder of the skill that it belongs to."""
         if self._path.name == "SKILL.md":
-            return self._of_one(())
+            return ()
         text = self._read(self._path)
-        if self._path.name == CASE_FILE:
-            schema = partial(_read_schema, self._path.parent)
-            assert self._folder is not None
-            cases, self._gate = read_cases(
-                text,
-                read_schema=schema,
-                read_workspace=partial(read_workspace, self._path.parent),
-                names=(self._text_of(self._folder).name, self._folder.name),
-                extensions=self._extensions,
-            )
-            _check_number(cases)
-            return self._of_one(cases)
+        cases = self._own_cases(text) if self._path.name == CASE_FILE else self._evals_cases(text)
+        if len(cases) > MAX_CASES:
+            what = f"has {len(cases):,} cases; a file may have {MAX_CASES:,}: split it"
+            raise BadFile([Problem(what=what)])
+        return cases
+
+    def _own_cases(self, text: str) -> Sequence[tuple[Path, Case]]:
+        """Read the cases of a ``skill_meta.json``, which is in the folder of its skill."""
+        folder = self._path.parent
+        cases, self._gate = read_cases(
+            text,
+            read_schema=partial(_read_schema, folder),
+            read_workspace=partial(read_workspace, folder),
+            names=(self._text_of(folder).name, folder.name),
+            extensions=self._extensions,
+        )
+        return [(folder, case) for case in cases]
+
+    def _evals_cases(self, text: str) -> Sequence[tuple[Path, Case]]:
+        """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
         from pytest_upskill.formats.evals.reader import SUFFIXES, read_evals
         from pytest_upskill.formats.trigger_statements import with_trigger
@@ -168,25 +158,25 @@ class _Loader:
             raise BadFile([Problem(what=f"cases are read from {', '.join(sorted(SUFFIXES))} only")])
         owner = None if self._folder is None else self._owner(self._folder)
         evals = read_evals(text, suffix=self._path.suffix, owner=owner, find=self._find)
-        _check_number(evals.cases)
         if not evals.owners and self._folder is None:
             reason = evals.cases[0].skip if evals.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
         self._warnings = evals.warnings
-        if not evals.owners:
-            return self._of_one(())
-        pairs = [
+        return [
             (owner.folder, with_trigger(case, owner.names))
             for owner, case in zip(evals.owners, evals.cases, strict=True)
         ]
-        folders = dict.fromkeys(folder for folder, _ in pairs)
-        return {each: tuple(case for folder, case in pairs if folder == each) for each in folders}
 
-    def _of_one(self, cases: tuple[Case, ...]) -> Mapping[Path, tuple[Case, ...]]:
-        assert self._folder is not None
-        self._text_of(self._folder)
-        return {self._folder: cases}
+    def _without_excluded(self, cases: Sequence[tuple[Path, Case]]) -> Sequence[tuple[Path, Case]]:
+        """Return the cases without the statements that a labels file excludes."""
+        if not cases or not self._labelled:
+            return cases
+        # Imported late: most case files have no labels.
+        from pytest_upskill.formats.judge_labels import without_excluded
+
+        kept = without_excluded([case for _, case in cases], self._path)
+        return [(folder, case) for (folder, _), case in zip(cases, kept, strict=True)]
 
     def _find(self, name: str) -> Owner | None:
         folder = self._places.find_skill(name, self._path)
@@ -208,14 +198,13 @@ class _Loader:
         """Read the ``SKILL.md`` of a folder once, and collect its problems."""
         if folder not in self._texts:
             self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
-            problems: list[Problem] = []
-            with _noting(problems):
-                text = self._read(folder / "SKILL.md")
-                self._texts[folder] = read_skill_text(text, folder=folder.name)
-            if problems and not (folder / "SKILL.md").exists():
-                self._of_texts.append(self._no_skill())
+            file = folder / "SKILL.md"
+            if file.exists():
+                with self._noting(self._shown_text(folder)):
+                    self._texts[folder] = read_skill_text(self._read(file), folder=folder.name)
             else:
-                self._of_texts += [each.at(self._shown_text(folder)) for each in problems]
+                what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
+                self._problems.append(f"{self._shown.parent}: {what}")
         return self._texts[folder]
 
     def _read(self, path: Path) -> str:
@@ -227,28 +216,17 @@ class _Loader:
             raise BadFile([Problem(what=what)])
         return read_text(path)
 
-    def _no_skill(self) -> str:
-        cure = "(a skill is a folder with a SKILL.md)"
-        return f"{self._shown.parent}: no SKILL.md beside {self._path.name} {cure}"
-
     def _shown_text(self, folder: Path) -> str:
         to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
         return os.path.normpath(self._shown.parent / to_skill)
 
-
-def _check_number(cases: Sequence[Case]) -> None:
-    if len(cases) > MAX_CASES:
-        what = f"has {len(cases):,} cases; a file may have {MAX_CASES:,}: split it"
-        raise BadFile([Problem(what=what)])
-
-
-@contextmanager
-def _noting(problems: list[Problem]) -> Iterator[None]:
-    """Collect the problems of a bad file instead of raising."""
-    try:
-        yield
-    except BadFile as error:
-        problems += error.problems
+    @contextmanager
+    def _noting(self, path: str) -> Iterator[None]:
+        """Collect the problems of a bad file instead of raising."""
+        try:
+            yield
+        except BadFile as error:
+            self._problems += [problem.at(path) for problem in error.problems]
 
 
 def _read_schema(folder: Path, name: str) -> Any:

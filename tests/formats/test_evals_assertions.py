@@ -8,7 +8,7 @@ import pytest
 
 from pytest_upskill.checks import Contains, ContainsAny, JsonSchema, NotContains, NotRegex, Regex
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
+from pytest_upskill.formats.evals.triggers import TRIGGER_CASE
 from tests.evals import read_one
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pytest_upskill.formats.evals.reader import read_evals
-from pytest_upskill.formats.evals.unsupported import CONTRADICTION
+from pytest_upskill.formats.evals.triggers import CONTRADICTION
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Trigger
 from tests.conftest import WriteSkill

@@ -8,35 +8,29 @@ from typing import Any, Literal
 
 from pytest_upskill.checks import FileExists, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.files import safe_name
+from pytest_upskill.formats.evals.keys import FEATURES, PRODUCED, WORKSPACES
 from pytest_upskill.formats.evals.owner import Owner
 from pytest_upskill.formats.skill_md.files import Unreadable
 
-_PRODUCED = (
-    "expected_files",
-    "expected_artifacts",
-    "required_artifacts",
-    "output_files",
-)
 _PROCESS: Mapping[str, Literal["read_file", "ran_script"]] = {
     "expected_script": "ran_script",
     "expected_references": "read_file",
 }
-_WORKSPACES = ("workspace", "fixture", "fixtures")
-_TURNS = (1, 200)
+_TURNS = range(1, 201)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentParts:
     """What a case asks of an agent."""
 
-    checks: tuple[FileExists, ...] = ()
-    process: tuple[ProcessCheck, ...] = ()
-    workspace: tuple[WorkspaceFile, ...] = ()
-    folder: str = ""
+    checks: tuple[FileExists, ...]
+    process: tuple[ProcessCheck, ...]
+    workspace: tuple[WorkspaceFile, ...]
+    folder: str
     """The folder of the workspace; "" if the case itself has the files."""
-    max_turns: int | None = None
-    keys: frozenset[str] = frozenset()
-    """The keys of the case that these parts are made of."""
+    max_turns: int | None
+    reasons: tuple[str, ...]
+    """Why the case cannot run, for each key that needs an agent and has a value of another kind."""
 
 
 def agent_parts(value: Mapping[str, Any], owner: Owner | None) -> AgentParts:
@@ -46,27 +40,26 @@ def agent_parts(value: Mapping[str, Any], owner: Owner | None) -> AgentParts:
         value: The case.
         owner: The skill that it belongs to, if any.
     """
-    keys: set[str] = set()
-    checks: list[FileExists] = []
-    process: list[ProcessCheck] = []
-    for key in (*_PRODUCED, *_PROCESS):
-        names = [*_paths(value.get(key))]
-        if not names:
-            continue
-        keys.add(key)
-        if key in _PRODUCED:
-            checks += [FileExists(file=name) for name in names]
-        else:
-            process += [ProcessCheck(name=_PROCESS[key], file=name) for name in names]
-    files, folder, used = _workspace(value, owner)
-    needed = bool(keys or used)
+    checks = [(key, FileExists(file=file)) for key in PRODUCED for file in _paths(value.get(key))]
+    process = [
+        (key, ProcessCheck(name=name, file=file))
+        for key, name in _PROCESS.items()
+        for file in _paths(value.get(key))
+    ]
+    files, folder, key_of_files = _workspace(value, owner)
+    used = {key for key, _ in (*checks, *process)} | ({key_of_files} if files else set())
+    turns = value.get("max_turns")
     return AgentParts(
-        checks=tuple(checks),
-        process=tuple(process),
+        checks=tuple(check for _, check in checks),
+        process=tuple(check for _, check in process),
         workspace=files,
         folder=folder,
-        max_turns=_turns(value.get("max_turns")) if needed else None,
-        keys=frozenset(keys | used),
+        max_turns=turns if used and type(turns) is int and turns in _TURNS else None,
+        reasons=tuple(
+            FEATURES[key]
+            for key, part in value.items()
+            if part and key in FEATURES and key not in used
+        ),
     )
 
 
@@ -80,41 +73,33 @@ def _paths(value: object) -> Iterator[str]:
 
 def _workspace(
     value: Mapping[str, Any], owner: Owner | None
-) -> tuple[tuple[WorkspaceFile, ...], str, set[str]]:
-    """Return the files of a workspace, their folder, and the keys that they come from."""
-    for key in (*_WORKSPACES, "setup"):
-        given = value.get(key)
-        if key == "setup" and isinstance(given, dict) and not given.get("commands"):
-            given = given.get("files")
-        elif key == "setup":
-            continue
-        if isinstance(given, dict) and given and all(map(_is_file, given.items())):
-            files = tuple(WorkspaceFile(name=name, text=text) for name, text in given.items())
-            return files, "", {key}
-        if isinstance(given, str) and given and owner is not None:
-            files = _of_folder(given.removeprefix("./").rstrip("/"), owner)
-            if files:
-                return files, given, {key}
-    return (), "", set()
+) -> tuple[tuple[WorkspaceFile, ...], str, str]:
+    """Return the files of a workspace, their folder, and the key that they come from."""
+    for key, given in _workspaces(value):
+        folder = given if isinstance(given, str) else ""
+        texts = _read_folder(folder, owner) if folder and owner else given
+        if (
+            isinstance(texts, dict)
+            and texts
+            and all(isinstance(text, str) and safe_name(name) for name, text in texts.items())
+        ):
+            files = tuple(WorkspaceFile(name=name, text=text) for name, text in texts.items())
+            return files, folder, key
+    return (), "", ""
 
 
-def _of_folder(name: str, owner: Owner) -> tuple[WorkspaceFile, ...]:
+def _workspaces(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
+    yield from ((key, value.get(key)) for key in WORKSPACES)
+    setup = value.get("setup")
+    if isinstance(setup, dict) and not setup.get("commands"):
+        yield "setup", setup.get("files")
+
+
+def _read_folder(given: str, owner: Owner) -> Mapping[str, str]:
+    """Return the files of a folder by their names in it, none if they cannot be read."""
+    name = given.removeprefix("./").rstrip("/")
     try:
         found = owner.read_files(name)
     except (Unreadable, OSError):
-        return ()
-    files = {path.removeprefix(f"{name}/"): text for path, text in found.items()}
-    if not all(map(safe_name, files)):
-        return ()
-    return tuple(WorkspaceFile(name=path, text=text) for path, text in files.items())
-
-
-def _is_file(entry: tuple[object, object]) -> bool:
-    name, text = entry
-    return isinstance(name, str) and isinstance(text, str) and safe_name(name)
-
-
-def _turns(value: object) -> int | None:
-    if not isinstance(value, int) or isinstance(value, bool):
-        return None
-    return value if _TURNS[0] <= value <= _TURNS[1] else None
+        return {}
+    return {path.removeprefix(f"{name}/"): text for path, text in found.items()}

@@ -9,8 +9,8 @@ from typing import Any
 from pytest_upskill.checks import FileExists, InFile
 from pytest_upskill.checks.files import safe_name
 from pytest_upskill.checks.judge import Judge
+from pytest_upskill.formats.evals.triggers import TRIGGER_CASE
 from pytest_upskill.formats.evals.typed_checks import MAKERS, Checks, Unsupported
-from pytest_upskill.formats.evals.unsupported import TRIGGER_CASE
 from pytest_upskill.formats.source.problems import shown
 
 
@@ -218,10 +218,7 @@ _FEATURES: tuple[tuple[frozenset[str], str], ...] = tuple(
         ("file files artifact artifacts", _NO_FILES),
         ("tool tools called", "a single answer calls no tools"),
         ("command cmd script exit exec shell run", "a single answer runs nothing"),
-        (
-            "trigger triggered skill activates activation",
-            TRIGGER_CASE,
-        ),
+        ("trigger triggered skill activates activation", TRIGGER_CASE),
         ("max min latency cost budget tokens", "a budget is not a check of the answer"),
     )
 )

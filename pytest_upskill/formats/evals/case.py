@@ -12,10 +12,6 @@ from pytest_upskill.formats.evals.keys import ASSERTIONS, DESCRIPTIONS, PROMPTS,
 from pytest_upskill.formats.evals.owner import Owner
 from pytest_upskill.formats.evals.triggers import Choice
 from pytest_upskill.formats.evals.typed_checks import Checks, Unsupported
-from pytest_upskill.formats.evals.unsupported import (
-    NO_TURNS,
-    features,
-)
 from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import Document, JsonPath
@@ -109,7 +105,7 @@ class _Reader:
         self.problems: list[Problem] = []
         self.agent = agent_parts(value, owner)
         self.choice = Choice(value)
-        self.reasons = [*features(value, self.agent.keys)]
+        self.reasons = [*self.agent.reasons]
         self.trigger: Trigger | None = None
         self._owner = owner
         self._document = document
@@ -123,7 +119,7 @@ class _Reader:
             context = self.value.get("context")
             return f"{context.strip()}\n\n{asked}" if _is_text(context) else asked
         if isinstance(asked, list) and asked:
-            self.reasons.append(f"{key}: {NO_TURNS}")
+            self.reasons.append(f"{key}: a single answer has no further turns")
         elif key and not (asked == "" and (self.reasons or self.trigger)):
             self._note((key,), f"must be non-empty text, got {shown(asked)}")
         elif must_ask and not (self.reasons or self.trigger):

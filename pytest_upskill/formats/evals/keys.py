@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from pytest_upskill.formats.evals.owner import NAMING
-from pytest_upskill.formats.evals.triggers import TRIGGER_KEYS
-from pytest_upskill.formats.evals.unsupported import FEATURES
-from pytest_upskill.formats.statement_marks import MARK_KEY
-
 PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
 """Keys of the question; the first that is present wins."""
 
@@ -55,9 +50,67 @@ SOUGHT: Mapping[str, str] = {
 }
 """Keys of texts to search for, with the type of assertion that each stands for."""
 
-READ = {
-    *(*PROMPTS, *NAMES, *ASSERTIONS, *STATED, *SOUGHT, *TRIGGER_KEYS, *NAMING),
-    *(MARK_KEY, "ground_truth", "files", "context", "tags"),
-    *FEATURES,
+NAMING = frozenset(
+    {"skill", "skill_name", "skill_under_test", "target_skill", "target_skills", "skills"}
+)
+"""Keys that name the skill that a case belongs to."""
+
+TRIGGERS = (
+    "should_trigger",
+    "should_activate",
+    "should_fire",
+    "expected_activation",
+    "expected_trigger",
+    "expect_activation",
+    "expect_trigger",
+)
+"""Keys that say whether the skill should be taken, or name the one that should."""
+
+SKILLS = (
+    "expected_skill",
+    "expect_skill",
+    "expected_skills",
+    "expected_activation",
+    "expected_triggers",
+    "skills_expected_to_activate",
+    "preferred_skill",
+)
+"""Keys that name the skill that should be taken; null for none."""
+
+HINTING = (*SKILLS, "should_trigger")
+"""Keys that may name the skill an agent should choose; a case in a shared file is one of that."""
+
+FORBIDDEN = ("must_not_activate", "forbidden_skills")
+"""Keys of skills that should not be taken."""
+
+ACCEPTABLE = "acceptable_skills"
+
+PRODUCED = ("expected_files", "expected_artifacts", "required_artifacts", "output_files")
+"""Keys of files that an agent should leave."""
+
+WORKSPACES = ("workspace", "fixture", "fixtures")
+"""Keys of the files that an agent finds."""
+
+FEATURES: Mapping[str, str] = {
+    key: f"{key}: a single answer {why}"
+    for keys, why in (
+        ("expected_script expected_test cmd", "runs no scripts"),
+        ("expected_references", "opens no files"),
+        (" ".join(PRODUCED), "leaves no files"),
+        (
+            "deterministic_assertions validators graders setup",
+            "leaves nothing for commands to look at",
+        ),
+        (
+            "tool_assertions expected_tool expected_tools expect_tools reject_tools tools",
+            "calls no tools",
+        ),
+        (
+            "turns messages conversation query_flow prompt_sequence steps history",
+            "has no further turns",
+        ),
+        (f"{' '.join(WORKSPACES)} environment", "has no workspace"),
+    )
+    for key in keys.split()
 }
-"""All keys that are read."""
+"""Keys with a value that needs an agent, and why."""

@@ -6,7 +6,8 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_upskill.formats.evals.owner import HINTING, NAMING, names_in
+from pytest_upskill.formats.evals.keys import HINTING, NAMING
+from pytest_upskill.formats.evals.owner import names_in
 
 _START = 64 << 10
 """Characters at the start of a file that are searched."""

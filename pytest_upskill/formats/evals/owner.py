@@ -7,24 +7,10 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from pytest_upskill.formats.evals.keys import HINTING, NAMING
+
 ReadFiles = Callable[[str], Mapping[str, str]]
 """Reads a file or the files of a folder, as text by name; raises OutsideError or Unreadable."""
-
-NAMING = frozenset(
-    {"skill", "skill_name", "skill_under_test", "target_skill", "target_skills", "skills"}
-)
-"""Keys that name the skill that a case belongs to."""
-
-HINTING = (
-    "expected_skill",
-    "expect_skill",
-    "expected_skills",
-    "skills_expected_to_activate",
-    "expected_triggers",
-    "expected_activation",
-    "should_trigger",
-)
-"""Keys that name the skill an agent should choose; a case in a shared file belongs to that one."""
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""

@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from pytest_upskill.formats.evals import keys
 from pytest_upskill.formats.evals.case import read_case
-from pytest_upskill.formats.evals.keys import NAMES, PROMPTS, READ
+from pytest_upskill.formats.evals.keys import NAMES, PROMPTS
 from pytest_upskill.formats.evals.owner import NAMES_NONE, FindOwner, Owner, owner_of
 from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
 from pytest_upskill.formats.skill import Case, Trigger
@@ -16,6 +17,7 @@ from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.yaml import parse_yaml
+from pytest_upskill.formats.statement_marks import MARK_KEY
 
 _SYNTAX: Mapping[str, Callable[[str], Document]] = {
     ".json": parse_json,
@@ -26,6 +28,13 @@ _SYNTAX: Mapping[str, Callable[[str], Document]] = {
 
 SUFFIXES = frozenset(_SYNTAX)
 """Suffixes of the files that can be read."""
+
+_READ = {
+    *(*PROMPTS, *NAMES, *keys.ASSERTIONS, *keys.STATED, *keys.SOUGHT, *keys.FEATURES),
+    *(*keys.NAMING, *keys.TRIGGERS, *keys.SKILLS, *keys.FORBIDDEN, keys.ACCEPTABLE),
+    *(MARK_KEY, "ground_truth", "files", "context", "tags"),
+}
+"""All keys that are read."""
 
 _LEAVE = Trigger(should=False)
 """That a skill should not be chosen, without one that should."""
@@ -73,7 +82,6 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     bad: list[Problem] = []
     for (path, value), name in zip(entries, names, strict=True):
         whose, reason = owner_of(value, owner, find)
-        owners.append(whose)
         try:
             case = read_case(
                 value, document, path, name=name, owner=whose, flaws=flaws, must_ask=must_ask
@@ -83,12 +91,8 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
             why = "; ".join(f"{each.where}: {each.what}" for each in error.problems)
             line = document.line(path)
             case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
-        # A case may name no skill because none should be taken; it is one of any skill here.
-        if reason == NAMES_NONE and case.trigger == _LEAVE:
-            case = replace(case, trigger=replace(_LEAVE, nothing=True))
-        if reason and not (case.trigger and case.trigger.nothing):
-            case = replace(case, skip=reason, trigger=None)
-        cases.append(case)
+        owners.append(whose)
+        cases.append(_without_skill(case, reason) if reason else case)
     if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
         raise BadFile(bad)
     warnings += [replace(each, what=f"{each.what} (the case is skipped)") for each in bad]
@@ -99,6 +103,16 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
         owners=tuple(each or any_owner for each in owners) if any_owner else (),
         warnings=tuple(warnings),
     )
+
+
+def _without_skill(case: Case, reason: str) -> Case:
+    """Return a case whose skill is not found, with the reason for it if it cannot run."""
+    # A case may name no skill because none should be taken; it is one of any skill here.
+    if reason == NAMES_NONE and case.trigger == _LEAVE:
+        case = replace(case, trigger=replace(_LEAVE, nothing=True))
+    if case.trigger and case.trigger.nothing:
+        return case
+    return replace(case, skip=reason, trigger=None)
 
 
 def holds_cases(text: str, *, suffix: str) -> bool:
@@ -114,7 +128,7 @@ def holds_cases(text: str, *, suffix: str) -> bool:
     except BadFile:
         return False
     return any(
-        has_prompt(value) and not READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
+        has_prompt(value) and not _READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
         for _, value in entries
     )
 
@@ -129,9 +143,9 @@ def _said(value: object) -> tuple[str, str, Mapping[str, Any]]:
     return _first(said, NAMES), _first(said, PROMPTS), said
 
 
-def _first(value: Mapping[str, Any], keys: Sequence[str]) -> str:
-    """Return the first value of ``keys`` that is a text or a number, "" if there is none."""
-    found = (value[key] for key in keys if isinstance(value.get(key), str | int))
+def _first(value: Mapping[str, Any], among: Sequence[str]) -> str:
+    """Return the first value of some keys that is a text or a number, "" if there is none."""
+    found = (value[key] for key in among if isinstance(value.get(key), str | int))
     return next((str(name) for name in found if name != ""), "")
 
 
@@ -165,7 +179,7 @@ def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
         for key, part in value.items() if isinstance(value, dict) else ():
             # Keys that shapes.py adds to the questions of a trigger set have no place.
             there = part and (*path, key) in document.places
-            if there and key not in READ and key not in seen and _TELLING.search(key):
+            if there and key not in _READ and key not in seen and _TELLING.search(key):
                 seen.add(key)
                 yield document.problem((*path, key), "is not read", key=True)
     for key in _around(document):

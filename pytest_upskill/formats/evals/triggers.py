@@ -6,37 +6,13 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from pytest_upskill.formats.evals.keys import ACCEPTABLE, FORBIDDEN, SKILLS, TRIGGERS
 from pytest_upskill.formats.evals.owner import Owner, names_in
-from pytest_upskill.formats.evals.unsupported import CONTRADICTION, TRIGGER_CASE
 from pytest_upskill.formats.skill import Trigger
 
-TRIGGERS = (
-    "should_trigger",
-    "should_activate",
-    "should_fire",
-    "expected_activation",
-    "expected_trigger",
-    "expect_activation",
-    "expect_trigger",
-)
-"""Keys that say whether the skill should be taken, or name the one that should."""
+TRIGGER_CASE = "it does not say clearly which skill an agent should choose"
 
-SKILLS = (
-    "expected_skill",
-    "expect_skill",
-    "expected_skills",
-    "expected_activation",
-    "expected_triggers",
-    "skills_expected_to_activate",
-    "preferred_skill",
-)
-"""Keys that name the skill that should be taken; null for none."""
-
-FORBIDDEN = ("must_not_activate", "forbidden_skills")
-"""Keys of skills that should not be taken."""
-
-ACCEPTABLE = "acceptable_skills"
-TRIGGER_KEYS = frozenset({*TRIGGERS, *SKILLS, *FORBIDDEN, ACCEPTABLE})
+CONTRADICTION = "they contradict each other about the skill that an agent should choose"
 
 _TYPES = ("type", "kind")
 """Keys of a case or an assertion whose value can say that it is about the choice of a skill."""

@@ -54,30 +54,10 @@ _FLAGS = re.compile(r"(?:\(\?([imsx]+)\))?(.*)", re.DOTALL)
 """Inline flags at the start of a pattern, and the rest."""
 
 
-def _contains(value: object, _flags: str) -> Checks:
-    return [Contains(text=text) for text in _texts(value)]
-
-
-def _not_contains(value: object, _flags: str) -> Checks:
-    return [NotContains(text=text) for text in _texts(value)]
-
-
-def _contains_any(value: object, _flags: str) -> Checks:
-    return [ContainsAny(texts=tuple(_texts(value)))]
-
-
-def _regex(value: object, flags: str) -> Checks:
-    return [Regex(pattern=pattern) for pattern in _patterns(value, flags)]
-
-
 def _regex_any(value: object, flags: str) -> Checks:
     parts = [_FLAGS.fullmatch(pattern) for pattern in _patterns(value, flags)]
     local = [f"(?{part[1] or ''}:{part[2]})" for part in parts if part]
-    return _regex("|".join(local), "")
-
-
-def _not_regex(value: object, flags: str) -> Checks:
-    return [NotRegex(pattern=pattern) for pattern in _patterns(value, flags)]
+    return [Regex(pattern=each) for each in _patterns("|".join(local), "")]
 
 
 def _json_schema(value: object, _flags: str) -> Checks:
@@ -91,11 +71,12 @@ def _json_schema(value: object, _flags: str) -> Checks:
 
 
 MAKERS: Mapping[str, Callable[[object, str], Checks]] = {
-    "contains": _contains,
-    "not_contains": _not_contains,
-    "contains_any": _contains_any,
-    "regex": _regex,
+    "contains": lambda value, _: [Contains(text=text) for text in _texts(value)],
+    "not_contains": lambda value, _: [NotContains(text=text) for text in _texts(value)],
+    "contains_any": lambda value, _: [ContainsAny(texts=tuple(_texts(value)))],
+    "regex": lambda value, flags: [Regex(pattern=each) for each in _patterns(value, flags)],
     "regex_any": _regex_any,
-    "not_regex": _not_regex,
+    "not_regex": lambda value, flags: [NotRegex(pattern=each) for each in _patterns(value, flags)],
     "json_schema": _json_schema,
 }
+"""Functions that make the checks of a type from its value and the flags of a pattern."""
