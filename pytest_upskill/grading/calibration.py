@@ -11,7 +11,7 @@ from pytest_upskill import LABELS_FILE
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile
 from pytest_upskill.grading.workspace import with_changes
-from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
+from pytest_upskill.trials.result import AnswerLabel, CellLabels, TrialResult
 
 AGAIN = "draw again with pytest-upskill judge draw"
 
@@ -38,17 +38,10 @@ def cell_labels(
         model: Label of the model.
         resolved: Full name of the model.
     """
-    now: dict[str, CurrentCase] = {}
-    answers: Counter[tuple[str, bool, bool, str]] = Counter()
-    for trial in trials:
-        if trial.arm == "with_skill":
-            now[trial.case] = CurrentCase(
-                digest=trial.case_digest,
-                statements=trial.statements,
-                skills=frozenset({trial.skill_digest}),
-            )
-        if trial.arm != "old_skill":
-            answers.update(_decided(trial))
+    now = current_cases(trials)
+    answers = Counter(
+        key for trial in trials if trial.arm != "old_skill" for key in _decided(trial)
+    )
     problems = [*drift(file, now, judge=judge, models={model: resolved})]
     labels = []
     for answer in applicable(file, now, judge=judge, models={model: resolved}):
@@ -65,6 +58,20 @@ def cell_labels(
             )
         )
     return CellLabels(labels=tuple(labels), problems=tuple(problems))
+
+
+def current_cases(trials: Iterable[TrialResult]) -> dict[str, CurrentCase]:
+    """Return the cases of trials with the skill, by id."""
+    now: dict[str, CurrentCase] = {}
+    for trial in trials:
+        if trial.arm == "with_skill":
+            skills = now[trial.case].skills if trial.case in now else frozenset()
+            now[trial.case] = CurrentCase(
+                digest=trial.case_digest,
+                statements=trial.statements,
+                skills=skills | {trial.skill_digest},
+            )
+    return now
 
 
 def applicable(
@@ -135,19 +142,16 @@ def drift(
 
 
 def answer_digest(text: str) -> str:
-    """Return a digest that identifies an answer; the end of a line does not count."""
-    return hashlib.sha256("\n".join(text.splitlines()).encode("utf-8", "replace")).hexdigest()[:16]
-
-
-def judged_text(run: RunResult) -> str:
-    """Return what the judge saw of a run: the answer, with the files that an agent changed."""
-    return with_changes(run.completion)
+    """Return a digest that identifies an answer; ends of lines do not count."""
+    # Without the line ends at its end: a labels file, which lists the lines, loses one of them.
+    lines = "\n".join(text.splitlines()).rstrip("\n")
+    return hashlib.sha256(lines.encode("utf-8", "replace")).hexdigest()[:16]
 
 
 def _decided(trial: TrialResult) -> Iterable[tuple[str, bool, bool, str]]:
     for run in trial.runs:
         if run.by_judge is not None:
-            text = answer_digest(judged_text(run))
+            text = answer_digest(with_changes(run.completion))
             yield trial.case, trial.arm == "with_skill", run.by_judge, text
 
 

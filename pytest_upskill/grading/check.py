@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 
 from pytest_upskill import stats
-from pytest_upskill.formats.judge_labels import KeyEntry, LabelledAnswer, LabelsFile
+from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile
 
 Arm = str
 """``with`` or ``without``, as in the key."""
@@ -22,6 +23,18 @@ class ArmAgreement:
     arm: Arm
     labels: int
     agreement: stats.Agreement
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Stratum:
+    """The answers of one arm of a model that the judge passed, or did not."""
+
+    model: str
+    arm: Arm
+    judged: bool
+    answers: int
+    labelled: Sequence[LabelledAnswer]
+    """Those whose labels are complete."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +59,7 @@ class Disagreement:
 
 def decisions(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> dict[int, Sequence[bool]]:
     """Return what the judge decided of each statement when the answers were drawn, by id."""
-    return {answer.id: _key(file, answer).holds for answer in answers}
+    return {answer.id: file.key[str(answer.id)].holds for answer in answers}
 
 
 def agreements(
@@ -60,20 +73,17 @@ def agreements(
         decided: What the judge decides of each statement, by id; it may be another judge than
             when the answers were drawn.
     """
-    for model in file.cells:
-        for arm in ARMS:
-            weighted = []
-            for judged in (True, False):
-                of = list(_labelled(file, answers, model, arm, judged=judged))
-                total = file.cells[model].get(f"{arm}/{str(judged).lower()}", 0)
-                weighted += [
-                    (bool(each.passed), all(decided[each.id]), total / len(of))
-                    for each in of
-                    if each.id in decided
-                ]
-            if weighted:
-                found = stats.weighted_agreement(weighted)
-                yield ArmAgreement(model=model, arm=arm, labels=len(weighted), agreement=found)
+    weighted: dict[tuple[str, Arm], list[tuple[bool, bool, float]]] = {}
+    for each in _strata(file, answers):
+        weighted.setdefault((each.model, each.arm), []).extend(
+            (bool(answer.passed), all(decided[answer.id]), each.answers / len(each.labelled))
+            for answer in each.labelled
+            if answer.id in decided
+        )
+    for (model, arm), labels in weighted.items():
+        if labels:
+            found = stats.weighted_agreement(labels)
+            yield ArmAgreement(model=model, arm=arm, labels=len(labels), agreement=found)
 
 
 def lacking(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str]:
@@ -83,17 +93,14 @@ def lacking(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str
         file: The labels file.
         answers: The answers whose labels apply.
     """
-    for model, strata in file.cells.items():
-        for arm in ARMS:
-            for judged in (True, False):
-                have = len(list(_labelled(file, answers, model, arm, judged=judged)))
-                need = min(stats.MIN_LABELS, strata.get(f"{arm}/{str(judged).lower()}", 0))
-                if have < need:
-                    passed = "passed" if judged else "did not pass"
-                    yield (
-                        f"{model}: {have} of {need} labels of answers {arm} the skill that the "
-                        f"judge {passed}"
-                    )
+    for each in _strata(file, answers):
+        have, need = len(each.labelled), min(stats.MIN_LABELS, each.answers)
+        if have < need:
+            passed = "passed" if each.judged else "did not pass"
+            yield (
+                f"{each.model}: {have} of {need} labels of answers {each.arm} the skill that the "
+                f"judge {passed}"
+            )
 
 
 def disagreements(
@@ -109,16 +116,18 @@ def disagreements(
         yield Disagreement(statement=statement, judged=judged, answers=ids)
 
 
-def _labelled(
-    file: LabelsFile, answers: Sequence[LabelledAnswer], model: str, arm: Arm, *, judged: bool
-) -> Iterator[LabelledAnswer]:
-    """Yield the completely labelled answers of a stratum."""
+def _strata(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[_Stratum]:
+    """Yield the strata of each model."""
+    places: dict[tuple[str, Arm, bool], list[LabelledAnswer]] = {}
     for answer in answers:
-        key = _key(file, answer)
-        there = (answer.model, key.arm, key.judged) == (model, arm, judged)
-        if there and answer.passed is not None:
-            yield answer
-
-
-def _key(file: LabelsFile, answer: LabelledAnswer) -> KeyEntry:
-    return file.key[str(answer.id)]
+        if answer.passed is not None:
+            key = file.key[str(answer.id)]
+            places.setdefault((answer.model, key.arm, key.judged), []).append(answer)
+    for model, arm, judged in product(file.cells, ARMS, (True, False)):
+        yield _Stratum(
+            model=model,
+            arm=arm,
+            judged=judged,
+            answers=file.cells[model].get(f"{arm}/{str(judged).lower()}", 0),
+            labelled=places.get((model, arm, judged), ()),
+        )

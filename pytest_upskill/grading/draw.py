@@ -5,8 +5,7 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Literal
+from dataclasses import dataclass, field
 
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.formats.judge_labels import (
@@ -16,11 +15,11 @@ from pytest_upskill.formats.judge_labels import (
     StatementLabel,
 )
 from pytest_upskill.grading.calibration import (
-    CurrentCase,
     answer_digest,
-    judged_text,
+    current_cases,
     still_applies,
 )
+from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.trials.result import RunResult, TrialResult
 
 STRATA = 4
@@ -41,33 +40,6 @@ class Drawing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Candidate:
-    """An answer that depended on the judge."""
-
-    trial: TrialResult
-    run: RunResult
-    judged: bool
-    known: bool = False
-    """Whether all of its statements are labelled already."""
-
-    @property
-    def text(self) -> str:
-        return judged_text(self.run)
-
-    @property
-    def stratum(self) -> str:
-        return f"{self.arm}/{str(self.judged).lower()}"
-
-    @property
-    def arm(self) -> Literal["with", "without"]:
-        return "with" if self.trial.arm == "with_skill" else "without"
-
-    @property
-    def place(self) -> tuple[str, str, bool]:
-        return self.trial.model, self.arm, self.judged
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class _Entry:
     """An answer for the labels file, without its number."""
 
@@ -83,6 +55,10 @@ class _Entry:
     @property
     def place(self) -> tuple[str, str, bool]:
         return self.answer.model, self.key.arm, self.key.judged
+
+    @property
+    def identity(self) -> tuple[str, str]:
+        return self.answer.case, answer_digest(self.answer.whole)
 
 
 Known = Mapping[tuple[str, str, str], StatementLabel]
@@ -115,14 +91,16 @@ def draw(
         The drawing, or None if no answer depended on the judge.
     """
     known = _known(before)
-    candidates = [_marked(each, known) for each in _candidates(trials)]
+    judged = list(_judged(trials))
+    # Nobody can label an answer that the report has cut.
+    candidates = [_entry(trial, run, known) for trial, run in judged if not run.cut]
     if not candidates:
         return None
     # Reproducible, but not chosen by anybody: by the answers themselves.
-    seed = "".join(sorted(answer_digest(each.text) for each in candidates))
+    seed = "".join(sorted(digest for _, digest in (each.identity for each in candidates)))
     rng = random.Random(seed)  # noqa: S311  no secret
     carried = _carried(before, trials, candidates, judge)
-    drawn = [*carried, *_drawn(candidates, known, carried, answers // STRATA, rng)]
+    drawn = [*carried, *_drawn(candidates, carried, answers // STRATA, rng)]
     rng.shuffle(drawn)
     file = LabelsFile(
         format=1,
@@ -130,10 +108,8 @@ def draw(
         drawn=date,
         judge=judge,
         prompt=PROMPT_DIGEST,
-        models={each.answer.model: each.resolved for each in carried}
-        | {each.trial.model: each.trial.resolved for each in candidates},
-        cases={each.answer.case: each.digest for each in carried}
-        | {each.trial.case: each.trial.case_digest for each in candidates},
+        models={each.answer.model: each.resolved for each in (*carried, *candidates)},
+        cases={each.answer.case: each.digest for each in (*carried, *candidates)},
         statements=before.statements if before else {},
         answers=[
             each.answer.model_copy(update={"id": number}) for number, each in enumerate(drawn, 1)
@@ -145,45 +121,28 @@ def draw(
         file=file,
         kept=file.labelled,
         dropped=tuple(_dropped(before, file)),
-        too_long=sum(bool(run.cut) for _, run in _judged(trials)),
+        too_long=sum(bool(run.cut) for _, run in judged),
     )
 
 
-def _cells(candidates: Iterable[_Candidate]) -> dict[str, dict[str, int]]:
+def _cells(candidates: Iterable[_Entry]) -> dict[str, dict[str, int]]:
     """Return the number of answers of each stratum, by model."""
     cells: dict[str, Counter[str]] = {}
-    for each in candidates:
-        cells.setdefault(each.trial.model, Counter())[each.stratum] += 1
+    for model, arm, judged in (each.place for each in candidates):
+        cells.setdefault(model, Counter())[f"{arm}/{str(judged).lower()}"] += 1
     return {model: dict(sorted(strata.items(), reverse=True)) for model, strata in cells.items()}
 
 
 def _drawn(
-    candidates: Iterable[_Candidate],
-    known: Known,
-    carried: Sequence[_Entry],
-    count: int,
-    rng: random.Random,
+    candidates: Iterable[_Entry], carried: Sequence[_Entry], count: int, rng: random.Random
 ) -> Iterator[_Entry]:
     """Draw answers of each stratum, so that with those that are carried there are enough."""
-    strata: dict[tuple[str, str, bool], list[_Candidate]] = {}
+    strata: dict[tuple[str, str, bool], list[_Entry]] = {}
     for each in candidates:
         strata.setdefault(each.place, []).append(each)
     there = Counter(each.place for each in carried)
     for place, of in strata.items():
-        for each in _some(of, count - there[place], rng):
-            yield _Entry(
-                answer=_answer(each, known),
-                key=_key(each),
-                resolved=each.trial.resolved,
-                digest=each.trial.case_digest,
-            )
-
-
-def _candidates(trials: Iterable[TrialResult]) -> Iterator[_Candidate]:
-    for trial, run in _judged(trials):
-        # Nobody can label an answer that the report has cut.
-        if run.by_judge is not None and not run.cut:
-            yield _Candidate(trial=trial, run=run, judged=run.by_judge)
+        yield from _some(of, count - there[place], rng)
 
 
 def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunResult]]:
@@ -195,25 +154,16 @@ def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunRes
 
 def _carried(
     before: LabelsFile | None,
-    trials: Iterable[TrialResult],
-    candidates: Sequence[_Candidate],
+    trials: Sequence[TrialResult],
+    candidates: Sequence[_Entry],
     judge: str,
 ) -> list[_Entry]:
     """Return the labelled answers that are not in this run, as far as their labels apply."""
     if before is None or (before.judge, before.prompt) != (judge, PROMPT_DIGEST):
         return []
-    here = {(each.trial.case, answer_digest(each.text)) for each in candidates}
-    resolved = dict(before.models)
-    now: dict[str, CurrentCase] = {}
-    for trial in trials:
-        resolved[trial.model] = trial.resolved
-        if trial.arm == "with_skill":
-            skills = now[trial.case].skills if trial.case in now else frozenset()
-            now[trial.case] = CurrentCase(
-                digest=trial.case_digest,
-                statements=trial.statements,
-                skills=skills | {trial.skill_digest},
-            )
+    here = {each.identity for each in candidates}
+    resolved = before.models | {trial.model: trial.resolved for trial in trials}
+    now = current_cases(trials)
     return [
         _Entry(
             answer=answer,
@@ -231,17 +181,11 @@ def _carried(
     ]
 
 
-def _marked(candidate: _Candidate, known: Known) -> _Candidate:
-    place = candidate.trial.case, answer_digest(candidate.text)
-    statements = candidate.trial.statements
-    return replace(candidate, known=all((*place, each) in known for each in statements))
-
-
-def _some(of: Sequence[_Candidate], count: int, rng: random.Random) -> list[_Candidate]:
+def _some(of: Sequence[_Entry], count: int, rng: random.Random) -> list[_Entry]:
     """Draw from a stratum: all that are labelled, and others at random."""
     shuffled = rng.sample(of, len(of))
-    count = max(count, sum(each.known for each in of))
-    return sorted(shuffled, key=lambda each: not each.known)[:count]
+    count = max(count, sum(each.answer.passed is not None for each in of))
+    return sorted(shuffled, key=lambda each: each.answer.passed is None)[:count]
 
 
 def _known(before: LabelsFile | None) -> Known:
@@ -253,28 +197,30 @@ def _known(before: LabelsFile | None) -> Known:
     }
 
 
-def _key(candidate: _Candidate) -> KeyEntry:
-    return KeyEntry(
-        arm=candidate.arm,
-        judged=candidate.judged,
-        holds=candidate.run.statements,
-        skill=candidate.trial.skill_digest,
-    )
-
-
-def _answer(candidate: _Candidate, known: Known) -> LabelledAnswer:
-    """Return an answer to label; its number is not known yet."""
-    trial, place = candidate.trial, (candidate.trial.case, answer_digest(candidate.text))
-    return LabelledAnswer(
-        id=0,
-        case=trial.case,
-        model=trial.model,
-        question=trial.question,
-        text=candidate.text.splitlines(),
-        labels=[
-            known.get((*place, statement), StatementLabel(statement=statement, holds=None))
-            for statement in trial.statements
-        ],
+def _entry(trial: TrialResult, run: RunResult, known: Known) -> _Entry:
+    """Return an answer to label, with the labels that it has; its number is not known yet."""
+    text = with_changes(run.completion)
+    place = trial.case, answer_digest(text)
+    return _Entry(
+        answer=LabelledAnswer(
+            id=0,
+            case=trial.case,
+            model=trial.model,
+            question=trial.question,
+            text=text.splitlines(),
+            labels=[
+                known.get((*place, statement), StatementLabel(statement=statement, holds=None))
+                for statement in trial.statements
+            ],
+        ),
+        key=KeyEntry(
+            arm="with" if trial.arm == "with_skill" else "without",
+            judged=bool(run.by_judge),
+            holds=run.statements,
+            skill=trial.skill_digest,
+        ),
+        resolved=trial.resolved,
+        digest=trial.case_digest,
     )
 
 

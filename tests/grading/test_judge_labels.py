@@ -10,6 +10,8 @@ from typing import Any
 import pytest
 
 from pytest_upskill.commands.main import main
+from pytest_upskill.formats.judge_labels import LabelledAnswer
+from pytest_upskill.grading.calibration import answer_digest
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 
@@ -260,3 +262,13 @@ def test_another_judge_is_compared_with_the_same_labels(
     assert "compared with openai:other-judge" in said
     assert "m with the skill: accepts 100% " in said
     assert len(loopback.requests) == requests
+
+
+def test_an_answer_that_ends_with_empty_lines_is_the_one_in_the_labels_file() -> None:
+    answer = "It is 37.\n\n"
+
+    listed = LabelledAnswer(
+        id=1, case="a", model="m", question="?", text=answer.splitlines(), labels=[]
+    )
+
+    assert answer_digest(listed.whole) == answer_digest(answer)
