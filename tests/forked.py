@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from types import ModuleType
 from typing import Any, NoReturn
 
 import pytest
@@ -215,6 +216,8 @@ def _run(
         signal.signal(signal.SIGINT, signal.default_int_handler)
         _become(streams, folder, environment)
         sys.argv[:] = words
+        # What multiprocessing spawns would import the server's own module, and serve as well.
+        sys.modules["__main__"] = ModuleType("__main__")
         if words == [_WORKER]:
             # As python -c does with the line that execnet gives it.
             exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
