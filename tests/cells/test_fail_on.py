@@ -16,12 +16,9 @@ TOO_FEW = {"one": "++--- +----"}
     ("cases", "words", "red"),
     [
         (HURTS, None, "the skill hurts"),
-        (HURTS, "no-effect,too-few-runs", None),
         (HURTS, "", None),
-        (NO_EFFECT, None, None),
         (NO_EFFECT, "hurts, no-effect", "the skill has no effect"),
         (TOO_FEW, None, None),
-        (TOO_FEW, "too-few-runs", "too few runs to tell"),
     ],
 )
 def test_a_cell_is_red_for_the_verdicts_chosen(

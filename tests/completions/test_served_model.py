@@ -6,9 +6,13 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.providers.keys import endpoints
+from pytest_upskill.providers.served import served_models
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback
+from tests.sdk_requests import model_at
 
+OLD = "'old.gguf', n_params 134515008, size 91726080"
 LLAMA = {"id": "old.gguf", "created": 1, "meta": {"n_params": 134_515_008, "size": 91_726_080}}
 
 
@@ -42,43 +46,37 @@ def test_recordings_of_another_model_are_reported_in_one_line(
     (line,) = (line for line in result.outlines if line.startswith("cache: "))
     assert line == (
         f"cache: {loopback.openai_url} serves {name} as 'small' now, but 2 of the replayed answers "
-        "are from 'old.gguf', n_params 134515008, size 91726080: add --upskill-cache refresh to "
-        "request them again"
+        f"are from {OLD}: add --upskill-cache refresh to request them again"
     )
 
     run_once("--upskill-models", model, "--upskill-cache=refresh", "skills")
-    result = run_once("--upskill-models", model, "skills")
-
-    result.stdout.no_fnmatch_line("cache: *")
+    for models in (listed(now), None):
+        loopback.models = models
+        result = run_once("--upskill-models", model, "skills")
+        result.stdout.no_fnmatch_line("cache: *")
 
 
 @pytest.mark.parametrize(
-    "now",
+    ("now", "described"),
     [
-        listed({**LLAMA, "created": 2}),
-        listed(LLAMA, {"id": "another"}),
-        listed(),
-        {"detail": "no such path"},
-        {"data": ["a", None, {"id": 7}]},
-        None,
+        (listed(LLAMA), OLD),
+        (listed({**LLAMA, "created": 2}), OLD),
+        (listed(LLAMA, {"id": "another"}), ""),
+        (listed(), ""),
+        ({"detail": "no such path"}, ""),
+        ({"data": ["a", None, {"id": 7}]}, ""),
+        (None, ""),
     ],
 )
-def test_a_list_that_names_no_other_model_is_not_reported(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    now: dict[str, Any] | None,
+def test_a_model_is_described_by_what_lasts_if_the_list_tells_it(
+    loopback: Loopback, now: dict[str, Any] | None, described: str
 ) -> None:
-    write_skill()
-    loopback.models = listed(LLAMA)
-    run_once("--upskill-models", model, "skills")
     loopback.models = now
+    (endpoint,) = endpoints([model_at(loopback, "openai")], {}).values()
 
-    result = run_once("--upskill-models", model, "skills")
+    found = served_models(endpoint, ["small"])
 
-    result.assert_outcomes(passed=3)
-    result.stdout.no_fnmatch_line("cache: *")
+    assert found == ({"small": described} if described else {})
 
 
 @pytest.mark.parametrize("mode", ["replay", "off"])

@@ -1,13 +1,13 @@
-"""A reply without an answer fails its case and says what came instead."""
+"""A reply without an answer fails and says what came instead."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
+from pytest_upskill.trials.result import RunResult
 from tests.conftest import QUESTION, Run, WriteSkill
 from tests.loopback import Loopback, Reply
+from tests.sdk_requests import ask, model_at, request_to
 
 CALL = {"id": "c1", "type": "function", "function": {"name": "look_up", "arguments": "{}"}}
 CALLED = "the model called a tool (look_up) instead of answering"
@@ -20,7 +20,6 @@ REASONED = "the model wrote only reasoning, and no answer"
         ("openai", Reply(message={"content": None, "tool_calls": [CALL]}, stop="x"), CALLED),
         ("openai", Reply(message={"content": None, "function_call": CALL["function"]}), CALLED),
         ("openai", Reply(message={"content": None, "reasoning": "Hm."}), REASONED),
-        ("openai", Reply(text="<think>Hm."), REASONED),
         ("openai", Reply(message={"content": []}), "the answer is empty"),
         (
             "openai",
@@ -46,21 +45,24 @@ REASONED = "the model wrote only reasoning, and no answer"
         ("anthropic", Reply(content=[]), "the answer is empty"),
     ],
 )
-def test_a_reply_without_an_answer_is_reported_and_never_passes(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    *,
-    provider: str,
-    reply: Reply,
-    said: str,
+def test_a_reply_without_an_answer_never_passes_and_says_what_came_instead(
+    loopback: Loopback, provider: str, reply: Reply, said: str
 ) -> None:
-    case: dict[str, Any] = {"input": QUESTION, "expected": {"not_contains": "sorry"}}
-    write_skill({"id": "a", **case})
-    loopback.answer = lambda _: reply
-    url = loopback.openai_url if provider == "openai" else loopback.url
+    loopback.replies.append(reply)
 
-    result = run_once(f"--upskill-models=m={provider}:m@{url}", "skills")
+    result = RunResult(completion=ask(request_to(model_at(loopback, provider))), checks=())
+
+    assert not result.passed
+    assert result.stopped == said
+
+
+def test_a_run_without_an_answer_fails_though_its_checks_would_pass(
+    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+) -> None:
+    write_skill({"id": "a", "input": QUESTION, "expected": {"not_contains": "sorry"}})
+    loopback.answer = lambda _: Reply(text="<think>Hm.")
+
+    result = run_once(f"--upskill-models=m=openai:m@{loopback.openai_url}", "skills")
 
     assert result.parseoutcomes()["failed"] == 1
-    result.stdout.fnmatch_lines([said])
+    result.stdout.fnmatch_lines([REASONED])
