@@ -1,4 +1,12 @@
-"""``refine``: a better version of a skill, chosen on train cases and proved on the hold-out."""
+"""``refine``: a better version of a skill, chosen on train cases and proved on the hold-out.
+
+1. The hash of its id decides whether a case is a train case or held out (`proof.holdout`).
+2. A teacher proposes edits; the version that passes most train cases is chosen (`versions.search`).
+3. It is compared with the old version once, by fresh runs on the held-out cases. A ledger counts
+   these looks (`proof.ledger`): the more there were, the stricter is the next one.
+4. It is accepted if it is better for a student and worse for none (`proof.acceptance`).
+5. It is written if somebody agrees.
+"""
 
 from __future__ import annotations
 

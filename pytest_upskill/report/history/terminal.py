@@ -80,7 +80,7 @@ def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
         change = f"({points(cell.correction.lift)}%, judged {change[1:-1]})"
     for name, value in values.items():
         end = f"  {change}" if name == "with skill" and change else ""
-        yield f"  {name:10} {_bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
+        yield f"  {name:10} {bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
 
 
 def trigger_bars(cell: TriggerCell, *, blocks: bool) -> Iterator[str]:
@@ -92,7 +92,7 @@ def trigger_bars(cell: TriggerCell, *, blocks: bool) -> Iterator[str]:
     """
     for name, found in (("recall", cell.recall), ("false", cell.false_triggers)):
         value = None if found is None else found.estimate
-        yield f"  {name:10} {_bar(value, 1.0, blocks)}  {_figure(value, 'success'):>4}"
+        yield f"  {name:10} {bar(value, 1.0, blocks)}  {_figure(value, 'success'):>4}"
 
 
 def _table(
@@ -160,7 +160,8 @@ def _change(without: float | None, with_: float | None, metric: Metric) -> str:
     return f"({points(change)}%)"
 
 
-def _bar(value: float | None, most: float, blocks: bool) -> str:
+def bar(value: float | None, most: float, blocks: bool) -> str:
+    """Return a bar as long as a value is of the most; empty without a value."""
     full, empty = BLOCKS if blocks else ("#", ".")
     length = round(_BAR * value / most) if value and most else 0
     return full * length + empty * (_BAR - length)

@@ -15,8 +15,8 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import text_checks_of
-from pytest_upskill.teacher.ngrams import copies
 from pytest_upskill.teacher.proposals.proposals import Answers, Proposal
+from pytest_upskill.teacher.work.copies import copies
 from pytest_upskill.teacher.work.reply import Refused
 
 EMPTY_ANSWERS = (

@@ -13,7 +13,7 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
-from pytest_upskill.teacher.ngrams import copies
+from pytest_upskill.teacher.work.copies import copies
 from pytest_upskill.teacher.work.marks import MATERIAL, marked
 from pytest_upskill.teacher.work.reply import Refused, json_of, validated
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from statistics import fmean
 
-from pytest_upskill.cells.wording import percent, points
-from pytest_upskill.stats import CaseCounts, lift, lift_interval, verdict
-
-_WIDTH = 20
+from pytest_upskill.cells.wording import bounds, percent, points
+from pytest_upskill.report.history.terminal import bar
+from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval, verdict
 
 
 def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
@@ -41,16 +40,10 @@ def pictures(
     for student, cases in confirmed.items():
         yield f"{student}, held-out cases, fresh runs:"
         figures = figures_of(cases)
-        gain, low, high = (points(figures[name]) for name in ("lift", "low", "high"))
+        gain, interval = points(figures["lift"]), Interval(figures["low"], figures["high"])
         for what, rate, more in (
             (before, figures["before"], ""),
             (after, figures["after"], f" ({gain}%)"),
         ):
-            yield f"  {what:{width}}  {_bar(rate, unicode=unicode)} {percent(rate):>3}%{more}"
-        yield f"  lift {gain} points [{low}, {high}]: {verdict(cases)}"
-
-
-def _bar(rate: float, *, unicode: bool) -> str:
-    full, empty = ("█", "░") if unicode else ("#", ".")
-    blocks = round(rate * _WIDTH)
-    return full * blocks + empty * (_WIDTH - blocks)
+            yield f"  {what:{width}}  {bar(rate, 1.0, unicode)} {percent(rate):>3}%{more}"
+        yield f"  lift {gain} points {bounds(interval)}: {verdict(cases)}"
