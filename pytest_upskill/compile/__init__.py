@@ -3,11 +3,11 @@
 from pytest_upskill.compile.command import Command, Probes
 from pytest_upskill.compile.compilers import Compilers
 from pytest_upskill.compile.language import Language
-from pytest_upskill.compile.running import Ran, Runner
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
     Repeatable,
+    Runner,
     Sources,
     Toolchain,
     homes_of,
@@ -21,7 +21,6 @@ __all__ = [
     "Compilers",
     "Language",
     "Probes",
-    "Ran",
     "Repeatable",
     "Runner",
     "Sources",

@@ -51,25 +51,49 @@ def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
     Raises:
         CannotCompile: The session ended first.
     """
-    if outcome.ended == "stopped":
-        raise CannotCompile("the session ended while the answer was being compiled")
-    if outcome.ended == "timeout":
-        return f"it takes more than {limits.wall_s:g} s"
-    if outcome.ended == "output":
-        return f"it produces more than {limits.output_bytes >> 10} KiB of diagnostics"
-    if outcome.ended == "files":
-        return f"it writes more than {limits.folder_bytes >> 20} MiB or {limits.files} files"
+    if limit := limit_reached(outcome, limits):
+        return limit
     if first := next((line for line in lines if _ERROR.match(line)), None):
         return first[:_LONGEST_LINE]
-    if outcome.returncode < 0 or outcome.returncode in _SIGNALS:
+    if crashed(outcome):
         return "the compiler crashed, or exceeded its memory or time limit"
     return lines[0][:_LONGEST_LINE] if lines else "the compiler gives no reason"
+
+
+def limit_reached(outcome: Outcome, limits: Limits) -> str | None:
+    """Return in one line at which limit a program was ended, None if it ended by itself.
+
+    Raises:
+        CannotCompile: The session ended first.
+    """
+    match outcome.ended:
+        case "exited":
+            return None
+        case "stopped":
+            raise CannotCompile("the session ended before the check was decided")
+        case "timeout":
+            return f"it takes more than {limits.wall_s:g} s"
+        case "output":
+            return f"it prints more than {limits.output_bytes >> 10} KiB"
+        case "files":
+            return f"it writes more than {limits.folder_bytes >> 20} MiB or {limits.files} files"
+
+
+def crashed(outcome: Outcome) -> bool:
+    """Return whether a program was ended by a signal, as a limit of memory or CPU time sends it."""
+    return outcome.returncode < 0 or outcome.returncode in _SIGNALS
 
 
 def finds_fault(outcome: Outcome, lines: Sequence[str]) -> bool:
     """Return whether a build failed because of the code, so that a retry would fail too."""
     errors = (line for line in lines if _ERROR.match(line))
     return outcome.ended == "exited" and not all(map(_TROUBLE.search, errors))
+
+
+def place_in_answer(name: str, line: str) -> str:
+    """Return how a line of a file of the answer is called."""
+    where = f"answer line {line}"
+    return where if name.startswith("answer.") else f"{name} ({where})"
 
 
 def _in_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
@@ -103,10 +127,6 @@ def _places_in_ptx(file: Path) -> list[str]:
 
 
 def _in_answer(line: str) -> str:
-    def place(match: re.Match[str]) -> str:
-        name, number = match.groups()
-        where = f"answer line {number}"
-        return where if name.startswith("answer.") else f"{name} ({where})"
-
-    line = _ASSEMBLY.sub("assembly: ", _ANSWERS_LINE.sub(place, line))
+    line = _ANSWERS_LINE.sub(lambda match: place_in_answer(*match.groups()), line)
+    line = _ASSEMBLY.sub("assembly: ", line)
     return line.replace("../src/", "").replace("../include/", "")

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from pytest_upskill.compile.running import Runner
-from pytest_upskill.compile.toolchain import Toolchain
+from pytest_upskill.compile.toolchain import Runner, Toolchain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

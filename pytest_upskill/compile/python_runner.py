@@ -6,19 +6,22 @@ import json
 import platform
 import re
 import secrets
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
 from pytest_upskill.checks.python_tests import PythonTests, find_tests
 from pytest_upskill.checks.relative_path import relative_path
-from pytest_upskill.compile.running import LIMITS, Ran
+from pytest_upskill.compile.diagnostics import crashed, limit_reached, place_in_answer
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
-from pytest_upskill.sandbox.run import Outcome, Sandbox
+from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace
 
+LIMITS = Limits(wall_s=30, cpu_s=30, memory_bytes=1 << 30, file_bytes=16 << 20, processes=32)
+
+_MAX_LINE = 300
+_PLACE = re.compile(r'File "(?:\.\./)?(src|check)/([^"]{1,300})", line (\d+)')
 _PROGRAM = f"Python {platform.python_version()}"
 
 _MAY_HOLD_TESTS = re.compile(r"pytest|TestCase|\bdef test|\bclass \w*Test|\bTest\w*\s*=")
@@ -126,8 +129,35 @@ def _read(outcome: Outcome, mark: str) -> Built:
     """Make the result, separating the supervisor's verdict from the output of the answer."""
     lines = outcome.output.split("\n")
     verdicts = [line.removeprefix(mark) for line in lines if line.startswith(mark)]
-    printed = "\n".join(line for line in lines if not line.startswith(mark))
+    printed = [line for line in lines if line.strip() and not line.startswith(mark)]
     if outcome.succeeded and verdicts == ["nothing ran"]:
         raise CannotCompile("run python: the test code is wrong: nothing ran")
-    outcome = replace(outcome, output=printed)
-    return Ran(outcome=outcome, reached_end=verdicts == ["passed"]).described(_PROGRAM)
+    said = [_PLACE.sub(_named, line) for line in printed]
+    passed = outcome.succeeded and verdicts == ["passed"]
+    return Built(
+        passed=passed,
+        compiler=_PROGRAM,
+        message="passes" if passed else _why(outcome, said),
+        diagnostics=tuple(said),
+    )
+
+
+def _why(outcome: Outcome, said: Sequence[str]) -> str:
+    """Return in one line why a test run failed.
+
+    Raises:
+        CannotCompile: The session ended first.
+    """
+    if limit := limit_reached(outcome, LIMITS):
+        return limit
+    if crashed(outcome):
+        return "it crashed, or exceeded its memory or time limit"
+    if outcome.returncode == 0:
+        return "it exits before the end of the test code"
+    return said[-1][:_MAX_LINE] if said else "it fails without a message"
+
+
+def _named(match: re.Match[str]) -> str:
+    """Return how a place in a traceback is called."""
+    folder, name, line = match.groups()
+    return f"test line {line}" if folder == "check" else place_in_answer(name, line)

@@ -1,4 +1,4 @@
-"""The interface of the toolchains, and functions that they share."""
+"""The interfaces of toolchains and runners, and functions that they share."""
 
 from __future__ import annotations
 
@@ -71,6 +71,31 @@ class Toolchain(Protocol):
             sources: The files to build.
             check: The options of the build.
             sandbox: The sandbox for the compiler.
+
+        Raises:
+            CannotCompile: The outcome does not depend on the answer.
+            SandboxError: A program cannot be started.
+        """
+        ...
+
+
+class Runner(Protocol):
+    """A runner for one language; there is one per session, called from several threads."""
+
+    def missing(self) -> str | None:
+        """Return in one line what is missing on this machine, None if nothing is.
+
+        It must not run any program.
+        """
+        ...
+
+    def run(self, sources: Sources, code: str, sandbox: Sandbox) -> Built:
+        """Run test code on the code of an answer; called only if nothing is `missing`.
+
+        Args:
+            sources: The files of the answer.
+            code: The test code.
+            sandbox: The sandbox for the programs.
 
         Raises:
             CannotCompile: The outcome does not depend on the answer.
