@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, ValidationError
@@ -17,16 +18,10 @@ class CatalogueError(Exception):
     """A catalogue file cannot be used; the message has its name and the cure."""
 
 
-class _Entry(BaseModel):
-    model_config = ConfigDict(extra="ignore", strict=True)
-    name: str
-    description: str
-
-
 class _File(BaseModel):
     model_config = ConfigDict(extra="ignore", strict=True)
     format: int
-    skills: list[_Entry]
+    skills: list[ListedSkill]
 
 
 def read_catalogue(file: Path) -> Catalogue:
@@ -47,9 +42,7 @@ def read_catalogue(file: Path) -> Catalogue:
             f"{file}: format {found.format} is newer than this pytest-upskill reads ({_FORMAT}): "
             "pip install -U pytest-upskill"
         )
-    return Catalogue.of(
-        ListedSkill(name=entry.name, description=entry.description) for entry in found.skills
-    )
+    return Catalogue.of(found.skills)
 
 
 def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
@@ -59,8 +52,7 @@ def write_catalogue(file: Path, catalogue: Catalogue) -> bool:
         OSError: The file cannot be written.
     """
     lines = ",\n".join(
-        "  " + json.dumps({"name": each.name, "description": each.description}, ensure_ascii=False)
-        for each in catalogue.skills
+        "  " + json.dumps(asdict(skill), ensure_ascii=False) for skill in catalogue.skills
     )
     text = f'{{\n "format": {_FORMAT},\n "skills": [\n{lines}\n ]\n}}\n'.encode()
     if file.exists() and file.read_bytes() == text:

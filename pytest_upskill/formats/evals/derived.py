@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from pytest_upskill.checks import (
@@ -25,15 +25,15 @@ from pytest_upskill.formats.suspect_statements import needs_agent
 class Derived:
     """What an existing evals file gives."""
 
-    cases: tuple[Mapping[str, Any], ...]
+    cases: list[Mapping[str, Any]] = field(default_factory=list)
     """Cases with checks by code, as they are written into ``skill_meta.json``."""
-    proposals: tuple[tuple[str, Proposal], ...]
+    proposals: list[tuple[str, Proposal]] = field(default_factory=list)
     """Proposed checks, each with the id of its case."""
-    judged: tuple[tuple[str, str], ...]
+    judged: list[tuple[str, str]] = field(default_factory=list)
     """Statements that need a judge, each with the id of its case."""
-    agent: tuple[tuple[str, str], ...]
+    agent: list[tuple[str, str]] = field(default_factory=list)
     """Statements and cases that need an agent, or another feature that a single answer lacks."""
-    triggers: tuple[tuple[str, str], ...]
+    triggers: list[tuple[str, str]] = field(default_factory=list)
     """Cases that test whether the skill is chosen, each with its query."""
 
 
@@ -43,37 +43,27 @@ def derive(skill: Skill) -> Derived:
     Args:
         skill: The skill with the cases of the file.
     """
-    cases: list[Mapping[str, Any]] = []
-    proposals: list[tuple[str, Proposal]] = []
-    judged: list[tuple[str, str]] = []
-    agent: list[tuple[str, str]] = []
-    triggers: list[tuple[str, str]] = []
+    found = Derived()
     for case in skill.cases:
         if case.trigger is not None:
-            triggers.append((case.id, case.input))
+            found.triggers.append((case.id, case.input))
         if not case.is_answered:
             continue
         if case.skip is not None:
-            agent.append((case.id, case.skip))
+            found.agent.append((case.id, case.skip))
             continue
         own: list[Proposal] = []
         for statement in _statements(case):
             if needs_agent(statement):
-                agent.append((case.id, statement))
+                found.agent.append((case.id, statement))
             elif proposal := propose(statement, case.input):
                 own.append(proposal)
             else:
-                judged.append((case.id, statement))
+                found.judged.append((case.id, statement))
         if own or any(_written(check) for check in case.checks):
-            cases.append(_derived_case(case, own))
-        proposals += [(case.id, each) for each in own]
-    return Derived(
-        cases=tuple(cases),
-        proposals=tuple(proposals),
-        judged=tuple(judged),
-        agent=tuple(agent),
-        triggers=tuple(triggers),
-    )
+            found.cases.append(_derived_case(case, own))
+        found.proposals.extend((case.id, each) for each in own)
+    return found
 
 
 def _statements(case: Case) -> Iterator[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_upskill.formats.evals.keys import HINTING, NAMING
 
 ReadFiles = Callable[[str], Mapping[str, str]]
-"""Reads a file or the files of a folder, as text by name; raises OutsideError or Unreadable."""
+"""Reads a file or the files of a folder, as text by name; raises Unreadable."""
 
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""

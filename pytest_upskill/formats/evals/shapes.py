@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeGuard
 
 from pytest_upskill.formats.evals.keys import PROMPTS
@@ -53,9 +53,17 @@ def find_entries(document: Document) -> Entries:
     Raises:
         BadFile: The document has no known shape.
     """
-    for has_shape, find in _SHAPES:
-        if has_shape(document.value):
-            return find(document.value, ())
+    value = document.value
+    if isinstance(value, list):
+        return _listed(value, ())
+    if isinstance(value, dict):
+        asks = has_prompt(value)
+        if any(_has_known_list(*part) for part in value.items()) or (
+            keys_of_cases(value) and not asks
+        ):
+            return _collected(value)
+        if asks:
+            return [((), value)]
     what = "contains no cases: write a list of cases, or an object with such a list as 'evals'"
     raise BadFile([document.problem((), what)])
 
@@ -76,16 +84,16 @@ def _listed(value: Sequence[Any], path: JsonPath) -> Entries:
     return [((*path, index), entry) for index, entry in enumerate(value)]
 
 
-def _collected(value: Mapping[str, Any], path: JsonPath) -> Entries:
-    """Return the cases of every part of an object."""
+def _collected(value: Mapping[str, Any]) -> Entries:
+    """Return the cases of every part of a document."""
     found: Entries = []
     for key, inner in value.items():
         if key in _TRIGGERS:
-            found += _triggers({key: inner}, path)
+            found += _triggers({key: inner}, ())
         elif _is_trigger_set(inner):
-            found += _triggers(inner, (*path, key), skill="" if _PART.fullmatch(key) else key)
+            found += _triggers(inner, (key,), skill="" if _PART.fullmatch(key) else key)
         elif isinstance(inner, list) and _holds_cases(key, inner):
-            found += _listed(inner, (*path, key))
+            found += _listed(inner, (key,))
     return found
 
 
@@ -123,25 +131,12 @@ def _triggering(entry: object, triggers: bool, skill: str, *, anywhere: bool) ->
     return of_skill | of_none | entry | {"should_trigger": triggers, "expected": None}
 
 
-def _single(value: Mapping[str, Any], path: JsonPath) -> Entries:
-    return [(path, value)]
-
-
 def _holds_cases(key: str, value: object) -> bool:
-    if _is_trigger_set(value) or (key in _TRIGGERS and isinstance(value, list)):
-        return True
-    return isinstance(value, list) and (key in _LISTS or _all_ask(value))
+    return _has_known_list(key, value) or _all_ask(value)
 
 
-def _has_lists(value: object) -> bool:
-    return isinstance(value, dict) and any(
-        _is_trigger_set(part) or (key in {*_LISTS, *_TRIGGERS} and isinstance(part, list))
-        for key, part in value.items()
-    )
-
-
-def _has_lists_that_ask(value: object) -> bool:
-    return isinstance(value, dict) and any(map(_all_ask, value.values()))
+def _has_known_list(key: str, value: object) -> bool:
+    return _is_trigger_set(value) or (isinstance(value, list) and key in {*_LISTS, *_TRIGGERS})
 
 
 def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
@@ -150,12 +145,3 @@ def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
 
 def _all_ask(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(map(has_prompt, value))
-
-
-_SHAPES: tuple[tuple[Callable[[Any], bool], Callable[[Any, JsonPath], Entries]], ...] = (
-    (lambda value: isinstance(value, list), _listed),
-    (_has_lists, _collected),
-    (has_prompt, _single),
-    (_has_lists_that_ask, _collected),
-)
-"""Tests for the shapes of a document, each with the function that returns its cases."""

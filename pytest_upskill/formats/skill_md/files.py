@@ -27,10 +27,6 @@ class BinaryError(Unreadable):
     """A file that is not text."""
 
 
-class OutsideError(Unreadable):
-    """A path that leads out of the skill's folder."""
-
-
 def read_files(
     root: Path, name: str, *, beside: Path, of_cases: Path | None = None
 ) -> dict[str, str]:
@@ -47,8 +43,8 @@ def read_files(
         Maps names to texts, sorted by name.
 
     Raises:
-        OutsideError: A path leads out of both folders.
-        Unreadable: A file is missing, too large, or not text, or there are over `MAX_FILES`.
+        Unreadable: A file is missing, too large, not text or outside both folders, or there are
+            over `MAX_FILES`.
     """
     homes = [root] if of_cases is None else [root, of_cases]
     path = root / name
@@ -152,9 +148,8 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
     """Read one text file.
 
     Raises:
-        OutsideError: The file is not in ``root``.
         BinaryError: The file is not UTF-8 text.
-        Unreadable: The file is missing, too large, or cannot be read.
+        Unreadable: The file is missing, too large, outside ``root``, or cannot be read.
     """
     _stay_inside(path, root, shown=shown)
     if not path.is_file():
@@ -179,7 +174,7 @@ def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
             if shown.startswith("/")
             else "leads outside"
         )
-        raise OutsideError(f"{shown!r} {cure} the skill's folder")
+        raise Unreadable(f"{shown!r} {cure} the skill's folder")
 
 
 def _home(path: Path, homes: list[Path]) -> Path | None:

@@ -6,7 +6,6 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypedDict
 
 from pytest_upskill.formats.skill import Skill, SkillVersion
 from pytest_upskill.formats.skill_md.bundle import read_bundle
@@ -14,13 +13,6 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.repository.git import commit_then, extract, gone_skills, is_changed
-
-
-class _History(TypedDict):
-    """Fields of a skill that has no earlier version to compare with."""
-
-    history: str
-    past_unknown: bool
 
 
 def with_history(skill: Skill, ref: str, project: Path) -> Skill:
@@ -36,35 +28,35 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
     Raises:
         GitError: A git command fails.
     """
-    folder = skill.folder.absolute()
+    folder, skill = skill.folder.absolute(), replace(skill, ref=ref)
     commit = commit_then(folder, ref, project)
     if commit is None:
-        return replace(skill, ref=ref, history=f"new since {ref}: not compared")
+        return replace(skill, history=f"new since {ref}: not compared")
     since = f"{ref} ({commit[:7]})"
     if not is_changed(commit, folder):
-        return replace(skill, ref=ref, history=f"unchanged since {since}: not compared")
+        return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         if not extract(commit, folder, Path(temporary)):
-            return replace(skill, ref=ref, **_new_or_renamed(since, gone_skills(commit, folder)))
+            gone = gone_skills(commit, folder)
+            return replace(skill, history=_new_or_renamed(since, gone), past_unknown=bool(gone))
         try:
             before = _read(Path(temporary), skill)
         except (BadFile, OSError, ValueError):
             history = f"not compared: its SKILL.md at {since} cannot be read"
-            return replace(skill, ref=ref, history=history, past_unknown=True)
+            return replace(skill, history=history, past_unknown=True)
     if (before.name, before.text, before.files) == (skill.name, skill.text, skill.files):
-        return replace(skill, ref=ref, history=f"no text changed since {since}: not compared")
-    return replace(skill, ref=ref, before=before)
+        return replace(skill, history=f"no text changed since {since}: not compared")
+    return replace(skill, before=before)
 
 
-def _new_or_renamed(since: str, gone: Sequence[str]) -> _History:
+def _new_or_renamed(since: str, gone: Sequence[str]) -> str:
     """Describe a skill that did not exist then, or may have been renamed from one in ``gone``."""
     if not gone:
-        return {"history": f"new since {since}: not compared", "past_unknown": False}
-    history = (
+        return f"new since {since}: not compared"
+    return (
         f"not compared: it did not exist at {since}, and {', '.join(gone)} is gone: if it was "
         "renamed, keep its cases or most of its SKILL.md, so that git recognizes it"
     )
-    return {"history": history, "past_unknown": True}
 
 
 def _read(folder: Path, skill: Skill) -> SkillVersion:

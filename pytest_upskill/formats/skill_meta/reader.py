@@ -26,6 +26,9 @@ from pytest_upskill.formats.statement_marks import MARK_KEY, marked, numbered, r
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 
+_Named = tuple[JsonPath, Mapping[str, Any], str]
+"""Path, value and id of a case."""
+
 
 def read_cases(
     text: str,
@@ -56,9 +59,9 @@ def read_cases(
         "read_workspace": read_workspace,
         "extensions": extensions,
     }
-    file = _validated(document, context, extensions)
-    placed, problems = [], list[Problem]()
     named = _named_entries(document.value)
+    file = _validated(document, named, context)
+    placed, problems = [], list[Problem]()
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
         trigger = None
         try:
@@ -74,16 +77,11 @@ def read_cases(
     problems += _repeated_queries(document, placed)
     if problems:
         raise BadFile(problems)
-    return tuple(case for _, case in placed), GateRule(
-        min_lift=file.gate.min_lift,
-        min_pass_rate=file.gate.min_pass_rate,
-        min_recall=file.gate.min_recall,
-        max_false_triggers=file.gate.max_false_triggers,
-    )
+    return tuple(case for _, case in placed), GateRule(**dict(file.gate))
 
 
 def _validated(
-    document: Document, context: Mapping[str, Any], extensions: Extensions
+    document: Document, named: Iterable[_Named], context: Mapping[str, Any]
 ) -> entries.CaseFile:
     """Check a document against the format.
 
@@ -91,10 +89,9 @@ def _validated(
         BadFile: The file has problems; it lists all of them.
     """
     value = {"cases": document.value} if isinstance(document.value, list) else document.value
-    named = _named_entries(document.value)
     problems = [
         *_repeated_ids(document, named),
-        *_unclaimed(document, extensions),
+        *_unclaimed(document, context["extensions"]),
     ]
     try:
         file = entries.CaseFile.model_validate(value, context=context)
@@ -142,7 +139,7 @@ def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
                 yield document.problem(place, str(error))
 
 
-def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
+def _named_entries(value: Any) -> list[_Named]:
     """Return path, entry and id of every case that has an id or an input."""
     found = [
         (path, entry)
@@ -153,9 +150,7 @@ def _named_entries(value: Any) -> list[tuple[JsonPath, Mapping[str, Any], str]]:
     return [(path, entry, case_id) for (path, entry), case_id in zip(found, ids, strict=True)]
 
 
-def _repeated_ids(
-    document: Document, named: Iterable[tuple[JsonPath, Mapping[str, Any], str]]
-) -> Iterator[Problem]:
+def _repeated_ids(document: Document, named: Iterable[_Named]) -> Iterator[Problem]:
     first: dict[str, JsonPath] = {}
     for path, entry, case_id in named:
         other = first.setdefault(case_id, path)
