@@ -84,7 +84,6 @@ class Cache:
         """The model that custom hosts serve now, by URL and the name that is requested."""
         self.installed: dict[str, str] = {}
         """The versions of agents that are installed now, by the prefix of their models."""
-        self._replaced = Counter[tuple[str, str, str, str]]()
         self._outdated = Counter[tuple[str, str, str]]()
         self._ahead: dict[tuple[Request, str], Completion] = {}
         self._hidden = hidden  # until the first recording has seen to it
@@ -107,9 +106,8 @@ class Cache:
             most = _MOST_BYTES if request.task is None else run_record.MOST_BYTES
             recording = _RECORDING.validate_json(_read(file, most))
             if recording.request == asked_of(request, url):
-                self._compare(recording, url, request.model.name)
                 completion = _completion(recording)
-                self._compare_version(completion.agent_run, request.model.agent)
+                self._compare(recording, completion.agent_run, request.model, url)
                 return completion
             problem = "a recording of another request"
         except FileNotFoundError:
@@ -159,27 +157,22 @@ class Cache:
     @property
     def replaced(self) -> list[str]:
         """Return a line for each model, or version of an agent, that has been replaced since."""
+        refresh = "add --upskill-cache refresh to"
         return [
-            f"{url} serves {now} as {name!r} now, but {count} of the replayed answers are from "
-            f"{then}: add --upskill-cache refresh to request them again"
-            for (url, name, then, now), count in self._replaced.items()
-        ] + [
-            f"{agent} {now} is installed, and {count} of the replayed runs are by {then}: add "
-            "--upskill-cache refresh to run them again"
-            for (agent, then, now), count in self._outdated.items()
+            f"{now} {count} of the replayed {then}: {refresh} {again}"
+            for (now, then, again), count in self._outdated.items()
         ]
 
-    def _compare(self, recording: Recording, url: str, name: str) -> None:
-        """Count a recording of another model than the one that is served now."""
-        now = self.served.get((url, name))
-        if now and recording.served and now != recording.served:
-            self._replaced[url, name, recording.served, now] += 1
-
-    def _compare_version(self, run: AgentRun | None, agent: str) -> None:
-        """Count a run by another version of the agent than the one that is installed now."""
-        now = self.installed.get(agent)
-        if run is not None and now and run.version != now:
-            self._outdated[agent, run.version, now] += 1
+    def _compare(self, recording: Recording, run: AgentRun | None, model: Model, url: str) -> None:
+        """Count a recording of another model, or version of an agent, than there is now."""
+        served = self.served.get((url, model.name))
+        if served and recording.served and served != recording.served:
+            now, then = f"{url} serves {served} as {model.name!r} now, but", recording.served
+            self._outdated[now, f"answers are from {then}", "request them again"] += 1
+        installed = self.installed.get(model.agent)
+        if run is not None and installed and run.version != installed:
+            now, then = f"{model.agent} {installed} is installed, and", run.version
+            self._outdated[now, f"runs are by {then}", "run them again"] += 1
 
     def holds(self, request: Request, url: str) -> bool:
         """Check whether there is a recording that ``load`` could read, without reading it."""

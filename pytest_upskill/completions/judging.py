@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from pytest_upskill.checks import CheckError, CheckResult, Judge
-from pytest_upskill.completion import Completion
+from pytest_upskill.checks import CheckError, Judge
 from pytest_upskill.completions.source import CompletionSource
 from pytest_upskill.completions.workplace import Workplace
+from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.judge import Reader, judge_request
 from pytest_upskill.model import Model
 
@@ -27,41 +27,35 @@ class JudgedAnswer:
     reference: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Judgement:
-    """The decision about each statement, or why there is none."""
+async def judged(
+    answer: Answer, asked: JudgedAnswer, judge: Model, source: CompletionSource
+) -> Answer:
+    """Return an answer with what a judge decides, or why it decides nothing.
 
-    results: tuple[CheckResult, ...] | None = None
-    error: str = ""
-    not_sent: str = ""
-    """Why the judge was not asked; empty if it was."""
-    completion: Completion | None = None
-    """The judge's reply."""
-
-
-async def judgement_of(answer: JudgedAnswer, judge: Model, source: CompletionSource) -> Judgement:
-    """Ask a judge about an answer, and once more if the reply cannot be used.
+    The judge is asked once more if its reply cannot be used.
 
     Args:
-        answer: The answer.
+        answer: The answer, to which the results are added.
+        asked: What the judge is shown of it.
         judge: The judge.
         source: Sends the request, unless it is recorded.
     """
-    reader = Reader(answer.statements, answer.text)
-    asked = judge_request(
+    reader = Reader(asked.statements, asked.text)
+    request = judge_request(
         judge,
-        answer.statements,
-        question=answer.question,
-        answer=answer.text,
-        reference=answer.reference,
+        asked.statements,
+        question=asked.question,
+        answer=asked.text,
+        reference=asked.reference,
     )
-    said = await source.answer(asked, answer.subject, usable=reader.usable, judging=True)
+    said = await source.answer(request, asked.subject, usable=reader.usable, judging=True)
+    answer = replace(answer, judgement=said.completion)
     if said.completion is None:
-        return Judgement(error=said.error, not_sent=said.not_sent)
+        return replace(answer, error=said.error, not_sent=said.not_sent)
     try:
-        return Judgement(results=reader.results(said.completion), completion=said.completion)
+        return replace(answer, judged=reader.results(said.completion))
     except CheckError as error:
-        return Judgement(error=str(error), completion=said.completion)
+        return replace(answer, error=str(error))
 
 
 def judge_answers(
@@ -83,11 +77,11 @@ def judge_answers(
         record_command="the same command without --cache replay",
     )
 
-    async def one(answer: JudgedAnswer) -> list[bool] | str:
-        said = await judgement_of(answer, judge, source)
-        if said.results is None:
+    async def one(asked: JudgedAnswer) -> list[bool] | str:
+        said = await judged(Answer(completion=None), asked, judge, source)
+        if said.judged is None:
             return said.error or said.not_sent
-        return [result.passed for result in said.results]
+        return [result.passed for result in said.judged]
 
     async def judge_all() -> list[list[bool] | str]:
         try:

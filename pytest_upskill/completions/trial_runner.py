@@ -109,7 +109,7 @@ class TrialRunner:
     async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
         # Imported here: most trials have no statements.
-        from pytest_upskill.completions.judging import JudgedAnswer, judgement_of
+        from pytest_upskill.completions.judging import JudgedAnswer, judged
 
         assert answer.completion is not None
         asked = JudgedAnswer(
@@ -119,17 +119,10 @@ class TrialRunner:
             statements=statements_of(trial.case),
             reference=trial.case.reference,
         )
-        said = await judgement_of(asked, judge, self._source)
-        error = said.error
-        if said.completion is None and error:
-            error = f"judge: {error}"
-        return replace(
-            answer,
-            error=error,
-            not_sent=said.not_sent,
-            judged=said.results,
-            judgement=said.completion,
-        )
+        answer = await judged(answer, asked, judge, self._source)
+        if answer.judgement is None and answer.error:
+            return replace(answer, error=f"judge: {answer.error}")
+        return answer
 
 
 def recorded_steps(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from importlib.util import find_spec
 
 from pytest_upskill.completion import Client, ProviderError
@@ -34,14 +33,20 @@ def make_client(endpoint: Endpoint) -> Client:
         LookupError: The provider is not built in; a plugin may serve it.
         ProviderError: The environment variables prevent the creation of a client.
     """
-    if endpoint.wire == "offline":
-        from pytest_upskill.providers.offline import OfflineClient
-
-        return OfflineClient()
-    if endpoint.wire not in _CLIENTS:
-        raise LookupError(endpoint.wire)
     try:
-        return _CLIENTS[endpoint.wire](endpoint)
+        match endpoint.wire:
+            case "anthropic":
+                from pytest_upskill.providers.anthropic import AnthropicClient
+
+                return AnthropicClient(endpoint)
+            case "openai":
+                from pytest_upskill.providers.openai import OpenAIClient
+
+                return OpenAIClient(endpoint)
+            case "offline":
+                from pytest_upskill.providers.offline import OfflineClient
+
+                return OfflineClient()
     except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
         words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
         said = f"{type(error).__name__}: {words}"
@@ -51,22 +56,4 @@ def make_client(endpoint: Endpoint) -> Client:
             f"{endpoint.wire.upper()}_*",
             fatal=True,
         ) from None
-
-
-def _anthropic(endpoint: Endpoint) -> Client:
-    from pytest_upskill.providers.anthropic import AnthropicClient
-
-    return AnthropicClient(endpoint)
-
-
-def _openai(endpoint: Endpoint) -> Client:
-    from pytest_upskill.providers.openai import OpenAIClient
-
-    return OpenAIClient(endpoint)
-
-
-_CLIENTS: Mapping[str, Callable[[Endpoint], Client]] = {
-    "anthropic": _anthropic,
-    "openai": _openai,
-}
-"""What makes the client of each wire format; each imports an SDK, so only when it is called."""
+    raise LookupError(endpoint.wire)

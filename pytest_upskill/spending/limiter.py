@@ -44,19 +44,10 @@ class Sent:
 class ConcurrencyLimiter:
     """A limit on the requests in flight at one host, which adapts to its capacity.
 
-    When the host has too many requests, the limit is cut by a fifth, at most once per 15 s, because
-    requests that are in flight together are refused together. So it is after a timeout, once for
-    all requests that were in flight together. If the request may have waited in the host's own
-    queue, the limit is cut to what the host answered meanwhile, and stays below what it was.
-
-    After as many answers in a row as the limit, it grows: it doubles before the first cut, and
-    increases by a tenth after it. It does not grow where the slowest of these answers
-    leaves no room: with n of them in a queue for too few slots, the answers to n + 1 take up to
-    (n + 1) / n as long, and must stay well below the timeout. There, a quarter more is tried once:
-    if answers then take hardly longer, they did not wait for each other, and the limit grows on.
-
-    The timeout of a request starts anew with each answer to one that was sent before it, as until
-    then it may have waited in the host's queue: what the host works on is not cancelled.
+    A request waits for a `slot`, is sent under `patience`, and then either `answered`, `refused`,
+    `timed_out` or `failed` is called, while it still has its slot. Answers in a row raise the
+    limit; refusals and timeouts cut it. The limit matters most at a server with few slots and a
+    queue, where too many requests do not fail but take too long.
 
     Args:
         most: Maximum number of requests in flight.
@@ -79,9 +70,9 @@ class ConcurrencyLimiter:
         self._ceiling: int | None = None
         self._clock = clock
         self._free = asyncio.Semaphore(self.limit)
-        self._open: set[Sent] = set()
-        self._waiting: set[Sent] = set()  # those of them that have no other limit of time
-        self._owed = 0
+        self._open = 0
+        self._owed = 0  # slots to remove as requests end
+        self._waiting: set[Sent] = set()  # whose time is limited here
         self._changes = 0
         self._took: list[float] = []  # seconds of each answer in a row
         self._tried: tuple[int, float] | None = None  # the limit before a trial, and its mean
@@ -95,21 +86,24 @@ class ConcurrencyLimiter:
         await self._free.acquire()
         sent = Sent(
             at=self._clock(),
-            others=len(self._open),
+            others=self._open,
             change=self._changes,
             answered=self._answered,
             patience=asyncio.timeout(None),
         )
-        self._open.add(sent)
+        self._open += 1
         try:
             yield sent
         finally:
-            self._open.remove(sent)
+            self._open -= 1
             self._give_back()
 
     @asynccontextmanager
     async def patience(self, sent: Sent) -> AsyncIterator[None]:
         """Cancel the block, which sends a request, if no reply arrives in time.
+
+        The time starts anew with each answer to a request that was sent before this one, as until
+        then it may have waited in the host's queue: what the host works on is not cancelled.
 
         Raises:
             TimeoutError: There is no reply.
@@ -123,7 +117,7 @@ class ConcurrencyLimiter:
                 self._waiting.remove(sent)
 
     def answered(self, sent: Sent) -> None:
-        """Record a successful reply, which may raise the limit."""
+        """Record an answer; as many in a row as the limit may raise it."""
         self._answered += 1
         self._latest_answered = max(self._latest_answered, sent.at)
         for other in self._waiting:
@@ -137,17 +131,23 @@ class ConcurrencyLimiter:
             self._took = []
 
     def refused(self) -> None:
-        """Record that the host has too many requests, which may cut the limit."""
+        """Record that the host has too many requests, which cuts the limit by a fifth.
+
+        It does so at most once per 15 s: requests that are in flight together are refused together.
+        """
         self.failed()
         if self._clock() - self._cut_at >= _COOLDOWN_S:
             self._cut(math.floor(self.limit * _CUT))
 
     def timed_out(self, sent: Sent) -> bool:
-        """Record a timeout, which may cut the limit.
+        """Record a timeout, which cuts the limit, once for all requests in flight together.
+
+        If the request may have waited in the host's queue, the limit is cut to what the host
+        answered meanwhile, and stays below what it was; otherwise it is cut by a fifth.
 
         Returns:
-            Whether a lower limit may have met it: others were in flight, and none that was sent
-            later has been answered, so that it may have waited in the host's queue.
+            Whether it may have waited there: others were in flight, and none that was sent later
+            has been answered.
         """
         queued = sent.others > 0 and self._latest_answered <= sent.at
         self.failed()
@@ -160,7 +160,7 @@ class ConcurrencyLimiter:
         return queued
 
     def failed(self) -> None:
-        """Record another failure, which does not change the limit but delays its growth."""
+        """Record another failure, after which answers in a row are counted anew."""
         self._took, self._tried = [], None
 
     def _wait_for(self, sent: Sent) -> None:
@@ -168,6 +168,11 @@ class ConcurrencyLimiter:
             sent.patience.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
     def _grow(self) -> None:
+        """Double the limit, or after the first cut raise it by a tenth, if there is room.
+
+        With n requests in a queue for too few slots, the answers to n + 1 take up to (n + 1) / n as
+        long: the slowest must stay well below the timeout.
+        """
         most = self._ceiling or self._most
         step = self.limit if self._cut_at == -math.inf else math.ceil(self.limit * _GROWTH)
         safe = _SAFE if self._ceiling is None else _SAFE_BELOW_CEILING
@@ -179,7 +184,11 @@ class ConcurrencyLimiter:
             self._try_more(most)
 
     def _try_more(self, most: int) -> None:
-        """Raise the limit tentatively, or undo a raise that made answers take longer."""
+        """Raise the limit by a quarter where there is no room, and look at the next answers.
+
+        If they take hardly longer, they did not wait for each other, and the limit grows on. If
+        they do, the raise is undone.
+        """
         mean = sum(self._took) / len(self._took)
         more = min(most, self.limit + math.ceil(self.limit * _TRIAL))
         if self._tried is None:
