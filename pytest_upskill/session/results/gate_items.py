@@ -32,7 +32,6 @@ def report_gate(session: pytest.Session, gate: AnyGate, properties: Properties) 
     """
     location = (gate.cell.path, 0, f"{gate.cell.title}: {gate.name}")
     hook = session.config.hook
-    session.testscollected += 1
     hook.pytest_runtest_logstart(nodeid=gate.nodeid, location=location)
     for when, outcome, longrepr in _phases(gate):
         report = pytest.TestReport(

@@ -63,6 +63,7 @@ class Results:
         finally:
             self._decide()
             self.orphans = list(self._unused_baselines())
+            session.testscollected += len(self.decisions)
             for gate in self.decisions:
                 report_gate(session, gate, gate_properties(gate))
             if self._settings.baseline_update:
