@@ -72,10 +72,14 @@ class Report:
         return [gate.cell for gate in self.trigger_gates]
 
     @property
+    def all_cells(self) -> list[Cell | TriggerCell]:
+        """Cells of the gates of both kinds."""
+        return [gate.cell for gate in self.decisions]
+
+    @property
     def unmeasured(self) -> list[Unmeasured]:
         """Skills on models that no session measured."""
-        cells: list[TrialGroup] = [*self.cells, *self.trigger_cells]
-        measured = {(cell.path, cell.skill, cell.model) for cell in cells}
+        measured = {(cell.path, cell.skill, cell.model) for cell in self.all_cells}
         cases: defaultdict[tuple[str, str, str], set[SkippedCase]] = defaultdict(set)
         for each in (each for session in self.sessions for each in session.unmeasured):
             cases[each.path, each.skill, each.model].update(each.cases)

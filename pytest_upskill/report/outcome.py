@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from typing import Literal
 
 from pytest_upskill.cells.gate import compares_nothing
-from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.report.document import Report, Session
 from pytest_upskill.trials.result import TrialResult
 
@@ -69,8 +68,7 @@ def cut_short(report: Report) -> list[Session]:
 
 
 def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
-    cells: list[TrialGroup] = [*report.cells, *report.trigger_cells]
-    for cell in cells:
+    for cell in report.all_cells:
         for trial in cell.trials:
             yield f"{cell.path}::{trial.case}[{trial.model}-{trial.arm}]", trial
 

@@ -77,8 +77,10 @@ def test_a_skill_that_helps_is_saved_with_its_cases_and_the_picture(
     assert decision["decision"] == "accepted"
     assert [each["id"] for each in cases if each.get("train")] == decision["train"]
     assert decision["figures"]["s"]["lift"] > 0.8
-    (series,) = read_history(depot.folder / ".upskill" / "runs").series
-    assert (series.title, series.model) == ("bay-codes", "s")
+    (subject,) = read_history(depot.folder / ".upskill" / "runs").subjects
+    assert (subject.title, subject.model) == ("bay-codes", "s")
+    series = subject.lift
+    assert series is not None
     assert series.last.cell.path == "skills/bay-codes/skill_meta.json"
     lift = series.last.cell.lift
     assert lift is not None

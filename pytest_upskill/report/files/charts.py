@@ -23,6 +23,8 @@ _HEAD = 9
 """Length of an arrow's head."""
 
 Point = tuple[float, float]
+Tick = tuple[float, str]
+"""A line across a chart and its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,29 +53,12 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tick:
-    """A line of the grid with its label."""
-
-    at: float
-    text: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Scatter:
     """Scatter plot of pass rate over tokens for the models that ran one skill."""
 
     arrows: tuple[Arrow, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bar:
-    """Bar of a difference and its interval, on a scale from -100 to +100 points."""
-
-    x: float
-    low_x: float
-    high_x: float
 
 
 def scatter(cells: Sequence[Cell]) -> Scatter | None:
@@ -115,18 +100,14 @@ def scatter(cells: Sequence[Cell]) -> Scatter | None:
             )
             for number, ((cell, start, end), label_y) in enumerate(zip(pairs, labels, strict=True))
         ),
-        x_ticks=tuple(Tick(at=across(n), text=f"{n:,}") for n in _round_counts(low, high)),
-        y_ticks=tuple(Tick(at=_up(n / 100), text=f"{n} %") for n in range(0, 101, 25)),
+        x_ticks=tuple((across(n), f"{n:,}") for n in _round_counts(low, high)),
+        y_ticks=tuple((_up(n / 100), f"{n} %") for n in range(0, 101, 25)),
     )
 
 
-def bar(difference: float, interval: Interval) -> Bar:
-    """Return the bar of a difference of pass rates, given as a fraction."""
-
-    def across(value: float) -> float:
-        return BAR_WIDTH * (0.02 + 0.96 * (value + 1) / 2)
-
-    return Bar(x=across(difference), low_x=across(interval.low), high_x=across(interval.high))
+def bar_x(difference: float) -> float:
+    """Return the place of a difference of pass rates on a bar from -100 to +100 points."""
+    return BAR_WIDTH * (0.02 + 0.96 * (difference + 1) / 2)
 
 
 def _up(rate: float) -> float:

@@ -18,7 +18,6 @@ from pytest_upskill.cells.trigger_gate import mistakes, rate_text, share_text
 from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.document import Report
 from pytest_upskill.report.files import charts
-from pytest_upskill.report.files.charts import bar, scatter
 from pytest_upskill.report.files.confusion import confusion_matrices
 from pytest_upskill.report.files.excerpts import alike, arm_difference, shown
 from pytest_upskill.report.files.phrases import (
@@ -99,7 +98,6 @@ def environment() -> Environment:
         "arm_names": ARM_NAMES,
         "arm_difference": arm_difference,
         "arm_figures": arm_figures,
-        "bar": bar,
         "case_lines": case_lines,
         "charts": charts,
         "costs": costs,
@@ -114,7 +112,6 @@ def environment() -> Environment:
         "matrix_parts": matrix_parts,
         "notes_of": notes_of,
         "outcome": outcome,
-        "scatter": scatter,
         "scope": scope,
         "share_text": share_text,
     }

@@ -144,7 +144,7 @@ def matrix_parts(cell: Cell) -> list[str]:
 
 def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
-    runs = list(runs_of([*report.cells, *report.trigger_cells]))
+    runs = list(runs_of(report.all_cells))
     asked = [run for run in runs if not run.completion.replayed]
     replayed = [run for run in runs if run.completion.replayed]
     tokens = [run.completion.tokens for run in runs]

@@ -9,6 +9,7 @@ from itertools import pairwise
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trigger_cell import Rate, TriggerCell
 from pytest_upskill.cells.wording import lift, percent
+from pytest_upskill.report.files.charts import Tick
 from pytest_upskill.report.history.points import Group, Point, Series
 from pytest_upskill.report.history.terminal import rate
 
@@ -49,14 +50,6 @@ class Mark:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Break:
-    """A line between runs that cannot be compared."""
-
-    x: float
-    why: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """A line through figures of one kind, unbroken."""
 
@@ -73,9 +66,10 @@ class Chart:
     radius: float
     """Of dots: many runs need small ones."""
     marks: Sequence[Mark]
-    breaks: Sequence[Break]
+    breaks: Sequence[Tick]
+    """Lines between runs that cannot be compared, and why."""
     lines: Sequence[Line]
-    ticks: Sequence[tuple[float, str]]
+    ticks: Sequence[Tick]
 
 
 def chart(series: Series[Cell]) -> Chart:
@@ -95,7 +89,7 @@ def _chart(
     said_of: Callable[[Group], str],
     *,
     bottom: int,
-    ticks: Sequence[tuple[float, str]],
+    ticks: Sequence[Tick],
 ) -> Chart:
     """Return a chart; lines are interrupted where a comparison would mislead."""
     count = len(series.points)
@@ -117,7 +111,7 @@ def _chart(
         height=bottom + _FOOT,
         radius=max(1.0, min(_RADIUS, step / 3)),
         marks=marks,
-        breaks=[Break(x=LEFT + step * index, why=why) for index, why in breaks.items()],
+        breaks=[(LEFT + step * index, why) for index, why in breaks.items()],
         lines=[line for part in parts for line in _lines(part)],
         ticks=ticks,
     )
@@ -170,7 +164,7 @@ def _trigger_said(cell: TriggerCell) -> str:
     return f"recall {rate(cell.recall)}, false triggers {rate(cell.false_triggers)}"
 
 
-def _rate_ticks() -> list[tuple[float, str]]:
+def _rate_ticks() -> list[Tick]:
     return [(_rate_y(n / 100), f"{n} %") for n in (0, 50, 100)]
 
 

@@ -6,12 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
-from pytest_upskill.report.document import Report
 from pytest_upskill.report.files.json import ReportError, read_json
 from pytest_upskill.repository.revision import Revision
 
@@ -56,10 +55,6 @@ class Point(Generic[Group]):
 class Series(Generic[Group]):
     """The points of one skill on one model, the oldest first."""
 
-    title: str
-    """Name of the skill, with its folder if another skill has the same name."""
-    model: str
-    """Label of the model."""
     points: Sequence[Point[Group]]
 
     @property
@@ -85,8 +80,10 @@ class Subject:
     """One skill on one model: its lift, and how often it was chosen."""
 
     title: str
+    """Name of the skill, with its folder if another skill has the same name."""
     skill: str
     model: str
+    """Label of the model."""
     lift: Series[Cell] | None
     triggers: Series[TriggerCell] | None
 
@@ -120,10 +117,9 @@ def read_history(folder: Path) -> History:
     Raises:
         OSError: The folder or a file cannot be read.
     """
-    lifts: list[Point[Cell]] = []
-    triggers: list[Point[TriggerCell]] = []
+    points: list[Point[Any]] = []
     unreadable = []
-    partial = files = 0
+    files = 0
     for file in sorted(folder.glob("*.json")):
         try:
             report = read_json(file.read_bytes())
@@ -131,15 +127,16 @@ def read_history(folder: Path) -> History:
             unreadable.append(f"{file.name}: {error}")
             continue
         files += 1
-        cells = [*_points(report, report.cells, file.name)]
-        chosen = [*_points(report, report.trigger_cells, file.name)]
-        lifts += filter(_whole, cells)
-        triggers += filter(_whole, chosen)
-        partial += len(cells) + len(chosen) - sum(map(_whole, cells)) - sum(map(_whole, chosen))
+        date, revision = report.sessions[-1].date, report.sessions[-1].revision
+        points += [
+            Point(date=date, revision=revision, cell=gate.cell, file=file.name)
+            for gate in report.decisions
+        ]
+    whole = [point for point in points if len(point.cell.trials) == point.cell.planned]
     return History(
-        subjects=tuple(_subjects(lifts, triggers)),
+        subjects=tuple(_subjects(whole)),
         files=files,
-        partial=partial,
+        partial=len(points) - len(whole),
         unreadable=unreadable,
     )
 
@@ -171,43 +168,25 @@ def difference(old: Point[Group], new: Point[Group]) -> str | None:
     return "; ".join(parts) or None
 
 
-def _points(report: Report, cells: Iterable[Group], file: str) -> Iterator[Point[Group]]:
-    session = report.sessions[-1]
-    for cell in cells:
-        yield Point(date=session.date, revision=session.revision, cell=cell, file=file)
-
-
-def _whole(point: Point[Group]) -> bool:
-    return len(point.cell.trials) == point.cell.planned
-
-
-def _subjects(
-    lifts: Sequence[Point[Cell]], triggers: Sequence[Point[TriggerCell]]
-) -> Iterator[Subject]:
-    worth, chosen = _grouped(lifts), _grouped(triggers)
-    keys = {*worth, *chosen}
+def _subjects(points: Iterable[Point[Any]]) -> Iterator[Subject]:
+    grouped: dict[tuple[str, str, str], list[Point[Any]]] = {}
     paths: dict[str, set[str]] = {}
-    for skill, path, _ in keys:
-        paths.setdefault(skill, set()).add(path)
-    for key in sorted(keys):
-        skill, path, model = key
-        title = f"{skill} ({path})" if len(paths[skill]) > 1 else skill
+    for point in sorted(points, key=lambda point: (point.date, point.file)):
+        skill = point.cell.skill
+        grouped.setdefault((skill, point.path, point.cell.model), []).append(point)
+        paths.setdefault(skill, set()).add(point.path)
+    for skill, path, model in sorted(grouped):
+        of = grouped[skill, path, model]
         yield Subject(
-            title=title,
+            title=f"{skill} ({path})" if len(paths[skill]) > 1 else skill,
             skill=skill,
             model=model,
-            lift=_series(title, model, worth.get(key)),
-            triggers=_series(title, model, chosen.get(key)),
+            lift=_series(of, Cell),
+            triggers=_series(of, TriggerCell),
         )
 
 
-def _series(title: str, model: str, points: Sequence[Point[Group]] | None) -> Series[Group] | None:
-    return Series(title=title, model=model, points=points) if points else None
-
-
-def _grouped(points: Iterable[Point[Group]]) -> dict[tuple[str, str, str], list[Point[Group]]]:
-    """Return points by skill, case file and model, in the order of their dates."""
-    grouped: dict[tuple[str, str, str], list[Point[Group]]] = {}
-    for point in sorted(points, key=lambda point: (point.date, point.file)):
-        grouped.setdefault((point.cell.skill, point.path, point.cell.model), []).append(point)
-    return grouped
+def _series(points: Iterable[Point[Any]], kind: type[Group]) -> Series[Group] | None:
+    """Return the points of one kind of cell, None if there are none."""
+    found = [point for point in points if isinstance(point.cell, kind)]
+    return Series(points=found) if found else None
