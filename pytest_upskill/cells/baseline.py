@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,10 @@ In format 1 the file is named after the skill, contains the path of the case fil
 digests do not distinguish ``0``, ``false``, ``null`` and ``""``. In format 2 the path of the
 baseline file mirrors that of the case file.
 """
+
+
+_HEAD = ("format", "skill", "model", "resolved", "served", "date", "version", "skill_digest")
+"""What a file contains besides cases, in this order."""
 
 
 class BaselineError(Exception):
@@ -140,35 +144,15 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
 
 def _text(baseline: Baseline) -> str:
     """Return JSON with a line for each field and case, which keeps diffs and conflicts small."""
-    head = {
-        "format": baseline.format,
-        "skill": baseline.skill,
-        "model": baseline.model,
-        "resolved": baseline.resolved,
-        "served": baseline.served,
-        "date": baseline.date,
-        "version": baseline.version,
-        "skill_digest": baseline.skill_digest,
-    }
-    lines = [f" {_json(key)}: {_json(value)},\n" for key, value in head.items()]
-    cases = ",\n".join(
-        "  "
-        + _json(
-            {
-                "id": case.id,
-                "digest": case.digest,
-                "grader": case.grader,
-                "with": [case.with_skill.passes, case.with_skill.runs],
-            }
-            | (
-                {"without": [case.without_skill.passes, case.without_skill.runs]}
-                if case.without_skill
-                else {}
-            )
-        )
-        for case in baseline.cases
-    )
+    lines = [f" {_json(name)}: {_json(getattr(baseline, name))},\n" for name in _HEAD]
+    cases = ",\n".join(f"  {_json(_written(case))}" for case in baseline.cases)
     return "{\n" + "".join(lines) + ' "cases": [\n' + cases + "\n ]\n}\n"
+
+
+def _written(case: BaselineCase) -> dict[str, object]:
+    value = {"id": case.id, "digest": case.digest, "grader": case.grader}
+    arms = {"with": case.with_skill, "without": case.without_skill}
+    return value | {name: astuple(tally) for name, tally in arms.items() if tally}
 
 
 def _json(value: object) -> str:

@@ -127,10 +127,6 @@ class Cell(TrialGroup):
     @cached_property
     def pass_rate_bounds(self) -> stats.Interval | None:
         """Corrected pass rate with the skill if all missing runs failed, and if all passed."""
-        shift = self._rate_shift
-        if not self.missing and self.with_skill is not None:
-            rate = self.with_skill.pass_rate + shift
-            return stats.Interval(rate, rate)
         trials = [trial for trial in self.now if trial.runs or trial.errors]
         trials = [trial for trial in trials if not trial.train] or trials
         if not trials:
@@ -139,6 +135,7 @@ class Cell(TrialGroup):
         low = sum(Fraction(t.passes, of) for t, of in zip(trials, runs, strict=True))
         missing = sum(Fraction(len(t.errors), of) for t, of in zip(trials, runs, strict=True))
         least, most = low / len(trials), (low + missing) / len(trials)
+        shift = self._rate_shift
         return stats.Interval(float(least) + shift, float(most) + shift)
 
     @cached_property
@@ -207,25 +204,23 @@ class Cell(TrialGroup):
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:
         """Ratio of tokens of a run, with the skill to without."""
-        return stats.token_ratio(self._token_pairs)
+        return stats.token_ratio([(_tokens(one), _tokens(other)) for one, other in self.pairs])
 
     @cached_property
     def tokens_per_pass(self) -> tuple[float | None, float | None]:
         """Tokens of all runs per passed run, without and with the skill."""
-        with_, without = zip(*self._token_pairs, strict=True) if self.pairs else ((), ())
-        return (
-            stats.tokens_per_pass(sum(map(sum, without)), sum(one.passes for _, one in self.pairs)),
-            stats.tokens_per_pass(sum(map(sum, with_)), sum(one.passes for one, _ in self.pairs)),
-        )
+        with_, without = self._totals
+        return stats.tokens_per_pass(*without), stats.tokens_per_pass(*with_)
 
     @cached_property
     def pays_for_itself(self) -> bool:
         """Whether a passed run takes fewer tokens with the skill."""
+        (tokens_with, passes_with), (tokens_without, passes_without) = self._totals
         return stats.pays_for_itself(
-            tokens_with=sum(sum(with_) for with_, _ in self._token_pairs),
-            passes_with=sum(one.passes for one, _ in self.pairs),
-            tokens_without=sum(sum(without) for _, without in self._token_pairs),
-            passes_without=sum(other.passes for _, other in self.pairs),
+            tokens_with=tokens_with,
+            passes_with=passes_with,
+            tokens_without=tokens_without,
+            passes_without=passes_without,
         )
 
     @property
@@ -265,8 +260,10 @@ class Cell(TrialGroup):
         return stats.too_many_missing_of_arm("with the old skill", missing, missing + valid)
 
     @property
-    def _token_pairs(self) -> list[tuple[list[float], list[float]]]:
-        return [(_tokens(one), _tokens(other)) for one, other in self.pairs]
+    def _totals(self) -> list[tuple[float, int]]:
+        """Tokens and passes of all runs of the paired cases, with the skill and without it."""
+        arms = [[pair[arm] for pair in self.pairs] for arm in (0, 1)]
+        return [(sum(sum(_tokens(t)) for t in arm), sum(t.passes for t in arm)) for arm in arms]
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
         """Return the figures of an arm: of the paired cases, or of all if none is paired.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -42,19 +42,18 @@ class TriggerCell(TrialGroup):
     @cached_property
     def recall(self) -> Rate | None:
         """Share of the queries that should trigger the skill for which a right one is chosen."""
-        return _rate(right_counts(_wanted(self.now)))
+        return _rate(self._recalled)
 
     @cached_property
     def false_triggers(self) -> Rate | None:
         """Share of the other queries for which the skill is chosen nevertheless."""
-        return _rate(taken_counts(_unwanted(self.now)))
+        return _rate(self._taken(wanted=False))
 
     @cached_property
     def precision(self) -> float | None:
         """Share of the skill's triggers that are wanted; None if it is never taken."""
-        return stats.trigger_precision(
-            taken_counts(_wanted(self.now)), taken_counts(_unwanted(self.now))
-        )
+        wanted, unwanted = self._taken(wanted=True), self._taken(wanted=False)
+        return stats.trigger_precision(_counts(wanted), _counts(unwanted))
 
     @property
     def queries(self) -> int:
@@ -64,33 +63,22 @@ class TriggerCell(TrialGroup):
     @cached_property
     def confusions(self) -> tuple[Confusion, ...]:
         """Every pair of wanted and chosen skill, right ones included, in order."""
-        counts: Counter[tuple[str, str]] = Counter()
-        for trial in self.now:
-            for run in trial.runs:
-                if run.choice is not None:
-                    counts[wanted_of(trial), run.choice.taken or NO_SKILL] += 1
-        return tuple(Confusion(*pair, runs) for pair, runs in sorted(counts.items()))
+        return tuple(sorted(self._choices(only_wrong=False)))
 
     @cached_property
     def mistakes(self) -> list[Confusion]:
         """Wrong choices, most frequent first."""
-        counts: Counter[tuple[str, str]] = Counter()
-        for trial in self.now:
-            for run in trial.runs:
-                if run.choice is not None and not run.passed:
-                    counts[wanted_of(trial), run.choice.taken or NO_SKILL] += 1
-        found = [Confusion(*pair, runs) for pair, runs in counts.items()]
-        return sorted(found, key=lambda each: (-each.runs, each))
+        return sorted(self._choices(only_wrong=True), key=lambda each: (-each.runs, each))
 
     @cached_property
     def recall_bounds(self) -> stats.Interval | None:
         """Recall if all missing runs took a wrong skill, and if all took the right one."""
-        return _bounds(_wanted(self.now), right_counts(_wanted(self.now)))
+        return _bounds(self._recalled)
 
     @cached_property
     def false_trigger_bounds(self) -> stats.Interval | None:
         """False triggers if no missing run took the skill, and if all did."""
-        return _bounds(_unwanted(self.now), taken_counts(_unwanted(self.now)))
+        return _bounds(self._taken(wanted=False))
 
     @property
     def undecidable(self) -> str | None:
@@ -109,18 +97,26 @@ class TriggerCell(TrialGroup):
         """Whether ``offline`` chose, by words in common, and not a model."""
         return self.resolved.startswith("offline:")
 
+    @property
+    def _recalled(self) -> list[_Hits]:
+        """How often each query that should trigger the skill got a right one."""
+        return [(trial, trial.passes) for trial in self._asked(wanted=True)]
 
-def right_counts(trials: Sequence[TrialResult]) -> list[stats.QueryCounts]:
-    """Return in how many of its valid runs each query got the right skill."""
-    return [stats.QueryCounts(trial.passes, len(trial.runs)) for trial in trials]
+    def _taken(self, *, wanted: bool) -> list[_Hits]:
+        """Return how often each query that should trigger the skill, or should not, took it."""
+        return [(trial, _times_taken(trial)) for trial in self._asked(wanted=wanted)]
 
+    def _asked(self, *, wanted: bool) -> list[TrialResult]:
+        return [each for each in self.now if each.trigger and each.trigger.should is wanted]
 
-def taken_counts(trials: Sequence[TrialResult]) -> list[stats.QueryCounts]:
-    """Return in how many of its valid runs each query got the skill of the cell."""
-    return [
-        stats.QueryCounts(sum(_takes(trial, run.choice) for run in trial.runs), len(trial.runs))
-        for trial in trials
-    ]
+    def _choices(self, *, only_wrong: bool) -> Iterator[Confusion]:
+        counts = Counter(
+            (wanted_of(trial), run.choice.taken or NO_SKILL)
+            for trial in self.now
+            for run in trial.runs
+            if run.choice is not None and not (only_wrong and run.passed)
+        )
+        return (Confusion(*pair, runs) for pair, runs in counts.items())
 
 
 def wanted_of(trial: TrialResult) -> str:
@@ -138,38 +134,37 @@ def anything_but(skill: str) -> str:
     return f"(not {skill})"
 
 
-def _takes(trial: TrialResult, choice: object) -> bool:
-    return getattr(choice, "taken", None) == trial.listed_as
+_Hits = tuple[TrialResult, int]
+"""A query, and in how many of its valid runs something happened."""
 
 
-def _wanted(trials: Sequence[TrialResult]) -> list[TrialResult]:
-    return [trial for trial in trials if trial.trigger is not None and trial.trigger.should]
+def _times_taken(trial: TrialResult) -> int:
+    return sum(run.choice is not None and run.choice.taken == trial.listed_as for run in trial.runs)
 
 
-def _unwanted(trials: Sequence[TrialResult]) -> list[TrialResult]:
-    return [trial for trial in trials if trial.trigger is not None and not trial.trigger.should]
+def _counts(queries: Iterable[_Hits]) -> list[stats.QueryCounts]:
+    return [stats.QueryCounts(hits, len(trial.runs)) for trial, hits in queries]
 
 
-def _rate(queries: Sequence[stats.QueryCounts]) -> Rate | None:
-    estimate, interval = stats.query_rate(queries), stats.query_interval(queries)
+def _rate(queries: Sequence[_Hits]) -> Rate | None:
+    counts = _counts(queries)
+    estimate, interval = stats.query_rate(counts), stats.query_interval(counts)
     if estimate is None or interval is None:
         return None
-    return Rate(estimate, *interval, sum(bool(query.runs) for query in queries))
+    return Rate(estimate, *interval, sum(bool(query.runs) for query in counts))
 
 
-def _bounds(
-    trials: Sequence[TrialResult], counts: Sequence[stats.QueryCounts]
-) -> stats.Interval | None:
+def _bounds(queries: Sequence[_Hits]) -> stats.Interval | None:
     """Return the rate if no missing run counts as a hit, and if all do."""
     low, high = (
         stats.query_rate(
             [
                 stats.QueryCounts(
-                    count.hits + hit * len(trial.errors), count.runs + len(trial.errors)
+                    hits + lucky * len(trial.errors), len(trial.runs) + len(trial.errors)
                 )
-                for trial, count in zip(trials, counts, strict=True)
+                for trial, hits in queries
             ]
         )
-        for hit in (False, True)
+        for lucky in (False, True)
     )
     return None if low is None or high is None else stats.Interval(low, high)
