@@ -7,16 +7,22 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-from pytest_upskill.commands.command import PASSED, whole_number
+from pytest_upskill.cells.gate import NOT_MEASURED
+from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
-from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision
+from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision, Outcome
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.terms import Consent, Terms
 
-_NOT_SHOWN, _REFUSED, _STOPPED = 1, 4, 75
-"""Exit codes: those of a failed test, of a mistake in the command, and of missing data."""
+_EXIT_CODES: Mapping[Outcome, int] = {
+    "accepted": PASSED,
+    "not shown": 1,
+    "refused": UNUSABLE,
+    "stopped": NOT_MEASURED,
+}
+"""Exit codes of decisions: as of tests that pass or fail, of a mistake, and of missing data."""
 
 _MOST = 500
 """Of runs, steps or cases: the runs of one look must not reach the numbers of the next."""
@@ -77,14 +83,14 @@ def add_teacher_arguments(
         )
     parser.add_argument(
         "--max-cost",
-        type=_positive(float),
+        type=_dollars,
         default=5.0,
         metavar="USD",
         help="maximum cost in dollars (default: %(default)g)",
     )
     parser.add_argument(
         "--max-answers",
-        type=_positive(int),
+        type=whole_number(1),
         metavar="N",
         help="maximum number of answers; needed for models without a price",
     )
@@ -96,6 +102,7 @@ def add_teacher_arguments(
             metavar="N",
             help=f"{meaning} (default: %(default)s)",
         )
+    parser.set_defaults(yes=False, apply=False)  # not every command has these options
     parser.add_argument("--dry-run", action="store_true", help="print the plan; request nothing")
 
 
@@ -123,11 +130,17 @@ def run_with(
             students=asked if students else (),
             max_cost=options.max_cost,
             max_answers=options.max_answers,
-            consent=_consent(options),
+            consent=Consent(
+                yes=options.yes,
+                apply=options.apply,
+                terminal=sys.stdin if sys.stdin.isatty() and sys.stderr.isatty() else None,
+            ),
             dry_run=options.dry_run,
             state=state,
         )
-        return _exit_code(work(Engine(workplace, terms)))
+        decision = work(Engine(workplace, terms))
+        asked_for = decision.reason in {DRY_RUN, UNMEASURED}
+        return PASSED if asked_for else _EXIT_CODES[decision.decision]
 
     return in_session(
         in_workplace,
@@ -135,44 +148,18 @@ def run_with(
         teacher=options.model,
         students=(options.eval_model or [_STUDENT]) if students else [options.model],
         base_url=options.eval_base_url,
-        arguments=_pytest_arguments(options),
+        arguments=[
+            *(f"--upskill-param={each}" for each in options.param),
+            *(["--upskill-dry-run"] if options.dry_run else []),
+        ],
     )
 
 
-def _pytest_arguments(options: argparse.Namespace) -> list[str]:
-    """Return the options of pytest that those of a command stand for."""
-    dry = ["--upskill-dry-run"] if options.dry_run else []
-    return [*(f"--upskill-param={each}" for each in options.param), *dry]
-
-
-def _consent(options: argparse.Namespace) -> Consent:
-    return Consent(
-        yes=getattr(options, "yes", False),
-        apply=getattr(options, "apply", False),
-        terminal=sys.stdin if sys.stdin.isatty() and sys.stderr.isatty() else None,
-    )
-
-
-def _exit_code(decision: Decision) -> int:
-    match decision.decision:
-        case "accepted":
-            return PASSED
-        case "not shown":
-            return PASSED if decision.reason == UNMEASURED else _NOT_SHOWN
-        case "refused":
-            return _REFUSED
-        case "stopped":
-            return PASSED if decision.reason == DRY_RUN else _STOPPED
-
-
-def _positive(kind: type[int | float]) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        try:
-            value = kind(text)
-        except ValueError:
-            value = kind(0)
-        if not 0 < value < 1e9:  # noqa: PLR2004  also refuses inf and nan
-            raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
-        return value
-
-    return number
+def _dollars(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = 0.0
+    if not 0 < value < 1e9:  # noqa: PLR2004  also refuses inf and nan
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number above 0")
+    return value
