@@ -59,6 +59,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return PASSED
     except OSError as error:
+        if error.filename is None:
+            raise
         warn(f"ERROR: {error.filename}: {error.strerror}")
         return UNUSABLE
 

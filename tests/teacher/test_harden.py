@@ -41,7 +41,7 @@ def evals(depot: Depot) -> Path:
     file.parent.mkdir()
     # What it triggers is another question than what is said.
     case = {"id": 1, "prompt": QUESTION, "expectations": STATEMENTS, "expected_skill": "codes"}
-    file.write_text(json.dumps({"skill_name": "codes", "evals": [case]}, indent=3), "utf-8")
+    file.write_text(json.dumps({"skill_name": "codes", "evals": [case]}, indent=3), "utf-8-sig")
     return file
 
 
@@ -80,9 +80,8 @@ def test_statements_with_a_sound_check_are_replaced_and_the_others_listed_with_t
     assert first == Regex(pattern=f"(?i){code(1)}")
     assert [each.statement for each in others if isinstance(each, Judge)] == STATEMENTS[1:]
     after = evals.read_text("utf-8")
-    assert after.replace(json.dumps(json.loads(after)["evals"][0]["expectations"][0]), "") == (
-        before.replace(json.dumps(STATEMENTS[0]), "")
-    )
+    check_now = json.loads(after.removeprefix("\ufeff"))["evals"][0]["expectations"][0]
+    assert after.replace(json.dumps(check_now), "") == before.replace(json.dumps(STATEMENTS[0]), "")
 
 
 def test_a_skill_without_an_evals_file_has_nothing_to_harden(
