@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pytest_upskill.commands.pytest_command import run_command
+from pytest_upskill.commands.eval import run_command
 
 COMMAND = run_command(
     "Compare models on skills: print and run the pytest command, with 3 runs of each case.", runs=3

@@ -2,7 +2,133 @@
 
 from __future__ import annotations
 
-from pytest_upskill.commands.pytest_command import run_command
+import argparse
+import os
+import shlex
+import sys
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+from typing import NoReturn
+
+from pytest_upskill.commands.command import Command, CommandError
+from pytest_upskill.commands.terminal import say
+from pytest_upskill.formats.discovery import Places
+from pytest_upskill.sanitize.redaction import without_credentials
+
+
+def run_command(description: str, *, runs: int) -> Command:
+    """Return a command that runs the cases of skills by pytest.
+
+    Args:
+        description: What it does, for its help.
+        runs: Default of ``--runs``.
+    """
+    return Command(
+        description=description,
+        epilog="Arguments after -- are passed on to pytest, as in: -- --upskill-max-cost 2 -k json",
+        add_arguments=partial(_add_arguments, runs=runs),
+        run=_run,
+        passes_on=True,
+    )
+
+
+def _add_arguments(parser: argparse.ArgumentParser, *, runs: int) -> None:
+    parser.add_argument("skills", nargs="+", metavar="SKILL", help="folder with a SKILL.md")
+    parser.add_argument(
+        *("-m", "--model", "--m"),
+        dest="models",
+        action="append",
+        default=[],
+        metavar="MODEL",
+        help="model to run on; repeatable (default: ini upskill_models)",
+    )
+    parser.add_argument(
+        "--base-url", metavar="URL", help="OpenAI-compatible server for models that name no host"
+    )
+    parser.add_argument(
+        "--runs",
+        type=int,
+        default=runs,
+        metavar="N",
+        help="runs of each case in each arm (default: %(default)s)",
+    )
+    parser.add_argument(
+        "-t", "--tests", metavar="FILE", help="case file of the skill, instead of all its cases"
+    )
+    parser.add_argument(
+        "--no-baseline", action="store_true", help="run only with the skill; no lift and no gate"
+    )
+    parser.add_argument(
+        *("--runs-dir", "-o", "--output"),
+        metavar="DIR",
+        help="folder of the history (default: ini upskill_runs_dir, else .upskill/runs)",
+    )
+    parser.add_argument(
+        "--log-runs",
+        action=argparse.BooleanOptionalAction,
+        default=True,
+        help="add the run to the history",
+    )
+    parser.add_argument("-v", "--verbose", action="store_true", help="show every case")
+
+
+def pytest_arguments(options: argparse.Namespace) -> list[str]:
+    """Return the arguments of the equivalent ``pytest`` command.
+
+    Args:
+        options: Values of `_add_arguments`, and ``passed_on``.
+
+    Raises:
+        CommandError: ``--tests`` is given, and there is no such file, or not one skill.
+    """
+    arguments = []
+    if options.models:
+        arguments += ["--upskill-models", ",".join(options.models)]
+    if options.base_url:
+        arguments += ["--upskill-base-url", options.base_url]
+    if options.runs != 1:
+        arguments += ["--upskill-runs", str(options.runs)]
+    arguments += _history(options)
+    if options.no_baseline:
+        arguments += ["-m", "upskill(arm='with_skill')"]
+    if options.verbose:
+        arguments.append("-v")
+    return [*arguments, *options.passed_on, *_paths(options.skills, options.tests)]
+
+
+def _run(options: argparse.Namespace) -> NoReturn:
+    """Print the ``pytest`` command and replace this process by it, with its exit code."""
+    arguments = pytest_arguments(options)
+    shown = shlex.join(["pytest", *map(without_credentials, arguments)])
+    say(f"$ {shown}")
+    sys.stdout.flush()
+    command = [sys.executable, "-m", "pytest", *arguments]
+    os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
+
+
+def _history(options: argparse.Namespace) -> list[str]:
+    if not options.log_runs:
+        return ["-o", "upskill_runs_dir="]
+    # A relative folder in an ini key is relative to pytest's rootdir.
+    folder = options.runs_dir and ["-o", f"upskill_runs_dir={Path(options.runs_dir).absolute()}"]
+    return folder or ["--upskill-log-runs"]
+
+
+def _paths(skills: Sequence[str], tests: str | None) -> list[str]:
+    """Return the paths to give to pytest: the skills, or the case file of the only skill."""
+    if tests is None:
+        return list(skills)
+    if len(skills) != 1:
+        raise CommandError("--tests: takes one skill at a time: name one")
+    file, skill = Path(tests).absolute(), Path(skills[0]).absolute()
+    for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
+        if not path.is_file():
+            raise CommandError(f"--tests: no file {path.name} in {path.parent}: name {cure}")
+    if Places().skill_beside(file) == skill:
+        return [tests]
+    return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]
+
 
 COMMAND = run_command(
     "Run the cases of skills on models: print the pytest command and run it.", runs=1

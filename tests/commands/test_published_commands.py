@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.commands.eval import pytest_arguments
 from pytest_upskill.commands.main import load, main, parse
-from pytest_upskill.commands.pytest_command import pytest_arguments
 from pytest_upskill.model import parse_models
 from tests.conftest import Run
 
