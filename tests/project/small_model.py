@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
@@ -45,15 +46,16 @@ class SmallModel:
         self._process.kill()
         self._process.wait()
 
-    def restart_after(self, seconds: float) -> threading.Thread:
+    def restart_when(self, condition: Callable[[], object]) -> threading.Thread:
         """Stop the server in the middle of what it does, and start it again."""
 
         def restart() -> None:
-            time.sleep(seconds)
+            while not condition():
+                time.sleep(0.01)
             self.stop()
             self.start()
 
-        thread = threading.Thread(target=restart)
+        thread = threading.Thread(target=restart, daemon=True)
         thread.start()
         return thread
 

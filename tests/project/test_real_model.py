@@ -101,7 +101,7 @@ def test_early_stop_asks_a_real_model_for_no_more_than_the_verdict_needs(
 def test_a_server_that_restarts_in_the_middle_of_a_run_loses_no_answer(
     server: SmallModel, harbor: Harbor
 ) -> None:
-    restart = server.restart_after(1.5)
+    restart = server.restart_when(recordings)
 
     figures = harbor(f"llamacpp:smollm2@{server.url}/v1", "--upskill-runs=3")
     restart.join()
