@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
@@ -138,14 +138,12 @@ def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
         nonlocal missing
         with lock:
             missing -= 1
-            last = missing == 0
-        if not last:
-            return
-        if any(future.cancelled() for future in futures):
-            together.cancel()
-            return
+            if missing:
+                return
         try:
             together.set_result([future.result() for future in futures])
+        except CancelledError:
+            together.cancel()
         except BaseException as error:  # noqa: BLE001  raised where it is waited for
             together.set_exception(error)
 

@@ -13,7 +13,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from pytest_upskill.model import Model, server
-from pytest_upskill.model.hosts import BY_PREFIX, HOSTS, KnownHost, WireFormat
+from pytest_upskill.model.hosts import BY_PREFIX, HOSTS, WireFormat
 from pytest_upskill.sanitize.redaction import Redactor, basic, secrets_of_userinfo, split_userinfo
 
 NO_KEY = "none"
@@ -133,8 +133,11 @@ def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set
     )
 
 
-def _own_url(host: KnownHost, environ: Mapping[str, str]) -> str:
-    """Return the base URL of a host, which an environment variable of its SDK may change."""
+def _url_of(model: Model, environ: Mapping[str, str]) -> str:
+    """Return a model's base URL, or its host's, which a variable of the SDK may change."""
+    if model.base_url:
+        return model.base_url
+    host = BY_PREFIX[model.provider]
     variable = f"{host.prefix.upper()}_BASE_URL"
     url = environ.get(variable, "").strip() if host.sdk else ""
     try:
@@ -192,10 +195,6 @@ def _own_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
 
 def _is_set(environ: Mapping[str, str], *variables: str) -> bool:
     return any(environ.get(name, "").strip() for name in variables)
-
-
-def _url_of(model: Model, environ: Mapping[str, str]) -> str:
-    return model.base_url or _own_url(BY_PREFIX[model.provider], environ)
 
 
 def _variable_of(label: str) -> str:

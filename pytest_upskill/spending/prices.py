@@ -90,13 +90,10 @@ class Prices:
 
         That is the price of a single attempt, or of the limits of an agent's run.
         """
+        sent, written = most_input_tokens(request), most_output_tokens(request)
         if request.task is not None:
-            written = most_output_tokens(request)
-            return self.of_tokens(request.model, MAX_RUN_TOKENS - written, written)
-        # Rounded up, so that requests of similar length share a cached price.
-        sent = -(-most_input_tokens(request) // _STEP) * _STEP
-        # Writing to the vendor's prompt cache is more expensive than plain input.
-        return self._price(request.model, sent, request.max_tokens, cache_write=sent)
+            sent -= written  # the limit is of both together
+        return self.of_tokens(request.model, sent, written)
 
     def known(self, model: Model) -> bool:
         """Return whether a model has a price."""
@@ -104,7 +101,9 @@ class Prices:
 
     def of_tokens(self, model: Model, input_tokens: int, output_tokens: int) -> float | None:
         """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
+        # Rounded up, so that requests of similar length share a cached price.
         sent = -(-input_tokens // _STEP) * _STEP
+        # Writing to the vendor's prompt cache is more expensive than plain input.
         return self._price(model, sent, output_tokens, cache_write=sent)
 
     def unknown(self, model: Model) -> str:

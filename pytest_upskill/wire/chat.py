@@ -83,7 +83,7 @@ def chat_body(request: Request, dialect: Dialect | None = None) -> dict[str, Any
         dialect: How the model wants it; None for what its name tells.
     """
     dialect = dialect or Dialect.of(request.model)
-    messages = _messages(request) if dialect.system_apart else _one_message(request)
+    messages = _messages(request, system_apart=dialect.system_apart)
     for turn in request.turns:
         messages += _turn(turn)
     body: dict[str, Any] = {"model": request.model.name, "messages": messages}
@@ -159,16 +159,12 @@ def _parameters(request: Request) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None} | given.fields
 
 
-def _messages(request: Request) -> list[dict[str, Any]]:
-    user = {"role": "user", "content": clean(request.user)}
-    if not request.system:
-        return [user]
-    return [{"role": "system", "content": clean(request.system)}, user]
-
-
-def _one_message(request: Request) -> list[dict[str, Any]]:
-    parts = filter(None, (request.system, request.user))
-    return [{"role": "user", "content": clean("\n\n".join(parts))}]
+def _messages(request: Request, *, system_apart: bool) -> list[dict[str, Any]]:
+    system, user = clean(request.system), clean(request.user)
+    if system and not system_apart:
+        system, user = "", "\n\n".join(filter(None, (system, user)))
+    first = [{"role": "system", "content": system}] if system else []
+    return [*first, {"role": "user", "content": user}]
 
 
 def _turn(turn: Turn) -> list[dict[str, Any]]:
