@@ -286,7 +286,7 @@ def _upstream(cli: Cli, url: str) -> HostUpstream:
     endpoint = Endpoint(wire="anthropic", url=url, key_variable="UPSKILL_API_KEY", key="not-a-key")
     slots = ConcurrencyLimiter(8, timeout=60.0)
     retries = Retries(slots=slots, host=endpoint.host, activity=InFlight())
-    return HostUpstream(endpoint, cli.wire, timeout=60.0, retries=retries, activity=InFlight())
+    return HostUpstream(endpoint, cli.wire, timeout=60.0, retries=retries)
 
 
 def _client(cli: Cli, url: str) -> CliClient:

@@ -53,6 +53,5 @@ def open_program(
         retries=retries_to(
             endpoint.host, most=requests, custom=custom, timeout=timeout, activity=activity
         ),
-        activity=activity,
     )
     return CliClient(cli, installed, upstream, budget=budget, slots=slots)

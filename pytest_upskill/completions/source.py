@@ -218,7 +218,7 @@ class CompletionSource:
                 timeout=host.timeout,
                 activity=shared.activity,
             )
-            return HostClient(client, retries, shared.budget, shared.activity)
+            return HostClient(client, retries, shared.budget)
         except ProviderError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it

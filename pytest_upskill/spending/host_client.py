@@ -7,7 +7,7 @@ from functools import partial
 
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.in_flight import ASKING, InFlight
+from pytest_upskill.spending.in_flight import ASKING
 from pytest_upskill.spending.retry import Retries
 
 
@@ -18,16 +18,12 @@ class HostClient:
         client: Sends each request once.
         retries: Sends them to the host.
         budget: The budget of the session.
-        activity: The record of requests in flight.
     """
 
-    def __init__(
-        self, client: Client, retries: Retries, budget: Budget, activity: InFlight
-    ) -> None:
+    def __init__(self, client: Client, retries: Retries, budget: Budget) -> None:
         self._client = client
         self._retries = retries
         self._budget = budget
-        self._activity = activity
 
     async def complete(self, request: Request) -> Completion:
         """Send a request, with retries, and return the completion with its cost.
@@ -47,7 +43,7 @@ class HostClient:
         reserved = await self._budget.reserve(request)
         completion, billable = None, True  # unless the host is known not to bill the request
         try:
-            with self._activity.doing(ASKING):
+            with self._retries.activity.doing(ASKING):
                 completion = await self._client.complete(request)
         except ProviderError as error:
             billable = error.billable

@@ -54,7 +54,7 @@ class Retries:
     Args:
         slots: The limit of requests in flight at the host, and of the time until a reply.
         host: Name of the host in messages.
-        activity: The record of waits.
+        activity: The record of requests and waits, which those who use this add to.
         policy: The limits of retries.
         sleep: Waits for a number of seconds.
         clock: A monotonic clock in seconds.
@@ -72,7 +72,7 @@ class Retries:
     ) -> None:
         self._slots = slots
         self._host = host
-        self._activity = activity
+        self.activity = activity
         self._policy = policy or RetryPolicy()
         self._sleep = sleep
         self._clock = clock
@@ -103,7 +103,7 @@ class Retries:
                 pause = self._policy.pause(len(attempts.errors), error, jitter=jitter)
                 if not error.retryable or self._out_of_patience(attempts, pause):
                     raise self._give_up(error, attempts) from None
-                self._activity.pause(self._host, _reason(error), pause)
+                self.activity.pause(self._host, _reason(error), pause)
             else:
                 return replace(completion, attempts=len(attempts.errors) + 1)
             await self._sleep(pause)

@@ -58,7 +58,6 @@ def send(
                 activity=InFlight(),
                 policy=RetryPolicy(first_backoff=0.01, longest_backoff=0.01),
             ),
-            activity=InFlight(),
         )
         content = json.dumps(BODY).encode()
         try:

@@ -87,16 +87,15 @@ def client_of(
     activity: InFlight | None = None,
 ) -> HostClient:
     """Make a client that sleeps on ``clock``."""
-    activity = activity or InFlight(clock=clock)
     retries = Retries(
         slots=slots or ConcurrencyLimiter(4, clock=clock),
         host="a.invalid",
-        activity=activity,
+        activity=activity or InFlight(clock=clock),
         policy=policy or RetryPolicy(deadline=100),
         sleep=clock.sleep,
         clock=clock,
     )
-    return HostClient(host, retries, Budget(None, Prices({})), activity)
+    return HostClient(host, retries, Budget(None, Prices({})))
 
 
 def outcomes(*asking: Coroutine[object, object, Completion]) -> list[Completion | BaseException]:

@@ -101,7 +101,7 @@ def run(server: SlowServer, answers: int, *, most: int = 20, start: int | None =
         limiter = ConcurrencyLimiter(most, start=start, timeout=server.timeout, clock=loop.time)
         activity = InFlight(clock=loop.time)
         retries = Retries(slots=limiter, host="a.invalid", activity=activity, clock=loop.time)
-        client = HostClient(server, retries, Budget(None, Prices({})), activity)
+        client = HostClient(server, retries, Budget(None, Prices({})))
         asking = (client.complete(request(run)) for run in range(answers))
         got = await asyncio.gather(*asking, return_exceptions=True)
         return got, loop.time()

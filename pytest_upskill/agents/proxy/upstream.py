@@ -13,7 +13,7 @@ import httpx2
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.providers.call import Call
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
-from pytest_upskill.spending.in_flight import ASKING, InFlight
+from pytest_upskill.spending.in_flight import ASKING
 from pytest_upskill.spending.retry import Retries
 from pytest_upskill.wire.stream import AgentFormat
 
@@ -84,7 +84,6 @@ class HostUpstream:
         wire: The format of the requests.
         timeout: Seconds until the reply must begin, and between its parts.
         retries: Sends requests to the host.
-        activity: The record of requests.
     """
 
     def __init__(
@@ -94,14 +93,12 @@ class HostUpstream:
         *,
         timeout: float,
         retries: Retries,
-        activity: InFlight,
     ) -> None:
         self._endpoint = endpoint
         # A base URL may end in /v1 or not, as for Anthropic's SDK.
         url = f"{endpoint.url.removesuffix('/v1')}/v1" if wire == "messages" else endpoint.url
         self._url = f"{url}/{wire}"
         self._retries = retries
-        self._activity = activity
         self._http = httpx2.AsyncClient(
             timeout=httpx2.Timeout(timeout, connect=min(timeout, _CONNECT_S), pool=None),
             limits=httpx2.Limits(max_connections=None),
@@ -136,7 +133,7 @@ class HostUpstream:
         """
         label = call.request.model.label
         try:
-            with self._activity.doing(ASKING):
+            with self._retries.activity.doing(ASKING):
                 response = await self._sent(content, headers)
         except httpx2.TransportError as error:
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
