@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Awaitable, Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
@@ -67,8 +68,7 @@ class CliClient:
             reserved = await self._budget.reserve(request)
             reserve = partial(self._budget.reserve_next, reserved)
             try:
-                proxy = Proxy(request, self._cli, self._upstream, reserve, self._caps)
-                return await self._run(request, proxy)
+                return await self._run(request, self._upstream, reserve)
             finally:
                 await asyncio.shield(self._budget.release(reserved))
 
@@ -118,15 +118,16 @@ class CliClient:
         """
         cli, asked = self._cli, self_test_request(request)
         script = Script(cli.wire, cli.rehearsal(SKILL))
-        proxy = Proxy(asked, cli, script, _free, self._caps)
         try:
-            return self_test_problem(await self._run(asked, proxy))
+            return self_test_problem(await self._run(asked, script, _free))
         except _NotStartedError:
             raise
         except ProviderError as error:
             return str(error).removeprefix(f"{cli.name}: ")
 
-    async def _run(self, request: Request, proxy: Proxy) -> Completion:
+    async def _run(
+        self, request: Request, upstream: Upstream, reserve: Callable[[int], Awaitable[Settle]]
+    ) -> Completion:
         """Run the program once.
 
         Whatever ends the run first tells the proxy why, except for the program itself when it
@@ -135,6 +136,7 @@ class CliClient:
         """
         started = time.perf_counter()
         launch = self._cli.launch(request, BASE_URL)
+        proxy = Proxy(request, self._cli, upstream, reserve, self._caps)
         folders = ExitStack()
         root = folders.enter_context(workspace()).root
         try:
@@ -152,7 +154,7 @@ class CliClient:
             if not proxy.tally.decided:
                 run = await asyncio.to_thread(with_files_left, run, request, root / "work")
                 # The model may have written what the host sent back in several parts.
-                redact = self._upstream.redacted
+                redact = upstream.redacted
                 kept = (replace(file, text=redact(file.text)) for file in run.changed)
                 run = replace(run, changed=tuple(kept))
         finally:

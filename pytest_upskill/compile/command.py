@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
+from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import Block
 from pytest_upskill.compile import diagnostics, provenance
 from pytest_upskill.compile.once import SingleFlight
@@ -62,14 +63,11 @@ class Command:
         """Build the minimal program."""
         return self._build(_sources(self.smallest), sandbox)
 
-    def missing_header(
-        self, headers: Iterable[str], files: Mapping[str, str], sandbox: Sandbox, probes: Probes
-    ) -> str | None:
+    def missing_header(self, check: Compile, sandbox: Sandbox, probes: Probes) -> str | None:
         """Return the first header that the compiler does not find, None if it finds them all.
 
         Args:
-            headers: Names as in ``#include <name>``.
-            files: Headers of the case, which are found too: relative name to text.
+            check: What needs the headers, and has files that are found too.
             sandbox: The sandbox for the compiler.
             probes: The commands that were tested before in this session.
 
@@ -77,9 +75,9 @@ class Command:
             CannotCompile: Not even the minimal program builds.
             SandboxError: The compiler cannot be started.
         """
-        for header in headers:
+        for header in check.headers:
             code = f"#if !__has_include(<{header}>)\n#error it is missing\n#endif\n{self.smallest}"
-            if not self.build(_sources(code, files), sandbox, probes).passed:
+            if not self.build(_sources(code, check.files), sandbox, probes).passed:
                 return header
         return None
 

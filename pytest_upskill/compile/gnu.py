@@ -76,8 +76,7 @@ class Gnu:
 
     def missing_header(self, check: Compile, sandbox: Sandbox) -> str | None:
         """See `FindsHeaders.missing_header`."""
-        command = self._command(check)
-        return command.missing_header(check.headers, check.files, sandbox, self._probes)
+        return self._command(check).missing_header(check, sandbox, self._probes)
 
     def identity(self, check: Compile) -> str:
         """See `Repeatable.identity`."""

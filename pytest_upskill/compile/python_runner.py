@@ -1,4 +1,11 @@
-"""Runner for Python, which runs the answer and its tests in a separate process."""
+"""Runner for Python, which runs the answer and its tests in separate processes.
+
+This process writes the answer, and a plan with the test code, to a workspace. In the sandbox,
+`run_supervisor` reads and deletes the plan, and starts `run_tests`, which imports the answer. Then
+it sends the test code there, with a secret that each report of a test has to begin with. It prints
+the verdict after a mark from the plan. The answer is imported before the secret and the test code
+arrive, and never sees the mark.
+"""
 
 from __future__ import annotations
 
