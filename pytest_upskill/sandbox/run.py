@@ -262,22 +262,19 @@ def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple
             ended = process.poll() is not None
             if usage.is_beyond():
                 return "files", bytes(output)
-            if not selector.select(0 if ended else min(left, _PAUSE_S, usage.due_in_s)):
-                # A child that left the group may keep the pipe open.
-                if ended:
-                    break
-                continue
-            chunk = os.read(stdout.fileno(), 1 << 16)
+            pause = 0 if ended else min(left, _PAUSE_S, usage.due_in_s)
+            readable = selector.select(pause)
+            chunk = os.read(stdout.fileno(), 1 << 16) if readable else b""
             output += chunk
             if len(output) > limits.output_bytes:
                 return "output", bytes(output[: limits.output_bytes])
-            if not chunk:
-                break
-    try:
-        process.wait(max(0.0, deadline - time.monotonic()))
-    except subprocess.TimeoutExpired:
-        return "timeout", bytes(output)
-    return "exited", bytes(output)
+            # A child that left the group may keep the pipe open.
+            if ended and not chunk:
+                return "exited", bytes(output)
+            if readable and not chunk:
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    process.wait(min(left, _PAUSE_S))
+    return "timeout", bytes(output)
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
