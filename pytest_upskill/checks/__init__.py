@@ -1,7 +1,7 @@
 """Checks, each of which is one assertion about an answer, and their results."""
 
 from pytest_upskill.checks.builds import AtMost, Compile, Instruction, Run, Sandboxed
-from pytest_upskill.checks.custom import Custom
+from pytest_upskill.checks.extensions import Custom
 from pytest_upskill.checks.files import FileCheck, FileExists, InFile, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.judge import Judge
 from pytest_upskill.checks.patterns import NotRegex, Regex, compile_pattern

@@ -6,10 +6,21 @@ import os
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pytest_upskill.checks.languages import LANGUAGES, RUNNABLE, canonical
 
 _CALLERS = frozenset({"concurrent", "pluggy", "pytest_upskill"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Custom:
+    """A key of ``expected`` that a plugin claims; the plugin's hook decides it."""
+
+    name: str
+    """The key."""
+    value: Any
+    """The value of the key in the case file."""
 
 
 def _claims_nothing(name: str, value: object) -> bool:

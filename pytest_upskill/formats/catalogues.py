@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -66,11 +65,6 @@ class Catalogues:
 def listed(skill: Skill | SkillVersion) -> ListedSkill:
     """Return a skill as a catalogue lists it."""
     return ListedSkill(name=skill.name, description=skill.description)
-
-
-def together(folders: Iterable[Folder]) -> Catalogue:
-    """Return the catalogue of the skills in several folders."""
-    return Catalogue.of(skill for folder in folders for skill in folder.catalogue.skills)
 
 
 def _read_folder(folder: Path, root: Path | None) -> Folder:

@@ -17,6 +17,7 @@ from pytest_upskill import LABELS_FILE
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
+from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.formats.source.validation import MESSAGES, translated
 from pytest_upskill.formats.statement_marks import Mark, marked
 from pytest_upskill.repository.atomic_write import write_whole
@@ -119,13 +120,21 @@ _KEYS = [
 ]
 
 
-def read_labels(text: str) -> LabelsFile:
-    """Read a labels file.
+def load_labels(folder: Path) -> LabelsFile | None:
+    """Read the labels file in a folder, None if there is none.
 
     Raises:
-        BadFile: The file has problems; it lists all of them with their places.
+        BadFile: It cannot be read or has problems; it lists all of them with their places.
     """
-    document = read_json(text)
+    path = folder / LABELS_FILE
+    return _labels(_document(path)) if path.is_file() else None
+
+
+def _document(path: Path) -> Document:
+    return read_json(read_text(path, MAX_BYTES, cure="draw fewer answers"))
+
+
+def _labels(document: Document) -> LabelsFile:
     try:
         file = LabelsFile.model_validate(document.value)
     except ValidationError as error:
@@ -136,26 +145,6 @@ def read_labels(text: str) -> LabelsFile:
     if problems := [*_misplaced(document, file), *_keyless(document, file)]:
         raise BadFile(problems)
     return file
-
-
-def load_labels(folder: Path) -> LabelsFile | None:
-    """Read the labels file in a folder, None if there is none.
-
-    Raises:
-        BadFile: It cannot be read or has problems.
-    """
-    path = folder / LABELS_FILE
-    if not path.is_file():
-        return None
-    try:
-        if path.stat().st_size > MAX_BYTES:
-            raise BadFile(
-                [Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: draw fewer answers")]
-            )
-        return read_labels(path.read_text("utf-8-sig"))
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise BadFile([Problem(what=f"cannot be read: {reason}")]) from None
 
 
 def labels_beside(case_file: Path) -> LabelsFile | None:
@@ -177,7 +166,7 @@ def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]
     file = labels_beside(case_file)
     if file is None or not file.statements:
         return tuple(cases)
-    document = read_json((case_file.parent / LABELS_FILE).read_text("utf-8-sig"))
+    document = _document(case_file.parent / LABELS_FILE)
     problems, kept = [], {case.id: case for case in cases}
     for place, number, mark in _places(file.statements):
         path: JsonPath = ("statements", f"{place}/{number}")

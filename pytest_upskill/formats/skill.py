@@ -78,8 +78,6 @@ class Case:
     """Maximum number of an agent's turns; None for the default."""
     process: tuple[ProcessCheck, ...] = ()
     """What the agent is expected to do; reported, never part of a pass rate."""
-    agent_key: str = ""
-    """The key that makes the case one for agents, if no check does; "" for none."""
     statements: int = 0
     """How many statements for a judge it has in the file, with those that are excluded."""
 
@@ -93,7 +91,7 @@ class Case:
                 return check.name
             if isinstance(check, Sandboxed) and check.file:
                 return f"{check.name}.file"
-        return self.process[0].name if self.process else self.agent_key
+        return self.process[0].name if self.process else ""
 
     @property
     def is_answered(self) -> bool:

@@ -157,8 +157,3 @@ def candidates(case: Case) -> list[Candidate]:
             Candidate(number=check.number, statement=check.statement, mark=mark, reason=reason)
         )
     return found
-
-
-def suspects(case: Case) -> list[tuple[int, str]]:
-    """Return the statements of a case that seem to need an agent, with their numbers."""
-    return [(each.number, each.statement) for each in candidates(case) if each.mark == "agent"]

@@ -140,9 +140,9 @@ def _agent_statements(case: Case) -> int:
     if not statements_of(case):
         return 0
     # Imported here: most cases have no statements, and the patterns take long to compile.
-    from pytest_upskill.formats.suspect_statements import suspects
+    from pytest_upskill.formats.suspect_statements import candidates
 
-    return len(suspects(case))
+    return sum(each.mark == "agent" for each in candidates(case))
 
 
 def _graded(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:

@@ -219,7 +219,6 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
         process=(),
         workspace=case.workspace if workspace else (),
         max_turns=None,
-        agent_key="",
         skip=None,
     )
 

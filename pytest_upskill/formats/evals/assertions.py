@@ -9,7 +9,7 @@ from typing import Any
 from pytest_upskill.checks import FileExists, InFile
 from pytest_upskill.checks.files import safe_name
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.formats.evals.triggers import TRIGGER_CASE
+from pytest_upskill.formats.evals.triggers import TRIGGER_CASE, normalized, type_of
 from pytest_upskill.formats.evals.typed_checks import MAKERS, Checks, Unsupported
 from pytest_upskill.formats.source.problems import shown
 
@@ -105,14 +105,12 @@ def _words(assertion: Mapping[str, Any]) -> str:
 
 def _kind(assertion: Mapping[str, Any]) -> str:
     """Return the normalized type of an assertion, "" if it has none."""
-    given = (assertion.get(key) for key in ("type", "kind"))
-    return next((_plain(kind) for kind in given if isinstance(kind, str)), "")
+    return _plain(type_of(assertion))
 
 
 def _plain(kind: str) -> str:
     """Normalize a type of assertion, and replace a synonym."""
-    kind = kind.strip().lower().replace("-", "_").replace(" ", "_")
-    kind = re.sub("^(output|response|answer|content)_", "", kind)
+    kind = re.sub("^(output|response|answer|content)_", "", normalized(kind))
     return _SYNONYMS.get(kind, kind)
 
 

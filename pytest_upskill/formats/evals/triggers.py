@@ -127,7 +127,7 @@ def _of_assertion(assertion: object) -> tuple[str, object] | None:
     """
     if not isinstance(assertion, dict):
         return None
-    words = _type_of(assertion).split("_")
+    words = type_of(assertion).split("_")
     kind = "_".join(word for word in words if word != "not")
     config = assertion.get("config")
     told = assertion | config if isinstance(config, dict) else assertion
@@ -147,7 +147,7 @@ def _of_assertion(assertion: object) -> tuple[str, object] | None:
 
 def _of_case(value: Mapping[str, Any]) -> Mapping[str, bool]:
     """Return ``should_trigger`` if the type of a case, or its trajectory, says so."""
-    kind = _type_of(value)
+    kind = type_of(value)
     if _CASE_TYPE.fullmatch(kind):
         return {"should_trigger": "not" not in kind.split("_")}
     trajectory = value.get("trajectory")
@@ -155,9 +155,14 @@ def _of_case(value: Mapping[str, Any]) -> Mapping[str, bool]:
     return {"should_trigger": triggered} if isinstance(triggered, bool) else {}
 
 
-def _type_of(value: Mapping[str, Any]) -> str:
+def type_of(value: Mapping[str, Any]) -> str:
+    """Return the normalized type of a case or an assertion, "" if it has none."""
     kinds = (value.get(key) for key in _TYPES)
-    kind = next((kind for kind in kinds if isinstance(kind, str)), "")
+    return normalized(next((kind for kind in kinds if isinstance(kind, str)), ""))
+
+
+def normalized(kind: str) -> str:
+    """Normalize a type: lower-case words with underscores between them."""
     return kind.strip().lower().replace("-", "_").replace(" ", "_")
 
 

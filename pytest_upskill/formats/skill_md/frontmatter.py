@@ -85,10 +85,7 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     warnings: list[Problem] = []
     frontmatter = _frontmatter(text)
     fields = _fields(_compose(frontmatter, warnings), warnings)
-    problems = [
-        problem for key in ("name", "description") if (problem := _unfit(fields.get(key), key))
-    ]
-    if problems:
+    if problems := [*_unusable(fields, "name"), *_unusable(fields, "description")]:
         raise BadFile(problems)
     name = _text(fields["name"][1])
     warnings += _departures(fields, folder)
@@ -150,29 +147,25 @@ def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
     return fields
 
 
-def _unfit(field: tuple[yaml.Node, yaml.Node] | None, key: str) -> Problem | None:
-    """Return the problem of a required key, None if it has none."""
-    if field is None:
-        return Problem(line=1, column=1, where=key, what="missing from the frontmatter")
-    value = field[1]
-    if not isinstance(value, yaml.ScalarNode):
-        return _problem(value.start_mark, key, "must be text")
-    if value.tag == "tag:yaml.org,2002:null" or not value.value.strip():
-        return _problem(value.start_mark, key, "must not be empty")
-    if key == "name":
-        return _unfit_name(value)
-    return None
+def _unusable(fields: _Fields, key: str) -> Iterator[Problem]:
+    """Find the problem of a required key."""
+    if key not in fields:
+        yield Problem(line=1, column=1, where=key, what="missing from the frontmatter")
+    elif what := _why_unusable(key, fields[key][1]):
+        yield _problem(fields[key][1].start_mark, key, what)
 
 
-def _unfit_name(value: yaml.ScalarNode) -> Problem | None:
-    """Return why a name is not safe in reports and logs, None if it is."""
-    name = value.value.strip()
-    if not name.isprintable():
-        return _problem(value.start_mark, "name", "must be one line of printable characters")
-    if safe_line(name) != name:
-        what = "must not contain a CI runner's command, such as '##['"
-        return _problem(value.start_mark, "name", what)
-    return None
+def _why_unusable(key: str, value: yaml.Node) -> str:
+    text = _text(value)
+    if not _is_scalar(value):
+        return "must be text"
+    if not text or value.tag == "tag:yaml.org,2002:null":
+        return "must not be empty"
+    if key == "name" and not text.isprintable():
+        return "must be one line of printable characters"
+    if key == "name" and safe_line(text) != text:  # in reports and logs
+        return "must not contain a CI runner's command, such as '##['"
+    return ""
 
 
 def _departures(fields: _Fields, folder: str) -> Iterator[Problem]:

@@ -11,18 +11,23 @@ MAX_BYTES = 1 << 20
 """Maximum size of a file."""
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, max_bytes: int = MAX_BYTES, cure: str = "split it") -> str:
     """Read a text file in UTF-8, with or without a byte order mark.
 
+    Args:
+        path: The file.
+        max_bytes: Its maximum size.
+        cure: What to do about a larger file.
+
     Raises:
-        BadFile: The file cannot be read, is no regular file, or is larger than `MAX_BYTES`.
+        BadFile: The file cannot be read, is no regular file, or is larger than ``max_bytes``.
     """
     try:
         status = path.stat()
         if not S_ISREG(status.st_mode):
             raise BadFile([Problem(what="is not a file")])
-        if status.st_size > MAX_BYTES:
-            raise BadFile([Problem(what=f"is larger than {MAX_BYTES >> 20} MiB: split it")])
+        if status.st_size > max_bytes:
+            raise BadFile([Problem(what=f"is larger than {max_bytes >> 20} MiB: {cure}")])
         with path.open("rb") as file:
             content = file.read()
     except OSError as error:

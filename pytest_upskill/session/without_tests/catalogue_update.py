@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.formats.catalogue import Catalogue
 from pytest_upskill.formats.catalogue_file import write_catalogue
-from pytest_upskill.formats.catalogues import Catalogues, together
+from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file
 
@@ -24,7 +25,8 @@ def update_catalogue(config: pytest.Config) -> int:
     """Write the skills in and next to the named folders; return the exit code."""
     catalogues = Catalogues(root=config.rootpath)
     folders = [catalogues.folder(folder) for folder in _folders(config)]
-    catalogue = together(folders)
+    skills = [skill for folder in folders for skill in folder.catalogue.skills]
+    catalogue = Catalogue.of(skills)
     file = catalogue_file(config)
     if not catalogue.skills:
         _say(f"ERROR: --upskill-catalogue-update: no skill in {', '.join(config.args)}: name one")
@@ -34,7 +36,7 @@ def update_catalogue(config: pytest.Config) -> int:
     except OSError as error:
         _say(f"ERROR: --upskill-catalogue-update: {file}: {error.strerror}")
         return _FAILED
-    names = Counter(skill.name for folder in folders for skill in folder.catalogue.skills)
+    names = Counter(skill.name for skill in skills)
     for name in sorted(name for name, count in names.items() if count > 1):
         _say(f"upskill: several skills are called {name}: the first is listed")
     for reason in (reason for folder in folders for reason in folder.left_out):
@@ -42,8 +44,8 @@ def update_catalogue(config: pytest.Config) -> int:
     done = "written, commit it" if written else "is up to date"
     shown = os.path.relpath(file, config.invocation_params.dir)
     count = len(catalogue.skills)
-    skills = "1 skill" if count == 1 else f"{count} skills"
-    _say(f"upskill: catalogue of {skills}: {shown} {done}")
+    counted = "1 skill" if count == 1 else f"{count} skills"
+    _say(f"upskill: catalogue of {counted}: {shown} {done}")
     return 0
 
 
