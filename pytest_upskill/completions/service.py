@@ -1,4 +1,15 @@
-"""Run trials: the service that every front end uses. It knows no pytest and grades nothing."""
+"""Run trials: the service that every front end uses. It knows no pytest and grades nothing.
+
+The way of one run:
+
+1. `Prefetcher` decides when it starts, and with early stop `Rounds` whether it is needed.
+2. `TrialRunner` makes its requests, and has the answer compiled and judged.
+3. `CompletionSource` looks for a recording, and for an equal request in flight.
+4. `HostClient` has `Retries` send it at the host's pace, each attempt within the `Budget`.
+5. The client of the host's SDK, or a plugin's, sends it once.
+
+The front end grades the answer.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +26,13 @@ from pytest_upskill.completions.early_stop import Clear, Rounds
 from pytest_upskill.completions.prefetch import Prefetcher
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.completions.source import CompletionSource
-from pytest_upskill.completions.trial_runner import Key, TrialRunner
+from pytest_upskill.completions.trial_runner import TrialRunner
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.trials.trial import Trial
+
+Key = tuple[str, int]
+"""Name of a trial and index of the run."""
 
 T = TypeVar("T")
 
@@ -65,15 +79,16 @@ class Service:
             concurrency=policy.concurrency,
             record_command=policy.record_command,
         )
-        self._runner = TrialRunner(trials, source, resources, judge=policy.judge)
+        self._runner = TrialRunner(trials.values(), source, resources, judge=policy.judge)
         self._rounds = Rounds(trials.values(), policy.clear) if policy.clear is not None else None
         recorded: dict[Key, Answer] = {}
         lanes: dict[Host, list[Key]] = {}
-        for key in _in_turn(trials, by_round=self._rounds is not None):
-            if self._rounds is None and (answer := self._runner.recorded(key)):
-                recorded[key] = answer
+        for name, run in _in_turn(trials, by_round=self._rounds is not None):
+            trial = trials[name]
+            if self._rounds is None and (answer := self._runner.recorded(trial, run)):
+                recorded[name, run] = answer
             else:
-                lanes.setdefault(hosts[trials[key[0]].model], []).append(key)
+                lanes.setdefault(hosts[trial.model], []).append((name, run))
         self._prefetcher = Prefetcher(
             lanes.values(),
             self._answer,
@@ -112,12 +127,11 @@ class Service:
 
     async def _answer(self, key: Key) -> Answer:
         name, run = key
+        trial = self._trials[name]
         try:
             if self._rounds is None:
-                return await self._runner.answer(key)
-            return await self._rounds.play(
-                self._trials[name], run, partial(self._runner.answer, key)
-            )
+                return await self._runner.answer(trial, run)
+            return await self._rounds.play(trial, run, partial(self._runner.answer, trial, run))
         except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
             return Answer(completion=None, error=_unexpected(error))
 

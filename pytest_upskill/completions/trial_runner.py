@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -22,9 +22,6 @@ if TYPE_CHECKING:
 JUDGEMENT = "judgement of "
 """What the subject of a judgement's recording begins with."""
 
-Key = tuple[str, int]
-"""Key of a trial and index of the run."""
-
 Load = Callable[[Request], Completion | None]
 """Returns the recorded completion of a request, None if it is not recorded."""
 
@@ -33,7 +30,7 @@ class TrialRunner:
     """The answers of runs; used on one event loop.
 
     Args:
-        trials: By key.
+        trials: All that will run.
         source: Who asks the models.
         resources: What else it takes.
         judge: Judge of the statements about answers; None for no judge.
@@ -41,36 +38,31 @@ class TrialRunner:
 
     def __init__(
         self,
-        trials: Mapping[str, Trial],
+        trials: Iterable[Trial],
         source: CompletionSource,
         resources: Resources,
         *,
         judge: Model | None,
     ) -> None:
-        self._trials = trials
         self._source = source
         self._tools = ToolProbe(source)
-        self._builds = _builds_of(trials.values(), resources)
+        self._builds = _builds_of(trials, resources)
         self._judge = judge
 
-    def recorded(self, key: Key) -> Answer | None:
+    def recorded(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
 
         Here, not on the loop: a thread that reads files beside one that runs items loses more time
         to Python's interpreter lock than to the files.
         """
-        name, run = key
-        trial = self._trials[name]
         if sandboxed_of(trial.case) or statements_of(trial.case):
             return None
         steps = [found for _, found in recorded_steps(trial, run, self._source.recorded)]
         completions = [found for found in steps if found is not None]
         return _answer(trial, completions) if len(completions) == len(steps) else None
 
-    async def answer(self, key: Key) -> Answer:
+    async def answer(self, trial: Trial, run: int) -> Answer:
         """Return the answer of a run; an error is part of the answer, not raised."""
-        name, run = key
-        trial = self._trials[name]
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
         if trial.chooses and (problem := await self._tools.problem(trial.model, trial.max_tokens)):
             return problem
