@@ -10,7 +10,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.decision import Decision, compared, decision, no_decision, regression
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.wording import cell_sentence, judged_past, percent
+from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, percent
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -59,7 +59,7 @@ class Gate(Decision):
         if self.comparison is None or self.verdict != "regression":
             return []
         lift = f"lift: {cell_sentence(self.cell)}"
-        past = [judged_past()] * bool(self.cell.judged)
+        past = [JUDGED_PAST] * bool(self.cell.judged)
         return [lift, *self.comparison.worse, *past, self.comparison.next_step]
 
 

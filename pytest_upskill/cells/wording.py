@@ -16,6 +16,12 @@ from pytest_upskill.trials.result import RunResult, TrialResult
 ANSWER = "answer"
 """Name of the report section with an answer that did not pass."""
 
+JUDGED_PAST = (
+    "a judge decided both versions, and no labels show its errors about the old one: read the "
+    "answers before you change the skill"
+)
+"""Caveat about a regression that a judge found."""
+
 _SHOWN = 8192
 """Characters of an answer that a report shows."""
 
@@ -92,14 +98,6 @@ def tipping(cell: Cell) -> str:
         return ""
     favours = "favours" if cell.verdict == "helps" else "disfavours"
     return f"holds unless the judge {favours} the skill by more than {points(least)[1:]} points"
-
-
-def judged_past() -> str:
-    """Return a caveat about a regression that a judge found."""
-    return (
-        "a judge decided both versions, and no labels show its errors about the old one: read "
-        "the answers before you change the skill"
-    )
 
 
 def found(agreement: Agreement) -> str:

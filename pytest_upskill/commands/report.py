@@ -20,7 +20,7 @@ from pytest_upskill.report.files.github import write_for_github
 from pytest_upskill.report.files.json import ReportError, generate_schema, read_json
 from pytest_upskill.report.files.phrases import headline
 from pytest_upskill.report.files.write import REPORTS, write
-from pytest_upskill.report.merge.merge import merge
+from pytest_upskill.report.merge import merge
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.outcome import (
     Outcome,

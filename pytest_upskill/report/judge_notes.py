@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Judged
-from pytest_upskill.cells.wording import corrected, estimate, found, judged_past, tipping
+from pytest_upskill.cells.wording import JUDGED_PAST, corrected, estimate, found, tipping
 from pytest_upskill.checks.judge import CUT_OFF, NO_EVIDENCE, UNUSABLE
 
 _MAIN_SHARE = 0.5
@@ -46,7 +46,7 @@ def judge_notes(gate: Gate) -> Iterator[str]:
     if judged is None:
         return
     if gate.verdict == "regression":
-        yield judged_past()
+        yield JUDGED_PAST
     if judged.calibrated:
         yield from _calibrated(cell, judged)
     else:

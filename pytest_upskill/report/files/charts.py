@@ -85,20 +85,25 @@ def scatter(cells: Sequence[Cell]) -> Scatter | None:
             high_y=_up(max(reach.high, arm.pass_rate)),
         )
 
-    pairs = [(cell, dot(other), dot(one)) for cell, other, one in arms]
-    labels = _spread([end.y for _, _, end in pairs])
+    pairs = [(dot(other), dot(one)) for _, other, one in arms]
+    labels = _spread([end.y for _, end in pairs])
     return Scatter(
         arrows=tuple(
             Arrow(
                 label=cell.model,
-                title=_title(cell),
+                title=(
+                    f"{cell.model}: {percent(other.pass_rate)} % at {other.tokens:,.0f} tokens "
+                    f"without the skill, {percent(one.pass_rate)} % at {one.tokens:,.0f} with it"
+                ),
                 color=number % 6,
                 start=start,
                 end=end,
                 head=_arrow_head(start, end),
                 label_y=label_y,
             )
-            for number, ((cell, start, end), label_y) in enumerate(zip(pairs, labels, strict=True))
+            for number, ((cell, other, one), (start, end), label_y) in enumerate(
+                zip(arms, pairs, labels, strict=True)
+            )
         ),
         x_ticks=tuple((across(n), f"{n:,}") for n in _round_counts(low, high)),
         y_ticks=tuple((_up(n / 100), f"{n} %") for n in range(0, 101, 25)),
@@ -112,16 +117,6 @@ def bar_x(difference: float) -> float:
 
 def _up(rate: float) -> float:
     return BOTTOM - (BOTTOM - TOP) * rate
-
-
-def _title(cell: Cell) -> str:
-    other, one = cell.without_skill, cell.with_skill
-    assert other is not None
-    assert one is not None
-    return (
-        f"{cell.model}: {percent(other.pass_rate)} % at {other.tokens:,.0f} tokens without the "
-        f"skill, {percent(one.pass_rate)} % at {one.tokens:,.0f} with it"
-    )
 
 
 def _spread(heights: Sequence[float]) -> list[float]:

@@ -2,42 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from difflib import unified_diff
 from typing import Literal
 
 from pytest_upskill.cells.cases import CaseLine
 from pytest_upskill.trials.result import RunResult, TrialResult
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AlikeRuns:
-    """Runs of a trial with the same answer and the same results of the checks."""
-
-    numbers: tuple[int, ...]
-    """Numbers of the runs, from 1."""
-    run: RunResult
-    """First of these runs."""
+DiffLine = tuple[Literal["with", "without", "both", "gap"], str]
+"""In which answers a line is, and the line."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DiffLine:
-    """A line of the difference between two answers."""
-
-    kind: Literal["with", "without", "both", "gap"]
-    text: str
-
-
-def alike(trial: TrialResult) -> list[AlikeRuns]:
-    """Return a trial's runs grouped by answer and results, in the order of their first runs."""
+def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:
+    """Return the numbers, from 1, of runs with the same answer and results, and the first one."""
     groups: dict[object, list[int]] = {}
     for number, run in enumerate(trial.runs, 1):
         groups.setdefault((run.completion.text, run.checks, run.stopped), []).append(number)
-    return [
-        AlikeRuns(numbers=tuple(numbers), run=trial.runs[numbers[0] - 1])
-        for numbers in groups.values()
-    ]
+    return [(numbers, trial.runs[numbers[0] - 1]) for numbers in groups.values()]
 
 
 def shown(text: str, limit: int, left_out: int = 0) -> str:
@@ -85,4 +66,4 @@ def _lines(before: str, after: str) -> Iterator[DiffLine]:
         # The first two lines are file names.
         if number > 1:
             kind = kinds[line[0]]
-            yield DiffLine(kind=kind, text="\u22ef" if kind == "gap" else line[1:])
+            yield kind, "\u22ef" if kind == "gap" else line[1:]

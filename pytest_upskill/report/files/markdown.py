@@ -55,26 +55,23 @@ def _overview(report: Report) -> Iterator[Section]:
     icon = {"failed": "\u274c", "undecided": "\u2754", "passed": "\u2705"}[outcome(report)]
     yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
     yield _matrix(report)
-    red = tuple(
-        f"- {code(line)}\n"
-        for gate in report.decisions
-        if gate.outcome == "failed"
-        for line in (gate.text, *gate.details)
-    )
-    if red:
-        yield Section(head="#### Failed gates\n\n", rows=red, tail="\n")
-    lines = [
+    failed = (gate for gate in report.decisions if gate.outcome == "failed")
+    said = (
         *map(str, report.unmeasured),
         *notes(report.gates, verbose=False),
         *agent_statements(report.cells),
-    ]
-    said = tuple(f"- {code(note)}\n" for note in lines)
-    if said:
-        yield Section(head="#### Notes\n\n", rows=said, tail="\n")
-    changed = [line for session in report.sessions for line in session.recordings]
-    if changed:
-        rows = tuple(f"- {code(line)}\n" for line in changed)
-        yield Section(head="#### Recordings that this branch changed\n\n", rows=rows, tail="\n")
+    )
+    for title, lines in (
+        ("Failed gates", [line for gate in failed for line in (gate.text, *gate.details)]),
+        ("Notes", said),
+        (
+            "Recordings that this branch changed",
+            [line for session in report.sessions for line in session.recordings],
+        ),
+    ):
+        if lines:
+            rows = tuple(f"- {code(line)}\n" for line in lines)
+            yield Section(head=f"#### {title}\n\n", rows=rows, tail="\n")
     worse = tuple(_worse(report.gates))
     if worse:
         head = "#### Cases that got worse with the skill\n\n"

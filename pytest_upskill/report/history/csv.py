@@ -11,6 +11,7 @@ from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.report.history.points import Group, History, Point, Series
 from pytest_upskill.sanitize.safe_text import safe_line
+from pytest_upskill.stats import Estimate
 
 _FORMULA = ("=", "+", "-", "@")
 """First characters of what spreadsheets calculate."""
@@ -60,7 +61,6 @@ def _origin(point: Point[Group]) -> dict[str, Any]:
 
 def _lift(cell: Cell) -> dict[str, Any]:
     one, other = cell.with_skill, cell.without_skill
-    lift = cell.deciding_lift
     return {
         "kind": "lift",
         "cases": len(cell.pairs),
@@ -68,9 +68,7 @@ def _lift(cell: Cell) -> dict[str, Any]:
         "runs_without": other and other.runs,
         "pass_rate_with": one and one.pass_rate,
         "pass_rate_without": other and other.pass_rate,
-        "lift": lift and lift.estimate,
-        "lift_low": lift and lift.low,
-        "lift_high": lift and lift.high,
+        **_estimate("lift", cell.deciding_lift),
         "lift_judged": cell.lift.estimate if cell.lift and cell.judged else None,
         "verdict": cell.verdict,
         "tokens_with": one and one.tokens,
@@ -81,18 +79,20 @@ def _lift(cell: Cell) -> dict[str, Any]:
 
 
 def _triggers(cell: TriggerCell) -> dict[str, Any]:
-    recall, false = cell.recall, cell.false_triggers
     return {
         "kind": "triggers",
         "queries": cell.queries,
-        "recall": recall and recall.estimate,
-        "recall_low": recall and recall.low,
-        "recall_high": recall and recall.high,
-        "false_triggers": false and false.estimate,
-        "false_triggers_low": false and false.low,
-        "false_triggers_high": false and false.high,
+        **_estimate("recall", cell.recall),
+        **_estimate("false_triggers", cell.false_triggers),
         "precision": cell.precision,
     }
+
+
+def _estimate(name: str, value: Estimate | None) -> dict[str, float | None]:
+    low, high = f"{name}_low", f"{name}_high"
+    if value is None:
+        return dict.fromkeys((name, low, high))
+    return {name: value.estimate, low: value.low, high: value.high}
 
 
 def _harmless(value: object) -> object:

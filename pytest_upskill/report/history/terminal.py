@@ -43,12 +43,12 @@ def lines(history: History, metric: Metric, *, last: int, blocks: bool) -> Itera
             yield from (f"skill: {title}", "")
         yield subject.model
         if series := subject.lift:
-            yield from bars(series.last.cell, metric, blocks=blocks)
+            yield from _bars(series.last.cell, metric, blocks=blocks)
             yield ""
             yield from _table(series, last, lambda cell: _lift_row(cell, metric))
             yield ""
         if chosen := subject.triggers:
-            yield from trigger_bars(chosen.last.cell, blocks=blocks)
+            yield from _trigger_bars(chosen.last.cell, blocks=blocks)
             yield ""
             yield from _table(chosen, last, _trigger_row)
             yield ""
@@ -64,14 +64,8 @@ def _is_dirty(series: Series[Group]) -> bool:
     return any(point.commit.endswith("*") for point in series.points)
 
 
-def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
-    """Yield the published picture: a bar without the skill and one with it.
-
-    Args:
-        cell: A skill on a model.
-        metric: What the bars show.
-        blocks: Whether to draw with block characters instead of ASCII.
-    """
+def _bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
+    """Yield the published picture: a bar without the skill and one with it."""
     arms = {"baseline": cell.without_skill, "with skill": cell.with_skill}
     values = {name: _value(arm, metric) for name, arm in arms.items()}
     most = 1.0 if metric == "success" else max([0.0, *filter(None, values.values())])
@@ -83,13 +77,8 @@ def bars(cell: Cell, metric: Metric, *, blocks: bool) -> Iterator[str]:
         yield f"  {name:10} {bar(value, most, blocks)}  {_figure(value, metric):>4}{end}"
 
 
-def trigger_bars(cell: TriggerCell, *, blocks: bool) -> Iterator[str]:
-    """Yield a bar for the recall, and one for false triggers.
-
-    Args:
-        cell: A skill on a model.
-        blocks: Whether to draw with block characters instead of ASCII.
-    """
+def _trigger_bars(cell: TriggerCell, *, blocks: bool) -> Iterator[str]:
+    """Yield a bar for the recall, and one for false triggers."""
     for name, found in (("recall", cell.recall), ("false", cell.false_triggers)):
         value = None if found is None else found.estimate
         yield f"  {name:10} {bar(value, 1.0, blocks)}  {_figure(value, 'success'):>4}"

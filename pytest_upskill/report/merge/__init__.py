@@ -1,1 +1,0 @@
-"""Merge the reports of several jobs."""
