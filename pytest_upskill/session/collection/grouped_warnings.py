@@ -23,31 +23,23 @@ _SHOWN_PLACES = 3
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Warning:
     place: str
+    path: str
+    line: int
+    """Line number from 1; also 1 if the warning is about the whole file."""
     text: str
-    case: str
+    message: str
+    """Text of the single warning; pytest prints path and line before it."""
 
-    @property
-    def path(self) -> str:
-        return self._place["path"]
-
-    @property
-    def line(self) -> int:
-        """Line number from 1; also 1 if the warning is about the whole file."""
-        return int(self._place["line"] or 1)
-
-    @property
-    def message(self) -> str:
-        """Text of the single warning; pytest prints path and line before it."""
-        if self.case:
-            return f"{self.case}: {self.text}"
-        known = self.place == f"{self.path}:{self.line}"
-        return self.text if known else f"{self.place}: {self.text}"
-
-    @property
-    def _place(self) -> re.Match[str]:
-        match = _PLACE.fullmatch(self.place)
+    @classmethod
+    def of(cls, place: str, text: str, case: str) -> _Warning:
+        match = _PLACE.fullmatch(place)
         assert match is not None  # the path may be any text
-        return match
+        path, line = match["path"], int(match["line"] or 1)
+        if case:
+            message = f"{case}: {text}"
+        else:
+            message = text if place == f"{path}:{line}" else f"{place}: {text}"
+        return cls(place=place, path=path, line=line, text=text, message=message)
 
 
 class GroupedWarnings:
@@ -74,7 +66,7 @@ class GroupedWarnings:
         """
         if not self._config.pluginmanager.has_plugin("warnings"):
             return
-        warning = _Warning(place=safe_line(place), text=safe_line(text), case=case)
+        warning = _Warning.of(safe_line(place), safe_line(text), case)
         with warnings.catch_warnings(record=True) as recorded:
             message = pytest.PytestWarning(warning.message)
             warnings.warn_explicit(message, None, warning.path, warning.line)
