@@ -31,7 +31,18 @@ class CaseFailed(AssertionError):  # noqa: N818  a failed test, not an error of 
     """Too few runs of a trial passed; the message is the failure report."""
 
 
-class TrialItem(pytest.Item):
+class ItemOutsidePackages(pytest.Item):
+    """An item that belongs to no Python package, even if its folder is one.
+
+    To set a package up, pytest imports its ``__init__.py``. Skills need no such import.
+    """
+
+    def listchain(self) -> list[Any]:
+        """Return this node and those above it, except Python packages."""
+        return [node for node in super().listchain() if not isinstance(node, pytest.Package)]
+
+
+class TrialItem(ItemOutsidePackages):
     """One case on one model in one arm."""
 
     def __init__(
@@ -65,13 +76,6 @@ class TrialItem(pytest.Item):
     def key(self) -> str:
         """What tells the trial from all others of the session, in each of its processes."""
         return f"{self.place}::{self.trial.name}"
-
-    def listchain(self) -> list[Any]:
-        """Return this node and those above it, except Python packages.
-
-        To set a package up, pytest imports its ``__init__.py``. Skills need no such import.
-        """
-        return without_packages(super().listchain())
 
     def setup(self) -> None:
         """Wait for the answers and grade them; fail if missing runs leave the result undecided."""
@@ -216,8 +220,3 @@ def _skipped(item: TrialItem) -> bool:
 
 def _conditions(mark: pytest.Mark) -> tuple[object, ...]:
     return (mark.kwargs["condition"],) if "condition" in mark.kwargs else mark.args
-
-
-def without_packages(nodes: Iterable[Any]) -> list[Any]:
-    """Return the nodes that are not Python packages."""
-    return [node for node in nodes if not isinstance(node, pytest.Package)]

@@ -24,7 +24,7 @@ from pytest_upskill.formats.suspect_statements import candidates
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
-from pytest_upskill.session.collection.items import without_packages
+from pytest_upskill.session.collection.items import ItemOutsidePackages
 from pytest_upskill.session.collection.places import places_of, shown
 from pytest_upskill.session.options.models import models_of
 from pytest_upskill.session.options.values import value_of
@@ -62,12 +62,8 @@ class LintFile(pytest.File):
         yield LintItem.from_parent(self, name="lint")
 
 
-class LintItem(pytest.Item):
+class LintItem(ItemOutsidePackages):
     """The lint check of one case file and its skills."""
-
-    def listchain(self) -> list[Any]:
-        """Return this node and those above it, except Python packages, as trials do."""
-        return without_packages(super().listchain())
 
     def runtest(self) -> None:
         """Fail with all findings.
