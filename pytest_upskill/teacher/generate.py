@@ -73,7 +73,7 @@ class _Generation:
             return replace(decision, decision="refused", reason=str(error))
         self.drafts.write("SKILL.md", draft.text)
         say(f"draft: {draft.name}, {len(draft.text.encode()) // 4:,} tokens")
-        if not self.engine.terms.students:
+        if not self.engine.terms.students:  # --no-eval
             self._save(folder, draft.text)
             return replace(decision, decision="not shown", reason=UNMEASURED, applied=True)
         skill = bare_skill(self.drafts.folder, draft.name, draft.text)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
@@ -14,7 +13,7 @@ from tests.teaching import SKILL, Depot, case, code, facts, proposed
 HIDDEN = range(30, 36)
 
 
-def propose(depot: Depot, *proposals: dict[str, Any]) -> None:
+def propose(depot: Depot, *proposals: object) -> None:
     """Make a teacher that proposes cases once, and answers them by the sources that it is given."""
     answer = depot.loopback.answer
 
@@ -50,6 +49,8 @@ def test_kept_cases_are_merged_with_provenance_and_drops_have_reasons(
         # Every student knows it: it is in the question.
         proposed(33, input="Say hello for bay 33.", expected={"regex": "It is|code"}),
         proposed(30),
+        proposed(34, wrong=[]),
+        "Which code has bay 35?",
     )
     before = (depot.skill / "skill_meta.json").read_text("utf-8")
 
@@ -61,7 +62,9 @@ def test_kept_cases_are_merged_with_provenance_and_drops_have_reasons(
     assert "accepts a wrong answer" in decision["dropped"]["bay-32"]
     assert "the teacher itself passes only 0 of 2" in decision["dropped"]["bay-40"]
     assert "has the id of another case" in decision["dropped"]["bay-30+"]
-    assert "kept 2 of 6" in capsys.readouterr().err
+    assert decision["dropped"]["bay-34"].startswith("malformed: wrong: ")
+    assert decision["dropped"]["proposal-8"].startswith("malformed: ")
+    assert "kept 2 of 8" in capsys.readouterr().err
     after = (depot.skill / "skill_meta.json").read_text("utf-8")
     assert after.startswith(before.rstrip().removesuffix("}").rstrip().removesuffix("]").rstrip())
     added = json.loads(after)["cases"][-2:]

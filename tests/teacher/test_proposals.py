@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,10 +14,10 @@ from pytest_upskill.checks.extensions import NO_EXTENSIONS
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.proposals.proposals import (
-    Malformed,
     Proposal,
+    entries_of,
     propose_prompt,
-    read_proposals,
+    read_proposal,
 )
 from pytest_upskill.teacher.proposals.validation import Surroundings, validate
 from pytest_upskill.teacher.sources.read import source_of
@@ -52,9 +51,7 @@ AROUND = Surroundings(
 
 
 def proposal(**changes: Any) -> Proposal:
-    (read,) = read_proposals(json.dumps({"proposals": [GOOD | changes]}))
-    assert isinstance(read, Proposal)
-    return read
+    return read_proposal(GOOD | changes)
 
 
 def test_a_sound_proposal_becomes_a_case() -> None:
@@ -110,15 +107,9 @@ def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reas
         ({"expected": "0x5A"}, "malformed: expected"),
     ],
 )
-def test_an_entry_that_is_no_proposal_drops_only_itself(
-    changes: dict[str, Any], reason: str
-) -> None:
-    bad, good = read_proposals(json.dumps({"proposals": [GOOD | changes, GOOD]}))
-
-    assert isinstance(bad, Malformed)
-    assert bad.name == "magic"
-    assert bad.reason.startswith(reason)
-    assert isinstance(good, Proposal)
+def test_an_entry_that_is_no_proposal_is_refused(changes: dict[str, Any], reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
+        proposal(**changes)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +118,7 @@ def test_an_entry_that_is_no_proposal_drops_only_itself(
 )
 def test_a_reply_without_proposals_is_refused(reply: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        read_proposals(reply)
+        entries_of(reply)
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:

@@ -10,10 +10,10 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.teacher.proof.holdout import is_held_out
 from pytest_upskill.teacher.proposals.proposals import (
     BATCH,
-    Malformed,
     Proposal,
+    entries_of,
     propose_prompt,
-    read_proposals,
+    read_proposal,
 )
 from pytest_upskill.teacher.proposals.validation import Surroundings, validate
 from pytest_upskill.teacher.sources.read import Source
@@ -98,10 +98,18 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
     for number in range(demand.rounds):
         if kept.enough(demand):
             break
-        proposals = _ask(engine, demand, kept, number)
-        if not proposals:
+        known = [case.input for case in (*demand.skill.cases, *kept.cases)]
+        reply = engine.ask(_question(engine, demand, known, number), f"proposals {number + 1}")
+        try:
+            entries = entries_of(whole_text(reply))
+        except Refused as refused:
+            kept.proposed += 1
+            kept.drop("reply", str(refused))
+            engine.say(f"proposals {number + 1}: refused: {refused}")
+            continue
+        if not entries:
             break
-        sound = list(_sound(engine, demand, proposals, kept))
+        sound = list(_sound(engine, demand, entries, kept))
         if not demand.held_out:
             room = demand.count - len(kept.cases)
             for _, case in sound[room:]:
@@ -147,19 +155,10 @@ def _question(engine: Engine, demand: Demand, known: Sequence[str], number: int)
     return engine.question(demand.skill, f"proposals-{number + 1}", prompt, run=number)
 
 
-def _ask(engine: Engine, demand: Demand, kept: Kept, number: int) -> list[Proposal | Malformed]:
-    known = [case.input for case in (*demand.skill.cases, *kept.cases)]
-    reply = engine.ask(_question(engine, demand, known, number), f"proposals {number + 1}")
-    try:
-        return read_proposals(whole_text(reply))
-    except Refused as reason:
-        return [Malformed(name="reply", reason=str(reason))]
-
-
 def _sound(
-    engine: Engine, demand: Demand, proposals: Sequence[Proposal | Malformed], kept: Kept
+    engine: Engine, demand: Demand, entries: Sequence[Any], kept: Kept
 ) -> Iterator[tuple[Proposal, Case]]:
-    """Yield the proposals that pass the checks by code, and drop the others."""
+    """Yield the proposals that pass the checks by code, and drop the other entries."""
     existing = [*demand.skill.cases, *kept.cases]
     around = Surroundings(
         skill_text=demand.skill.text,
@@ -168,15 +167,15 @@ def _sound(
         extensions=engine.workplace.extensions,
         check=engine.checks,
     )
-    for proposal in proposals:
+    for entry in entries:
         kept.proposed += 1
-        if isinstance(proposal, Malformed):
-            kept.drop(proposal.name, proposal.reason)
-            continue
         try:
+            proposal = read_proposal(entry)
             case = validate(proposal, around)
         except Refused as reason:
-            kept.drop(proposal.id or f"proposal-{kept.proposed}", str(reason), existing)
+            given = entry.get("id") if isinstance(entry, dict) else None
+            name = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
+            kept.drop(name, str(reason), existing)
             continue
         existing.append(case)
         yield proposal, case

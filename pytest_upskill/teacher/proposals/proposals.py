@@ -67,14 +67,6 @@ class Proposal(Answers):
     quote: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Malformed:
-    """An entry of a reply that is no proposal."""
-
-    name: str
-    reason: str
-
-
 _PROPOSAL = TypeAdapter(Proposal)
 
 
@@ -97,25 +89,23 @@ def propose_prompt(
     return "\n\n".join(parts)
 
 
-def read_proposals(reply: str) -> list[Proposal | Malformed]:
-    """Read the proposals of a reply; an entry that is none comes with the reason.
+def entries_of(reply: str) -> list[Any]:
+    """Return the entries of a reply, each of which may be a proposal.
 
     Raises:
-        Refused: There is no list of proposals.
+        Refused: There is no list of them.
     """
     value = json_of(reply)
     entries = value.get("proposals") if isinstance(value, dict) else value
     if not isinstance(entries, list):
         raise Refused("the reply has no list of proposals")
-    return [_read(entry, number) for number, entry in enumerate(entries, 1)]
+    return entries
 
 
-def _read(entry: object, number: int) -> Proposal | Malformed:
-    try:
-        return validated(_PROPOSAL, entry)
-    except Refused as reason:
-        name = entry.get("id") if isinstance(entry, dict) else None
-        return Malformed(
-            name=name if isinstance(name, str) and name else f"proposal-{number}",
-            reason=str(reason),
-        )
+def read_proposal(entry: object) -> Proposal:
+    """Read an entry of a reply.
+
+    Raises:
+        Refused: It is no proposal.
+    """
+    return validated(_PROPOSAL, entry)
