@@ -11,19 +11,65 @@ from functools import partial
 
 from pytest_upskill.agents.box.bubblewrap import BASE_URL, furnish
 from pytest_upskill.agents.box.process import run_boxed
-from pytest_upskill.agents.programs.cli import Cli, Installed
+from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
+from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy.proxy import Proxy
-from pytest_upskill.agents.proxy.upstream import Upstream
+from pytest_upskill.agents.proxy.upstream import HostUpstream, Upstream
 from pytest_upskill.agents.record.left_files import with_files_left
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.completion import Completion, ProviderError, Request
+from pytest_upskill.model import Model
+from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget, BudgetError, Settle
 from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.in_flight import InFlight
+from pytest_upskill.spending.retry import retries_to
 
 _TESTS = 2
 """Self-tests that must fail before a version is refused: one may fail on a busy machine."""
+
+
+def open_program(
+    model: Model,
+    endpoint: Endpoint,
+    *,
+    timeout: float,
+    budget: Budget,
+    activity: InFlight,
+    requests: int,
+    slots: asyncio.Semaphore,
+) -> CliClient:
+    """Make the client that runs the program of a model's agent.
+
+    Args:
+        model: A model with an agent.
+        endpoint: Its host and key.
+        timeout: Seconds until a reply must begin.
+        budget: What runs may cost.
+        activity: The record of requests and waits.
+        requests: Maximum number of requests in flight at the host.
+        slots: The limit of programs at once.
+
+    Raises:
+        ProviderError: The program is not installed.
+    """
+    cli = PROGRAMS[model.agent]
+    try:
+        installed = cli.find()
+    except NoAgentError as error:
+        raise ProviderError(str(error), fatal=True, billable=False) from None
+    custom = is_custom(model)
+    upstream = HostUpstream(
+        endpoint,
+        cli.wire,
+        timeout=timeout,
+        retries=retries_to(
+            endpoint.host, most=requests, custom=custom, timeout=timeout, activity=activity
+        ),
+    )
+    return CliClient(cli, installed, upstream, budget=budget, slots=slots)
 
 
 class CliClient:

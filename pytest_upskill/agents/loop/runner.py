@@ -8,10 +8,11 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 from pytest_upskill.agents.loop.loop import run_loop
-from pytest_upskill.agents.loop.toolbox import opened
+from pytest_upskill.agents.loop.toolbox import Toolbox
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
+from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.caps import Caps
 
 T = TypeVar("T")
@@ -40,7 +41,8 @@ class AgentRunner:
             if self._sandbox is None:
                 self._sandbox = await self._in_thread(self._make_sandbox)
             async with self._slots:
-                with opened(request.task, self._sandbox, self._caps.seconds) as toolbox:
+                with workspace() as home:
+                    toolbox = Toolbox(request.task, self._sandbox, home, self._caps.seconds)
                     return await run_loop(request, client, toolbox, self._in_thread, self._caps)
         except (OSError, SandboxError) as error:
             said = error.strerror if isinstance(error, OSError) else str(error)

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -15,7 +14,7 @@ from typing import Any
 from pytest_upskill.completion import AgentTask, Tool, ToolCall, ToolResult
 from pytest_upskill.sandbox.interpreter import PYTHON, PYTHON_FOLDERS
 from pytest_upskill.sandbox.run import Ended, Limits, Outcome, Sandbox
-from pytest_upskill.sandbox.workspace import Workspace, workspace
+from pytest_upskill.sandbox.workspace import Workspace
 
 SKILLS = "~/.agents/skills"
 """The folder where skills are installed, as the model sees it."""
@@ -145,13 +144,6 @@ class Toolbox:
             path=(Path("/usr/local/bin"), Path("/usr/bin"), Path("/bin"), PYTHON.parent),
             limits=limits,
         )
-
-
-@contextmanager
-def opened(task: AgentTask, sandbox: Sandbox, seconds: float) -> Iterator[Toolbox]:
-    """Yield the tools of a run in a fresh workspace, which is removed at the end."""
-    with workspace() as home:
-        yield Toolbox(task, sandbox, home, seconds)
 
 
 def _problem(call: ToolCall) -> str:

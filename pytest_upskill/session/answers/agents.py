@@ -94,7 +94,7 @@ def _open(
     model: Model,
     endpoint: Endpoint,
 ) -> Client:
-    from pytest_upskill.agents.opening import open_program
+    from pytest_upskill.agents.client import open_program
 
     return open_program(
         model,
