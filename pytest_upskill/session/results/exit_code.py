@@ -1,11 +1,10 @@
-"""The exit code of a session, where pytest's own would mislead: every rule about it.
+"""The exit code of a session: every rule that differs from pytest's own.
 
-From the first that applies, if no test failed and nothing stopped the session:
-
-- 0 instead of 5, if all that is left to run was deselected by ``--upskill-changed-since`` or
-  ``--upskill-shard``.
-- 75, if nothing was measured, nothing could be compared, or data is missing.
-- 4, if a baseline or a report file could not be written.
+- 0 instead of 5 (no tests), if ``--upskill-changed-since`` or ``--upskill-shard`` deselected what
+  there was to run.
+- 75 instead of 0, or of 1 for errors of missing runs alone, if nothing was measured, nothing could
+  be compared, or data is missing.
+- 4 instead of 0, if a baseline or a report file could not be written.
 """
 
 from __future__ import annotations
