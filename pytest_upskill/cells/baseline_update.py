@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
 
 from pytest_upskill.cells.baseline import (
     Baseline,
     BaselineCase,
     BaselineError,
-    Tally,
     write_baseline,
 )
 from pytest_upskill.cells.baseline_folder import baseline_file, key_of
@@ -22,8 +20,6 @@ from pytest_upskill.cells.comparison import tally
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.trigger_cell import TriggerCell
 from pytest_upskill.trials.result import TrialResult
-
-G = TypeVar("G", bound=TrialGroup)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,9 +33,8 @@ class Update:
 
 
 def update_baselines(
-    cells: Sequence[G],
+    cells: Sequence[Cell | TriggerCell],
     folder: Path,
-    baseline_of: Callable[[G], Baseline],
     *,
     runs: Mapping[str, int],
     what: str = "baseline",
@@ -49,41 +44,32 @@ def update_baselines(
     Args:
         cells: All cells of the session, of one kind.
         folder: Folder of the baseline files.
-        baseline_of: Returns the baseline of such a cell.
         runs: Number of runs of a complete trial, by label of the model.
         what: What is written, in words.
     """
     return [
         _kept(cell, reason, what)
         if (reason := _not_whole(cell, runs[cell.model]))
-        else _write(cell, baseline_of(cell), folder, what)
+        else _write(cell, folder, what)
         for cell in cells
     ]
 
 
-def baseline_of(cell: Cell) -> Baseline:
+def baseline_of(cell: Cell | TriggerCell) -> Baseline:
     """Return the baseline of a cell, dated today."""
-    cases = [_case(one, without_skill=tally(other)) for one, other in cell.pairs]
-    return _dated(cell, cell.pairs[0][0].skill_digest, cases)
-
-
-def trigger_baseline_of(cell: TriggerCell) -> Baseline:
-    """Return the baseline of a trigger cell, dated today."""
-    cases = [_case(trial) for trial in cell.now]
-    return _dated(cell, cell.now[0].skill_digest, cases)
-
-
-def _case(trial: TrialResult, without_skill: Tally | None = None) -> BaselineCase:
-    return BaselineCase(
-        id=trial.case,
-        digest=trial.prompt_digest,
-        grader=trial.grader_digest,
-        with_skill=tally(trial),
-        without_skill=without_skill,
+    pairs: Sequence[tuple[TrialResult, TrialResult | None]] = (
+        cell.pairs if isinstance(cell, Cell) else [(trial, None) for trial in cell.now]
     )
-
-
-def _dated(cell: TrialGroup, skill_digest: str, cases: Iterable[BaselineCase]) -> Baseline:
+    cases = [
+        BaselineCase(
+            id=one.case,
+            digest=one.prompt_digest,
+            grader=one.grader_digest,
+            with_skill=tally(one),
+            without_skill=tally(other) if other else None,
+        )
+        for one, other in pairs
+    ]
     return Baseline(
         skill=cell.skill,
         model=cell.model,
@@ -92,7 +78,7 @@ def _dated(cell: TrialGroup, skill_digest: str, cases: Iterable[BaselineCase]) -
         served=tuple(cell.served),
         date=datetime.now(UTC).date().isoformat(),
         version=version("pytest-upskill"),
-        skill_digest=skill_digest,
+        skill_digest=pairs[0][0].skill_digest,
         cases=tuple(sorted(cases, key=lambda case: case.id)),
     )
 
@@ -109,7 +95,8 @@ def _not_whole(cell: TrialGroup, runs: int) -> str:
     return ""
 
 
-def _write(cell: TrialGroup, baseline: Baseline, folder: Path, what: str) -> Update:
+def _write(cell: Cell | TriggerCell, folder: Path, what: str) -> Update:
+    baseline = baseline_of(cell)
     file = baseline_file(folder, baseline.case_file, baseline.model)
     try:
         written = write_baseline(file, baseline)

@@ -10,7 +10,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cell import Cell, CellVerdict
 from pytest_upskill.cells.decision import Decision, compared, decision, no_decision, regression
 from pytest_upskill.cells.thresholds import Thresholds
-from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, percent
+from pytest_upskill.cells.wording import JUDGED_PAST, cell_sentence, counted, percent
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -164,4 +164,4 @@ def _missing(cell: Cell) -> str:
     """Return the number of missing runs; those of other cells matter through Holm's correction."""
     if not cell.missing:
         return "missing runs of other cells"
-    return "1 missing run" if cell.missing == 1 else f"{cell.missing} missing runs"
+    return counted(cell.missing, "missing run")

@@ -16,7 +16,7 @@ from pytest_upskill.cells.trigger_cell import (
     TriggerCell,
     anything_but,
 )
-from pytest_upskill.cells.wording import percent, runs
+from pytest_upskill.cells.wording import counted, percent
 
 if TYPE_CHECKING:
     from pytest_upskill.cells.baseline_folder import Baselines
@@ -85,7 +85,7 @@ def rate_text(rate: Rate | None) -> str:
 
 def mistakes(cell: TriggerCell) -> str:
     """Return which wrong skills were chosen: ``chose tsv instead of csv (3 runs)``."""
-    return "; ".join(f"{_mistake(each)} ({runs(each.runs)})" for each in cell.mistakes)
+    return "; ".join(f"{_mistake(each)} ({counted(each.runs, 'run')})" for each in cell.mistakes)
 
 
 def _mistake(each: Confusion) -> str:
@@ -139,4 +139,4 @@ def _problems(
 
 
 def _queries(rate: Rate) -> str:
-    return "1 query" if rate.queries == 1 else f"{rate.queries} queries"
+    return counted(rate.queries, "query", "queries")

@@ -150,14 +150,15 @@ def bounds(interval: Interval | Estimate) -> str:
     return f"[{points(interval.low)}, {points(interval.high)}]"
 
 
-def counted(count: int, noun: str) -> str:
-    """Return a number with its noun: ``1 run``, ``2 runs``."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a number with its noun: ``1 run``, ``2 runs``, ``3 queries``.
 
-
-def runs(count: int) -> str:
-    """Return a number of runs with its noun."""
-    return counted(count, "run")
+    Args:
+        count: The number.
+        noun: The noun in the singular.
+        plural: Its plural; empty to add an s.
+    """
+    return f"{count} {noun if count == 1 else plural or f'{noun}s'}"
 
 
 def percent(rate: float) -> str:

@@ -9,7 +9,7 @@ from pytest_upskill import stats
 from pytest_upskill.cells.cases import case_lines
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.wording import bounds, money, points, runs
+from pytest_upskill.cells.wording import bounds, counted, money, points
 from pytest_upskill.report.judge_notes import judge_notes, judge_warning, unusable_judgements
 
 
@@ -125,7 +125,7 @@ def _idle(gate: Gate) -> Iterator[str]:
 
 
 def _are(count: int) -> str:
-    return f"{runs(count)} {'is' if count == 1 else 'are'}"
+    return f"{counted(count, 'run')} {'is' if count == 1 else 'are'}"
 
 
 def _figures(cell: Cell) -> Iterator[str]:

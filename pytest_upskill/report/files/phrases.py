@@ -69,7 +69,7 @@ def headline(report: Report) -> str:
 def _trigger_gates(gates: Sequence[TriggerGate]) -> str:
     """Return how the trigger gates ended: ``1 of 2 trigger gates failed``."""
     failed = sum(gate.outcome == "failed" for gate in gates)
-    what = "1 trigger gate" if len(gates) == 1 else f"{len(gates)} trigger gates"
+    what = counted(len(gates), "trigger gate")
     if failed:
         return f"{failed} of {what} failed"
     undecided = sum(gate.outcome == "skipped" for gate in gates)
@@ -114,8 +114,8 @@ def scope(report: Report) -> str:
 
 
 def _trigger_scope(cells: Sequence[TriggerCell]) -> str:
-    queries = len({(cell.path, trial.case) for cell in cells for trial in cell.trials})
-    what = "1 query" if queries == 1 else f"{queries} queries"
+    queries = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
+    what = counted(len(queries), "query", "queries")
     runs = _repeats(cells)
     often = "once" if runs == "1" else f"{runs} runs of each"
     return f"Measured on {what}, {often}: intervals show how other queries like these would do."

@@ -120,25 +120,18 @@ class Results:
 
     def _write_baselines(self) -> list[Update]:
         """Write the baselines of all cells, and return the outcome of each."""
-        from pytest_upskill.cells.baseline_update import (
-            Update,
-            baseline_of,
-            trigger_baseline_of,
-            update_baselines,
-        )
+        from pytest_upskill.cells.baseline_update import Update, update_baselines
 
         settings = self._settings
         updates = [
             *update_baselines(
                 [gate.cell for gate in self.gates],
                 settings.baselines,
-                baseline_of,
                 runs={model.label: runs_of(model, settings.runs) for model in settings.models},
             ),
             *update_baselines(
                 [gate.cell for gate in self.trigger_gates],
                 settings.trigger_baselines,
-                trigger_baseline_of,
                 # Each run shows the catalogue in another order: none is a copy of another.
                 runs={model.label: settings.runs for model in settings.models},
                 what="trigger baseline",
