@@ -16,12 +16,17 @@ def fetch_120(bench: Bench) -> Iterator[Row]:
     """120 completions of 300 ms, with both SDKs."""
     behaviour, trials = Behaviour(latency=0.3), 120
     root = bench.skills(trials)
-    for sdk, model in (("openai", "m=model"), ("anthropic", "m=anthropic:model")):
+    for sdk in ("openai", "anthropic"):
         for width in (20, 50, 120):
             ours, floor = interleaved(
                 bench.repeats,
                 partial(
-                    bench.measure, root, behaviour, concurrency=width, model=model, trials=trials
+                    bench.measure,
+                    root,
+                    behaviour,
+                    concurrency=width,
+                    model=f"m={sdk}:model",
+                    trials=trials,
                 ),
                 partial(bench.bare, sdk, behaviour, requests=trials, concurrency=width),
             )

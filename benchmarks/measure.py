@@ -9,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -42,6 +42,13 @@ class Backend:
 
     def __init__(self, url: str) -> None:
         self.url = url
+        self.vendors = {
+            "OPENAI_BASE_URL": f"{url}/v1",
+            "OPENAI_API_KEY": "none",
+            "ANTHROPIC_BASE_URL": url,
+            "ANTHROPIC_API_KEY": "none",
+        }
+        """Variables of the SDKs that put it in the place of their vendors' hosts."""
 
     def reset(self, behaviour: Behaviour) -> None:
         """Set the behaviour and zero the counters."""
@@ -66,12 +73,15 @@ def serving(script: str, *options: str) -> Iterator[str]:
             process.kill()
 
 
-def cost(command: Sequence[str | Path], cwd: Path) -> Cost:
+def cost(
+    command: Sequence[str | Path], cwd: Path, variables: Mapping[str, str] | None = None
+) -> Cost:
     """Run ``command`` to its end.
 
     Args:
         command: Program and arguments.
         cwd: Where.
+        variables: Environment variables to add.
     """
     # What a user's shell has not: options of another pytest, a ban on compiled modules.
     foreign = ("PYTEST", "PYTHON", "COV", "GITHUB")
@@ -79,7 +89,11 @@ def cost(command: Sequence[str | Path], cwd: Path) -> Cost:
     with tempfile.TemporaryFile("w+") as output:
         started = time.perf_counter()
         process = subprocess.Popen(
-            command, cwd=cwd, env=inherited, stdout=output, stderr=subprocess.STDOUT
+            command,
+            cwd=cwd,
+            env={**inherited, **(variables or {})},
+            stdout=output,
+            stderr=subprocess.STDOUT,
         )
         _, status, usage = os.wait4(process.pid, 0)
         wall = time.perf_counter() - started

@@ -15,6 +15,7 @@ import os
 import platform
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping
 from importlib.metadata import version
 from pathlib import Path
@@ -65,8 +66,10 @@ def main() -> None:
     ):
         bench = Bench(backend=Backend(url), folder=Path(folder), repeats=args.repeats)
         for name in args.rows or ROWS:
+            started = time.monotonic()
             for row in ROWS[name](bench):
                 print(f"| {' | '.join(row.cells())} |", flush=True)
+            print(f"{name}: {time.monotonic() - started:.0f} s", file=sys.stderr)
     print(f"\nload {os.getloadavg()[0]:.1f} at the end", file=sys.stderr)
 
 

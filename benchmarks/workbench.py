@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import count
@@ -80,17 +81,21 @@ class Bench:
         *options: str,
         concurrency: int,
         cache: Path | None = None,
-        model: str = "m=model",
+        model: str = "m=openai:model",
     ) -> Cost:
-        """Run the skills of ``root``, recording into ``cache`` or a fresh one."""
+        """Run the skills of ``root``, recording into ``cache`` or a fresh one.
+
+        The server stands for the vendor of the model: one of the user's own gets few requests at
+        first, and is asked which model it serves.
+        """
         self.backend.reset(behaviour)
-        v1 = "" if model.startswith("m=anthropic") else "/v1"
         return pytest_run(
             root,
-            f"--upskill-models={model}@{self.backend.url}{v1}",
+            f"--upskill-models={model}",
             f"--upskill-concurrency={concurrency}",
             f"--upskill-cache-dir={cache or self.fresh()}",
             *options,
+            variables=self.backend.vendors,
         )
 
     def measure(
@@ -100,7 +105,7 @@ class Bench:
         *options: str,
         concurrency: int,
         cache: Path | None = None,
-        model: str = "m=model",
+        model: str = "m=openai:model",
         trials: int,
     ) -> Cost:
         """Run as `ask` does, and make sure that all of the trials were measured."""
@@ -129,9 +134,14 @@ class Bench:
         return cost(command, self.folder)
 
 
-def pytest_run(root: Path, *options: str, python: str | Path = sys.executable) -> Cost:
+def pytest_run(
+    root: Path,
+    *options: str,
+    python: str | Path = sys.executable,
+    variables: Mapping[str, str] | None = None,
+) -> Cost:
     """Run pytest in ``root``."""
-    return cost([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options], root)
+    return cost([python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options], root, variables)
 
 
 def passed(run: Cost) -> int:

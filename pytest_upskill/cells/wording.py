@@ -113,7 +113,9 @@ def found(agreement: Agreement) -> str:
 
 def columns(text: str) -> int:
     """Return the terminal columns of ``safe`` text."""
-    from wcwidth import wcswidth  # holds tables of Unicode, and most runs print no table
+    if text.isascii():
+        return len(text)
+    from wcwidth import wcswidth  # holds tables of Unicode, and most runs print ASCII
 
     return wcswidth(text)
 
