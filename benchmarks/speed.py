@@ -59,7 +59,7 @@ def main() -> None:
     names = ("pytest", "pytest-xdist", "openai", "anthropic", "pydantic")
     print(f"Python {platform.python_version()}, {len(os.sched_getaffinity(0))} cores,", end=" ")
     print(", ".join(f"{name} {version(name)}" for name in names), end="\n\n")
-    print("| work | measured | floor | ratio | bar | met |\n|---|---|---|---|---|---|")
+    print("| work | measured | floor | ratio | target | met |\n|---|---|---|---|---|---|")
     with (
         serving("server.py") as url,
         tempfile.TemporaryDirectory(prefix="upskill-speed-") as folder,
