@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from importlib.util import find_spec
+from typing import NamedTuple
 
 from pytest_upskill.completion import (
     MAX_RUN_REQUESTS,
@@ -34,6 +35,19 @@ Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching, for fi
 """
 
 
+class TokenCounts(NamedTuple):
+    """Numbers of tokens that have a price of their own."""
+
+    input_tokens: int
+    """All prompt tokens, including cached ones."""
+    output_tokens: int
+    """All generated tokens."""
+    cache_read_tokens: int = 0
+    """The prompt tokens that were read from a cache."""
+    cache_write_tokens: int = 0
+    """The prompt tokens that were written to a cache for a surcharge."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPrice:
     """A price from the user's settings, in dollars per million tokens."""
@@ -43,20 +57,12 @@ class OwnPrice:
     cached: float | None = None
     """Price of cached input, at most that of other input; None if it is the same."""
 
-    def of(
-        self, input_tokens: int, output_tokens: int, *, cache_read: int, cache_write: int = 0
-    ) -> float:
-        """Return the price of a completion in dollars.
-
-        Args:
-            input_tokens: All prompt tokens, including cached ones.
-            output_tokens: All generated tokens.
-            cache_read: The prompt tokens that were read from a cache.
-            cache_write: The prompt tokens that were written to a cache for a surcharge.
-        """
+    def of(self, counts: TokenCounts) -> float:
+        """Return the price of a completion in dollars."""
+        sent, written, cache_read, cache_write = counts
         cached = self.input if self.cached is None else self.cached
-        new = self.input * (input_tokens - cache_read + _SURCHARGE * cache_write)
-        return (new + cached * cache_read + self.output * output_tokens) / 1e6
+        new = self.input * (sent - cache_read + _SURCHARGE * cache_write)
+        return (new + cached * cache_read + self.output * written) / 1e6
 
 
 class Prices:
@@ -77,13 +83,13 @@ class Prices:
             return None
         if completion.cache_read_tokens > completion.input_tokens:
             return None
-        return self._price(
-            model,
+        counts = TokenCounts(
             completion.input_tokens,
             completion.output_tokens,
-            cache_read=completion.cache_read_tokens,
-            cache_write=completion.cache_write_tokens,
+            completion.cache_read_tokens,
+            completion.cache_write_tokens,
         )
+        return self._price(model, counts)
 
     def most(self, request: Request) -> float | None:
         """Return an upper bound on the price of a request in dollars, None if unknown.
@@ -97,14 +103,14 @@ class Prices:
 
     def known(self, model: Model) -> bool:
         """Return whether a model has a price."""
-        return self._price(model, _STEP, _STEP) is not None
+        return self._price(model, TokenCounts(_STEP, _STEP)) is not None
 
     def of_tokens(self, model: Model, input_tokens: int, output_tokens: int) -> float | None:
         """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
         # Rounded up, so that requests of similar length share a cached price.
         sent = -(-input_tokens // _STEP) * _STEP
         # Writing to the vendor's prompt cache is more expensive than plain input.
-        return self._price(model, sent, output_tokens, cache_write=sent)
+        return self._price(model, TokenCounts(sent, output_tokens, cache_write_tokens=sent))
 
     def unknown(self, model: Model) -> str:
         """Return the message for a model without a price, which says how to set one."""
@@ -114,44 +120,26 @@ class Prices:
             f"'{model.label} = IN/OUT' in dollars for a million tokens"
         )
 
-    def _price(
-        self,
-        model: Model,
-        input_tokens: int,
-        output_tokens: int,
-        *,
-        cache_read: int = 0,
-        cache_write: int = 0,
-    ) -> float | None:
+    def _price(self, model: Model, counts: TokenCounts) -> float | None:
         if model.provider == "offline":
             return 0.0
         if model.label in self._own:
-            return self._own[model.label].of(
-                input_tokens,
-                output_tokens,
-                cache_read=cache_read,
-                cache_write=cache_write if _charges_for_writing(model) else 0,
-            )
+            if not _charges_for_writing(model):
+                counts = counts._replace(cache_write_tokens=0)
+            return self._own[model.label].of(counts)
         # A user's own server may have any price, even for a model with a vendor's name. The list
         # identifies vendors by their URLs, all https, so it need not be imported for other URLs.
         own_server = model.base_url is not None and not model.base_url.startswith("https:")
         if own_server or not self._listed:
             return None
-        return _list_price(model, input_tokens, output_tokens, cache_read, cache_write)
+        return _list_price(model, counts)
 
 
 @lru_cache(maxsize=4096)  # a price takes 0.2 ms, and answers of a model are often equally long
-def _list_price(
-    model: Model, input_tokens: int, output_tokens: int, cache_read: int, cache_write: int
-) -> float | None:
+def _list_price(model: Model, counts: TokenCounts) -> float | None:
     from genai_prices import Usage, calc_price
 
-    usage = Usage(
-        input_tokens=input_tokens,
-        cache_read_tokens=cache_read,
-        cache_write_tokens=cache_write,
-        output_tokens=output_tokens,
-    )
+    usage = Usage(**counts._asdict())
     name, url = _listed(model)
     try:
         price = (

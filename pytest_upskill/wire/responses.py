@@ -6,10 +6,11 @@ Source: https://platform.openai.com/docs/api-reference/responses/object.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from typing import Any
 
 from pytest_upskill.completion import Completion, StopReason, ToolCall, clean
-from pytest_upskill.wire.content import tool_call
+from pytest_upskill.wire.content import of_blocks, tool_call
 from pytest_upskill.wire.fields import clean_json, count, part
 
 
@@ -19,33 +20,24 @@ def read_response(body: Mapping[str, Any]) -> Completion:
     Raises:
         AttributeError, LookupError, TypeError: The reply is malformed.
     """
-    items = body["output"]
-    usage = body.get("usage")
+    items, usage = body["output"], body.get("usage")
+    messages = (item["content"] for item in items if item.get("type") == "message")
+    content = of_blocks(chain.from_iterable(messages))
     return Completion(
-        text=clean("".join(_texts(items, "output_text"))),
+        text=clean(content.text),
         tool_calls=tuple(_calls(items)),
         input_tokens=count(usage, "input_tokens"),
         output_tokens=count(usage, "output_tokens"),
         cache_read_tokens=count(part(usage, "input_tokens_details"), "cached_tokens") or 0,
-        stop_reason=_stop(body),
+        stop_reason="refusal" if content.refusal else _stop(body),
     )
 
 
 def _stop(body: Mapping[str, Any]) -> StopReason:
-    if "".join(_texts(body["output"], "refusal")):
-        return "refusal"
     if body.get("status") == "completed":
         return "end"
     reason = part(body.get("incomplete_details"), "reason")
     return "max_tokens" if reason == "max_output_tokens" else "other"
-
-
-def _texts(items: list[Mapping[str, Any]], kind: str) -> Iterator[str]:
-    for item in items:
-        if item.get("type") == "message":
-            for block in item["content"]:
-                if block.get("type") == kind:
-                    yield block.get("text") or block.get("refusal") or ""
 
 
 def _calls(items: list[Mapping[str, Any]]) -> Iterator[ToolCall]:
