@@ -51,10 +51,7 @@ class PromptCacheWarmup:
 
 def _is_cached(request: Request) -> bool:
     """Check whether a host is likely to cache the request's skill block."""
-    tokens = len(request.system.encode("utf-8", "replace")) / _BYTES_PER_TOKEN
-    return bool(request.skill) and tokens >= _least_tokens(request.model.name)
-
-
-def _least_tokens(name: str) -> int:
-    least = (tokens for pattern, tokens in _LEAST_TOKENS_OF if pattern.match(name))
-    return next(least, _LEAST_TOKENS)
+    name, tokens = request.model.name, len(request.system.encode("utf-8", "replace"))
+    known = (least for pattern, least in _LEAST_TOKENS_OF if pattern.match(name))
+    least = next(known, _LEAST_TOKENS)
+    return bool(request.skill) and tokens / _BYTES_PER_TOKEN >= least

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Generic, Protocol, TypeVar
@@ -100,6 +100,7 @@ class Connections(Generic[Sdk]):
     ) -> None:
         # Only connecting has a timeout here; the caller limits the time of the whole request.
         limit = httpx2.Timeout(None, connect=_CONNECT_S)
+        hook = _learn if endpoint.own else _keep_to_the_host
         self._sdk = partial(
             sdk, api_key=endpoint.key if endpoint.own else NO_KEY, max_retries=0, timeout=limit
         )
@@ -110,7 +111,7 @@ class Connections(Generic[Sdk]):
             limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
-            event_hooks={"request": [_learner(endpoint)] if endpoint.own else [_keeper(endpoint)]},
+            event_hooks={"request": [partial(hook, endpoint)]},
         )
         # The first client is made now, to report errors in environment variables early.
         self._idle = [self._new()]
@@ -133,24 +134,18 @@ class Connections(Generic[Sdk]):
             await client.close()
 
 
-def _learner(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Make a hook that redacts keys found by the SDK itself, in profiles, files or services."""
-
-    async def learn(request: httpx2.Request) -> None:
-        sent = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
-        # A scheme, such as Bearer, may precede the key.
-        endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in sent))
-
-    return learn
+async def _learn(endpoint: Endpoint, request: httpx2.Request) -> None:
+    """Redact keys that the SDK itself found, in profiles, files or services."""
+    sent = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
+    # A scheme, such as Bearer, may precede the key.
+    endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in sent))
 
 
-def _keeper(endpoint: Endpoint) -> Callable[[httpx2.Request], Awaitable[None]]:
-    """Make a hook that removes headers that are not meant for this host."""
+async def _keep_to_the_host(endpoint: Endpoint, request: httpx2.Request) -> None:
+    """Remove headers that are not meant for this host.
 
-    async def keep_to_the_host(request: httpx2.Request) -> None:
-        # The SDKs add headers from environment variables (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, …).
-        kept = {name: text for name, text in request.headers.items() if name in _WIRE_HEADERS}
-        own = {"user-agent": "pytest-upskill", "authorization": f"{endpoint.scheme} {endpoint.key}"}
-        request.headers = httpx2.Headers(kept | own)
-
-    return keep_to_the_host
+    The SDKs add some from environment variables (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, …).
+    """
+    kept = {name: text for name, text in request.headers.items() if name in _WIRE_HEADERS}
+    own = {"user-agent": "pytest-upskill", "authorization": f"{endpoint.scheme} {endpoint.key}"}
+    request.headers = httpx2.Headers(kept | own)

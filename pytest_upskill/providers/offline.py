@@ -102,11 +102,8 @@ class OfflineClient:
         """Do nothing: there are no connections."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Block:
-    text: str
-    kind: str
-    """Type of its token in the Markdown parser."""
+_Block = tuple[str, str]
+"""A block of Markdown, and the type of its token in the parser."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -204,20 +201,20 @@ def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
             blocks = []
         elif token.map and token.level == _BLOCK_LEVELS.get(token.type):
             text = "\n".join(lines[slice(*token.map)]).rstrip()
-            blocks.append(_Block(text=text, kind=token.type))
+            blocks.append((text, token.type))
     yield tuple(headings.values()), blocks
 
 
 def _joined(blocks: Iterable[_Block]) -> Iterator[str]:
     """Join the blocks of a section to passages, which end at a code block or a maximum length."""
     passage = ""
-    for block in blocks:
-        if passage and block.kind != "fence" and len(passage) + len(block.text) > _PASSAGE_CHARS:
+    for text, kind in blocks:
+        if passage and kind != "fence" and len(passage) + len(text) > _PASSAGE_CHARS:
             yield passage
             passage = ""
-        separator = "\n" if block.kind == "list_item_open" else "\n\n"
-        passage = f"{passage}{separator}{block.text}" if passage else block.text
-        if block.kind == "fence":
+        separator = "\n" if kind == "list_item_open" else "\n\n"
+        passage = f"{passage}{separator}{text}" if passage else text
+        if kind == "fence":
             yield passage
             passage = ""
     if passage:

@@ -222,8 +222,6 @@ def _choice_of_run(run: AgentRun, names: Collection[str]) -> Choice:
 
 def joined(completions: Sequence[Completion]) -> Completion:
     """Return the completions of a run as one: tokens, cost and seconds are sums."""
-    if len(completions) == 1:
-        return replace(completions[0], assistant_blocks=())
     return replace(
         with_totals(completions),
         reasoning="\n\n".join(filter(None, (each.reasoning for each in completions))),
