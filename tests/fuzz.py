@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import sys
 import time
@@ -51,7 +50,7 @@ PATTERN = r"(?i)^(a+)+[^b-d]{2,3}?(?P<n>\w|\d)(?=x)(?<!y)\1$"
 def case_file(text: str) -> None:
     """Read a case file."""
     with suppress(BadFile):
-        read_cases(_of_file(text), read_schema=json.loads)
+        read_cases(_of_file(text))
 
 
 def evals_file(suffix: str) -> Callable[[str], None]:

@@ -7,17 +7,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
 from pytest_upskill.formats.discovery import Places, folder_of_cases
 from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
-from pytest_upskill.formats.skill_md.files import leads_out, read_files, read_workspace
+from pytest_upskill.formats.skill_md.files import leads_out, read_files
 from pytest_upskill.formats.skill_md.frontmatter import SkillText, read_skill_text
 from pytest_upskill.formats.skill_meta.reader import read_cases
-from pytest_upskill.formats.source.json import read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.text import read_text
 
@@ -141,8 +140,7 @@ class _Loader:
         folder = self._path.parent
         cases, self._gate = read_cases(
             text,
-            read_schema=partial(_read_schema, folder),
-            read_workspace=partial(read_workspace, folder),
+            folder=folder,
             names=(self._text_of(folder).name, folder.name),
             extensions=self._extensions,
         )
@@ -227,14 +225,3 @@ class _Loader:
             yield
         except BadFile as error:
             self._problems += [problem.at(path) for problem in error.problems]
-
-
-def _read_schema(folder: Path, name: str) -> Any:
-    """Read the JSON file ``name`` of a skill; raise ValueError with a one-line message."""
-    path = (folder / name).resolve()
-    if not path.is_relative_to(folder.resolve()):
-        raise ValueError(f"{name!r} is outside the skill's folder: move it inside")
-    try:
-        return read_json(read_text(path)).value
-    except BadFile as error:
-        raise ValueError(error.problems[0].at(name)) from None

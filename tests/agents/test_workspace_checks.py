@@ -28,7 +28,7 @@ from tests.conftest import Run, WriteSkill
 
 def read(expected: dict[str, Any], **more: Any) -> Case:
     text = json.dumps([{"id": "c", "input": "Add them.", "expected": expected, **more}])
-    ((case,), _) = read_cases(text, read_schema=json.loads)
+    ((case,), _) = read_cases(text)
     return case
 
 

@@ -15,7 +15,7 @@ from pytest_upskill.formats.source.problems import BadFile
 
 def checks(expected: dict[str, Any]) -> tuple[AnyCheck, ...]:
     text = json.dumps([{"id": "a", "input": "Why?", "expected": expected}])
-    (case,), _ = read_cases(text, read_schema=json.loads)
+    (case,), _ = read_cases(text)
     return case.checks
 
 

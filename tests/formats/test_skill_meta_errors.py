@@ -16,14 +16,10 @@ from pytest_upskill.formats.source.problems import BadFile
 TYPES = ["array", "boolean", "integer", "null", "number", "object", "string"]
 
 
-def no_schema(name: str) -> Any:
-    raise ValueError(f"no file {name!r}")
-
-
 def problems(value: Any) -> list[str]:
     text = value if isinstance(value, str) else json.dumps(value)
     with pytest.raises(BadFile) as caught:
-        read_cases(text, read_schema=no_schema)
+        read_cases(text)
     return [problem.at("f") for problem in caught.value.problems]
 
 
@@ -155,7 +151,8 @@ def test_a_case_that_stands_twice_names_both_lines() -> None:
         ("not_regex", "", ": must not be empty"),
         ("json_schema", {}, ": must not be empty: every answer would be valid"),
         ("json_schema", 1, ": must be a JSON Schema (an object) or the path of one, got 1"),
-        ("json_schema", "x.json", ": no file 'x.json'"),
+        ("json_schema", "x.json",
+         ": 'x.json': there are no files beside these cases: write the content here"),
         ("json_schema", {"type": "strin"},
          f": not a JSON Schema: $.type: 'strin' is not one of {TYPES}"),
         ("json_schema", {"properties": {"a": {"pattern": "("}}},
@@ -189,7 +186,7 @@ def test_a_header_outside_the_working_folder_is_refused(files: dict[str, str]) -
 
 
 def test_a_pattern_that_python_only_warns_of_is_accepted() -> None:
-    read_cases(json.dumps(expected(regex="[[a]")), read_schema=no_schema)
+    read_cases(json.dumps(expected(regex="[[a]")))
 
 
 def test_a_pattern_nested_too_deeply_is_reported_in_one_line() -> None:
@@ -221,7 +218,7 @@ DOCUMENTS = st.recursive(
 @example({"tests": []})
 def test_any_document_is_read_or_refused_line_by_line(document: Any) -> None:
     try:
-        cases, _ = read_cases(json.dumps(document), read_schema=no_schema)
+        cases, _ = read_cases(json.dumps(document))
     except BadFile as error:
         lines = [problem.at("f") for problem in error.problems]
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
+from pytest_upskill.formats.skill_meta import json_schema
 from pytest_upskill.formats.skill_meta.json_schema import generate_schema, shipped_schema
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
@@ -27,7 +29,7 @@ def case(**more: Any) -> dict[str, Any]:
 
 def accepted(document: Any) -> bool:
     try:
-        read_cases(json.dumps(document), read_schema=lambda _: {"type": "object"})
+        read_cases(json.dumps(document), folder=Path(json_schema.__file__).parent)
     except BadFile:
         return False
     return True
@@ -77,7 +79,8 @@ def test_every_example_skill_validates() -> None:
         {"gate": {"min_lift": 0.2, "min_pass_rate": 1}, "defaults": {"min_pass_rate": 0},
          "cases": [case(id="v1.2 é", tags="slow", models=["haiku"], min_pass_rate=0.5)]},
         [case(expected={"regex": ["a"], "json_schema": {"type": "object"}, "contains_any": ["b"]})],
-        [case(expected={"json_schema": "schema.json", "toml": {"a.b": 1}, "judge": "Is polite"})],
+        [case(expected={"json_schema": "skill_meta.schema.json", "toml": {"a.b": 1}})],
+        [case(expected={"judge": "Is polite"})],
         [case(expected={"compile": "cuda"})],
         [case(expected={"compile": {"language": "cuda", "arch": "sm_90", "flags": ["-O3"]}})],
         [case(expected={"run": {"language": "python", "code": "assert f() == 1"}})],

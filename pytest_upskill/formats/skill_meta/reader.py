@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
@@ -13,11 +14,6 @@ from pytest_upskill.formats.skill import Case, GateRule, Trigger
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.expected import Expected
 from pytest_upskill.formats.skill_meta.mistakes import key_meant
-from pytest_upskill.formats.skill_meta.values import (
-    ReadSchema,
-    ReadWorkspace,
-    no_folders,
-)
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
@@ -33,8 +29,7 @@ _Named = tuple[JsonPath, Mapping[str, Any], str]
 def read_cases(
     text: str,
     *,
-    read_schema: ReadSchema,
-    read_workspace: ReadWorkspace = no_folders,
+    folder: Path | None = None,
     names: Collection[str] = (),
     extensions: Extensions = NO_EXTENSIONS,
 ) -> tuple[tuple[Case, ...], GateRule]:
@@ -42,8 +37,8 @@ def read_cases(
 
     Args:
         text: The file's text.
-        read_schema: Reads the file that a ``json_schema`` names.
-        read_workspace: Reads the folder that a ``workspace`` names.
+        folder: The folder of the file, in which a ``json_schema`` names a file and a ``workspace``
+            a folder; None if the cases are in no file.
         names: All names of the skill that the cases belong to.
         extensions: What plugins add to the format.
 
@@ -54,11 +49,7 @@ def read_cases(
         BadFile: The file has problems; it lists all of them.
     """
     document = read_json(text)
-    context = {
-        "read_schema": read_schema,
-        "read_workspace": read_workspace,
-        "extensions": extensions,
-    }
+    context = {"folder": folder, "extensions": extensions}
     named = _named_entries(document.value)
     file = _validated(document, named, context)
     placed, problems = [], list[Problem]()

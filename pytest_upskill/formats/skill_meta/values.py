@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field, ValidationInfo
@@ -12,23 +13,14 @@ from pytest_upskill.checks import compile_options, compile_pattern
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.checks.files import MAX_BYTES, WorkspaceFile, safe_name
 from pytest_upskill.checks.paths import parse_path
+from pytest_upskill.formats.skill_md.files import read_workspace
 from pytest_upskill.formats.source.case_ids import MAX_ID, id_problem
-from pytest_upskill.formats.source.problems import shown
+from pytest_upskill.formats.source.json import read_json
+from pytest_upskill.formats.source.problems import BadFile, shown
+from pytest_upskill.formats.source.text import read_text
 from pytest_upskill.sanitize.suggestion import did_you_mean
 
-ReadSchema = Callable[[str], Any]
-"""Reads the JSON file that a ``json_schema`` names; raises ValueError with a one-line message."""
-
-ReadWorkspace = Callable[[str], tuple[WorkspaceFile, ...]]
-"""Reads the folder that ``workspace`` names; raises ValueError with a one-line message."""
-
-
 _ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
-
-
-def no_folders(name: str) -> tuple[WorkspaceFile, ...]:
-    """Raise ValueError: cases that are not in a file have no folders beside them."""
-    raise ValueError(f"{name!r}: there is no folder beside these cases: write names and texts")
 
 
 def _listed(value: object) -> object:
@@ -73,6 +65,26 @@ def _extensions(info: ValidationInfo) -> Extensions:
     return extensions
 
 
+def _folder(name: str, info: ValidationInfo) -> Path:
+    """Return the folder of the case file, which names a file or folder beside it."""
+    assert info.context is not None
+    folder = info.context["folder"]
+    if folder is None:
+        raise ValueError(f"{name!r}: there are no files beside these cases: write the content here")
+    assert isinstance(folder, Path)
+    return folder
+
+
+def _read_json(folder: Path, name: str) -> Any:
+    path = (folder / name).resolve()
+    if not path.is_relative_to(folder.resolve()):
+        raise ValueError(f"{name!r} is outside the skill's folder: move it inside")
+    try:
+        return read_json(read_text(path)).value
+    except BadFile as error:
+        raise ValueError(error.problems[0].at(name)) from None
+
+
 def _check_language(value: str, info: ValidationInfo) -> str:
     extensions = _extensions(info)
     language = extensions.language(value)
@@ -94,8 +106,7 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
     # Imported late: the schema library is slow to import, and few cases need it.
     from pytest_upskill.checks.schemas import check_schema
 
-    assert info.context is not None
-    schema = info.context["read_schema"](value) if isinstance(value, str) else value
+    schema = _read_json(_folder(value, info), value) if isinstance(value, str) else value
     if not isinstance(schema, dict):
         raise wrong(schema, "a JSON Schema (an object) or the path of one")
     if not schema:
@@ -109,9 +120,8 @@ def _workspace_name_problem(name: str) -> str | None:
 
 
 def _read_workspace(value: object, info: ValidationInfo) -> object:
-    assert info.context is not None
     if isinstance(value, str):
-        return info.context["read_workspace"](value)
+        return read_workspace(_folder(value, info), value)
     if not isinstance(value, dict):
         raise wrong(value, "an object of names and texts, or the path of a folder")
     for name, text in value.items():

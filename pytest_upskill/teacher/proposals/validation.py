@@ -55,14 +55,8 @@ def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     Raises:
         Refused: It is not valid.
     """
-
-    def no_files(name: str) -> Any:
-        raise ValueError(f"{name!r}: write the schema itself")
-
     try:
-        (case,), _ = read_cases(
-            json.dumps({"cases": [entry]}), read_schema=no_files, extensions=extensions
-        )
+        (case,), _ = read_cases(json.dumps({"cases": [entry]}), extensions=extensions)
     except BadFile as error:
         problem = error.problems[0]
         raise Refused(f"the reader refuses it: {problem.where}: {problem.what}") from None
