@@ -29,6 +29,7 @@ def test_prune_deletes_what_no_trial_refers_to_and_asks_nothing(
     assert len(untouched) == 5
     assert len(recordings()) == 3
     for result, word in ((listed, "would be deleted"), (pruned, "deleted")):
+        assert "will follow" not in result.stdout.str()
         assert result.ret == pytest.ExitCode.OK
         result.stdout.fnmatch_lines(
             [

@@ -59,6 +59,11 @@ def figures(xml: Path) -> dict[str, Any]:
     }
 
 
+def announced(result: pytest.RunResult) -> list[str]:
+    """Return what is said before the first test."""
+    return [line for line in result.outlines if line.startswith("upskill: ")]
+
+
 def table(result: pytest.RunResult) -> list[str]:
     lines = result.outlines
     start = next(place for place, line in enumerate(lines) if line.startswith("model "))
@@ -82,6 +87,7 @@ def test_workers_change_no_figure_and_ask_nothing_twice(
 
     assert alone.ret == together.ret == pytest.ExitCode.TESTS_FAILED
     assert alone.parseoutcomes() == together.parseoutcomes()
+    assert announced(alone) == announced(together)
     assert table(alone) == table(together)
     assert figures(pytester.path / "alone.xml") == figures(pytester.path / "together.xml")
     assert Counter(json.dumps(received.body) for received in loopback.requests) == asked_alone

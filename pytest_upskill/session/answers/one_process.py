@@ -34,8 +34,11 @@ class FetchedAnswers:
             )
 
     def pytest_report_collectionfinish(self) -> list[str]:
-        """Return the lines of the forecast."""
-        return forecast_lines(self._config, self._prepared.forecast) if self._prepared else []
+        """Return what is said before the first test."""
+        if self._prepared is None:
+            return []
+        trials, ahead = self._prepared.trials.values(), self._prepared.forecast
+        return forecast_lines(self._config, trials, ahead)
 
     # Last, so innermost: fetching has stopped when other plugins compute the results.
     @pytest.hookimpl(wrapper=True, trylast=True)

@@ -25,12 +25,11 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_upskill.completions.estimate import Estimate
 from pytest_upskill.completions.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
-from pytest_upskill.session.answers.preflight import prepare, start_service, stop_service
+from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
 from pytest_upskill.session.collection.items import TrialItem, wanted
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.output.progress import Heartbeat, Progress, interruptible
@@ -78,7 +77,7 @@ class Controller:
         for key, (nodeid, _) in found.items():
             self._keys.setdefault(nodeid, []).append(key)
         prepared = prepare(self._config, {key: trial for key, (_, trial) in found.items()})
-        self._print_forecast(prepared.forecast)
+        self._print_forecast(prepared)
         self._service = start_service(self._config, prepared)
         self._heartbeat.watch(Progress(self._config, self._service, found))
         for key in found:
@@ -107,12 +106,12 @@ class Controller:
         if self._session is not None and self._session.shouldfail:
             self._handover.close()
 
-    def _print_forecast(self, ahead: Estimate) -> None:
+    def _print_forecast(self, prepared: Prepared) -> None:
         """Print what pytest prints by a hook where it collects."""
         reporter = self._config.pluginmanager.get_plugin("terminalreporter")
         if reporter is None:
             return
-        for line in forecast_lines(self._config, ahead):
+        for line in forecast_lines(self._config, prepared.trials.values(), prepared.forecast):
             if reporter.isatty:
                 # Overwrite the line of pytest-xdist about its workers, which it never ends.
                 reporter.rewrite(line, erase=True)

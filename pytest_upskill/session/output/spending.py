@@ -16,6 +16,7 @@ from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.results import RESULTS
+from pytest_upskill.trials.trial import Trial
 
 
 class Spending:
@@ -79,8 +80,14 @@ class Spending:
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
-def forecast_lines(config: pytest.Config, ahead: Estimate) -> list[str]:
-    """Return the lines of the forecast; none if there are no trials."""
+def forecast_lines(config: pytest.Config, trials: Iterable[Trial], ahead: Estimate) -> list[str]:
+    """Return the lines before the first test; none if there are no trials.
+
+    Args:
+        config: Config of this process.
+        trials: Trials that need answers.
+        ahead: The forecast of their requests.
+    """
     settings = config.stash[SETTINGS]
     # Unlike the header, pytest prints these lines with -q too.
     if ahead.trials == 0 or (config.get_verbosity() < 0 and not settings.dry_run):
@@ -90,6 +97,10 @@ def forecast_lines(config: pytest.Config, ahead: Estimate) -> list[str]:
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
         plan += [f"upskill: {prices.unknown(model)}" for model in ahead.unpriced]
+    if not settings.dry_run:
+        gates = {(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials}
+        follow = f"{counted(len(gates), 'gate')} will follow, one for each skill on each model"
+        plan.insert(0, f"upskill: {follow}")
     return [line for part in plan for line in lines_of(part, config)]
 
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.cells.wording import counted
 from pytest_upskill.report.notes import notes
 from pytest_upskill.report.terminal.table import LEGEND, table
 from pytest_upskill.report.terminal.trigger_table import (
@@ -18,8 +17,7 @@ from pytest_upskill.report.terminal.trigger_table import (
 )
 from pytest_upskill.repository.project import CONFTEST, unused_settings
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.items import wanted
-from pytest_upskill.session.options.settings import SETTINGS, runs_tests
+from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.output.lines import lines_of, write
 from pytest_upskill.session.results.cells import unmeasured
 from pytest_upskill.session.results.exit_code import ExitCode
@@ -44,18 +42,6 @@ class Terminal:
         why = f"; 1 for {single}, as further runs at temperature 0 would be copies"
         runs = f"{self._settings.runs}{why if single else ''}"
         return lines_of(f"upskill: {models}; runs: {runs}", config)
-
-    def pytest_report_collectionfinish(
-        self, config: pytest.Config, items: list[pytest.Item]
-    ) -> list[str]:
-        """Return how many gates will be reported in addition to the collected items."""
-        if config.get_verbosity() < 0 or self._settings.dry_run or not runs_tests(config):
-            return []
-        trials = [item.trial for item in wanted(items)]
-        gates = len({(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials})
-        if not gates:
-            return []
-        return [f"upskill: {counted(gates, 'gate')} will follow, one for each skill on each model"]
 
     def pytest_report_teststatus(
         self, report: pytest.TestReport
