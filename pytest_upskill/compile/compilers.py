@@ -17,13 +17,13 @@ from pytest_upskill.checks.files import Files, WorkspaceFile
 from pytest_upskill.checks.languages import canonical
 from pytest_upskill.checks.relative_path import relative_path
 from pytest_upskill.compile.build_cache import Remembered
-from pytest_upskill.compile.cuda import Cuda
+from pytest_upskill.compile.cuda.nvcc import Cuda
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.language import Language
 from pytest_upskill.compile.message import describe, result, seen, unbuilt
 from pytest_upskill.compile.once import SingleFlight
-from pytest_upskill.compile.python import Python
-from pytest_upskill.compile.python_runner import PythonRunner
+from pytest_upskill.compile.python.bytecode import Python
+from pytest_upskill.compile.python.runner import PythonRunner
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,

@@ -13,13 +13,13 @@ from itertools import chain
 from pathlib import Path, PurePosixPath
 
 from pytest_upskill.checks import AtMost, CheckResult, Compile
-from pytest_upskill.compile import cubin
 from pytest_upskill.compile.build_cache import stamps
 from pytest_upskill.compile.command import LIMITS, Command, Probes
-from pytest_upskill.compile.device import Function, hold, look_for, read_functions
+from pytest_upskill.compile.cuda import cubin
+from pytest_upskill.compile.cuda.device import Function, hold, look_for, read_functions
+from pytest_upskill.compile.cuda.ptx import ptx_instructions
+from pytest_upskill.compile.cuda.sass import Disassembler
 from pytest_upskill.compile.gnu import find_host_compiler
-from pytest_upskill.compile.ptx import ptx_instructions
-from pytest_upskill.compile.sass import Disassembler
 from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,

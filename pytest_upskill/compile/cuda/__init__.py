@@ -1,0 +1,1 @@
+"""CUDA: whether it builds, and what the device code is like."""

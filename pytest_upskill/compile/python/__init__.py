@@ -1,0 +1,1 @@
+"""Python: whether it compiles, and whether it passes tests."""
