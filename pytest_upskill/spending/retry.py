@@ -114,7 +114,7 @@ class Retries:
             attempts.in_line += self._clock() - lined_up
             async with self._health.turn():
                 if stopped := self._health.stopped(model):
-                    raise ProviderError(stopped, fatal=True)
+                    raise ProviderError(stopped, fatal=True, billable=False)
                 began = self._clock()
                 try:
                     completion = await (once() if timed else self._in_time(once, sent, attempts))

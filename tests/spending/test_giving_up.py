@@ -164,6 +164,7 @@ def test_after_a_fatal_error_later_requests_fail_unsent_with_the_same_words() ->
 
     assert {str(error) for error in errors} == {"m: HTTP 401 bad key"}
     assert all(isinstance(error, ProviderError) and error.fatal for error in errors)
+    assert not any(isinstance(error, ProviderError) and error.billable for error in errors)
     assert len(host.asked) == 1
 
 
