@@ -9,18 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-# Imported before the first inner run, as what is below: pytester drops what a run imported. httpx2
-# imports httpcore2 at the first request, and knows the exceptions of the first import alone.
-import genai_prices
-import httpcore2
 import pytest
-import xdist.dsession  # type: ignore[import-untyped]  # ships no types
 
-# Extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a second.
-import pytest_upskill.providers.anthropic
-import pytest_upskill.providers.openai
-import pytest_upskill.session.answers.xdist
-import pytest_upskill.session.start
 from pytest_upskill.model.hosts import HOSTS
 from tests.canned_client import canned_client
 from tests.compiling import programs
@@ -105,6 +95,23 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if repeated:
         config.hook.pytest_deselected(items=repeated)
         items[:] = [item for item in items if item not in set(repeated)]
+
+
+def pytest_collection_finish() -> None:
+    """Import what inner runs do before the first: pytester drops what a run has imported.
+
+    httpx2 imports httpcore2 at the first request, and knows the exceptions of the first import
+    alone; extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a
+    second. The process that only distributes the tests needs none of them.
+    """
+    import genai_prices
+    import httpcore2
+    import xdist.dsession  # type: ignore[import-untyped]  # ships no types
+
+    import pytest_upskill.providers.anthropic
+    import pytest_upskill.providers.openai
+    import pytest_upskill.session.answers.xdist
+    import pytest_upskill.session.start
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from tests.forked import serve
 from tests.installed import read_installed_once
 
 _CONFTEST = """\
-import genai_prices, httpcore2, xdist.remote
+import genai_prices, httpcore2, xdist.dsession, xdist.remote
 import pytest_upskill.providers.anthropic, pytest_upskill.providers.openai
 import pytest_upskill.session.answers.xdist, pytest_upskill.session.collection.items
 import pytest_upskill.session.start
