@@ -51,7 +51,7 @@ def figures(valid: Sequence[Sequence[RunResult]]) -> ArmFigures:
         passes=sum(run.passed for runs in valid for run in runs),
         # Exact: rounding must not put a rate of 0.7 below a threshold of 0.7.
         pass_rate=float(sum(rates) / len(rates)),
-        checks_passed=average(lambda run: sum(check.passed for check in run.checks)),
+        checks_passed=average(lambda run: run.held),
         checks=average(lambda run: len(run.checks)),
         tokens=average(lambda run: run.completion.tokens or 0) if counted else None,
         cost_usd=average(lambda run: run.completion.cost_usd or 0) if priced else None,

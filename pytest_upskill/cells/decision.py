@@ -60,6 +60,7 @@ class Decision:
 
 
 D = TypeVar("D", bound=Decision)
+C = TypeVar("C", "Cell", "TriggerCell")
 
 
 def no_decision(kind: type[D], cell: TrialGroup, reason: str, *, misses_data: bool = False) -> D:
@@ -123,9 +124,9 @@ def regression(
 
 
 def compared(
-    cells: Sequence[Cell | TriggerCell], baselines: Baselines | None
-) -> Sequence[Comparison | None]:
-    """Return the comparison of each cell with its past, None for a cell without one.
+    cells: Sequence[C], baselines: Baselines | None
+) -> Iterable[tuple[C, Comparison | None]]:
+    """Return each cell with the comparison with its past, None for a cell without one.
 
     Args:
         cells: All cells of one kind; p-values are adjusted for the number of those compared.
@@ -133,8 +134,8 @@ def compared(
             a git ref is compared with those instead.
     """
     if baselines is None and not any(cell.ref for cell in cells):
-        return [None] * len(cells)
+        return [(cell, None) for cell in cells]
     # Imported here: most sessions compare nothing.
     from pytest_upskill.cells.past import compare
 
-    return compare(cells, baselines)
+    return zip(cells, compare(cells, baselines), strict=True)

@@ -74,11 +74,7 @@ def decide_all(
         baselines: Baselines to compare with; None for no comparison. A cell with trials of an old
             skill from a git ref is compared with those instead.
     """
-    comparisons = compared(cells, baselines)
-    return [
-        decide(cell, thresholds, comparison)
-        for cell, comparison in zip(cells, comparisons, strict=True)
-    ]
+    return [decide(cell, thresholds, past) for cell, past in compared(cells, baselines)]
 
 
 def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = None) -> Gate:

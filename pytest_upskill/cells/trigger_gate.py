@@ -51,11 +51,7 @@ def decide_triggers(
         thresholds: Thresholds from the options; a case file's take precedence.
         baselines: Baselines of triggers to compare with; None for none.
     """
-    comparisons = compared(cells, baselines)
-    return [
-        _decide(cell, thresholds, comparison)
-        for cell, comparison in zip(cells, comparisons, strict=True)
-    ]
+    return [_decide(cell, thresholds, past) for cell, past in compared(cells, baselines)]
 
 
 def trigger_sentence(cell: TriggerCell) -> str:

@@ -197,5 +197,4 @@ def _misses(run: RunResult) -> list[str]:
             lines += [f"  | {line}" for line in safe(check.detail).splitlines()]
     if run.choice is not None:
         return lines
-    held = sum(check.passed for check in run.checks)
-    return [*lines, f"{held} of {len(run.checks)} checks passed"]
+    return [*lines, f"{run.held} of {len(run.checks)} checks passed"]

@@ -39,11 +39,6 @@ def merge(
         ReportError: The reports contradict each other or contain the same trial.
     """
     cells = _joined_cells((file, cell) for file, report in reports.items() for cell in report.cells)
-    labels: dict[tuple[str, str], list[CellLabels]] = {}
-    for cell in (cell for report in reports.values() for cell in report.cells):
-        if cell.labels is not None:
-            labels.setdefault((cell.path, cell.model), []).append(cell.labels)
-    cells = [replace(c, labels=_joined(labels.get((c.path, c.model), ()))) for c in cells]
     trigger_cells = _joined_cells(
         (file, cell) for file, report in reports.items() for cell in report.trigger_cells
     )
@@ -83,11 +78,15 @@ def _whole(parts: Sequence[tuple[str, G]]) -> G:
                     f"{name}: {trial.case!r} {trial.arm} is in {other} and in {file}: leave one out"
                 )
     cells = [cell for _, cell in parts]
-    return replace(
+    whole = replace(
         first,
         trials=tuple(_ordered(chain.from_iterable(cell.trials for cell in cells))),
         skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
     )
+    if not isinstance(whole, Cell):
+        return whole
+    labels = [each.labels for each in cells if isinstance(each, Cell) and each.labels is not None]
+    return replace(whole, labels=_joined(labels))
 
 
 def _joined(parts: Sequence[CellLabels]) -> CellLabels | None:

@@ -24,7 +24,7 @@ from pytest_upskill.stats.labels import (
     count_in,
 )
 from pytest_upskill.stats.numerics import student_t_quantile
-from pytest_upskill.stats.verdicts import MIN_RUNS, Verdict
+from pytest_upskill.stats.verdicts import MIN_RUNS, Verdict, fewest_runs
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +126,7 @@ def corrected_verdict(
     wide = correct_lift(cases, labels, 1 - alpha, sampled=sampled)
     narrow = correct_lift(cases, labels, 1 - 2 * alpha, sampled=sampled)
     counts = [case.counts for case in cases if case.counts.usable]
-    fewest = min(sum(c.runs_with for c in counts), sum(c.runs_without for c in counts))
-    if wide is None or narrow is None or fewest < MIN_RUNS:
+    if wide is None or narrow is None or fewest_runs(counts) < MIN_RUNS:
         return "too few runs"
     if wide.low > 0:
         return "helps"

@@ -35,7 +35,7 @@ def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.
     """
     cases = usable(cases)
     estimate = lift(cases)
-    if estimate is None or _fewest_runs(cases) < MIN_RUNS:
+    if estimate is None or fewest_runs(cases) < MIN_RUNS:
         return "too few runs"
     less, more = mid_p_tails(cases)
     if estimate > 0 and significant(2 * more, alpha):
@@ -167,5 +167,6 @@ def _mantel_haenszel_z(cases: Sequence[CaseCounts]) -> float:
     return float(excess) / sqrt(variance) if variance else 0.0
 
 
-def _fewest_runs(cases: Sequence[CaseCounts]) -> int:
+def fewest_runs(cases: Sequence[CaseCounts]) -> int:
+    """Return the number of runs of the arm that has fewer, over all cases."""
     return min(sum(case.runs_with for case in cases), sum(case.runs_without for case in cases))

@@ -70,6 +70,11 @@ class RunResult:
         return self.stopped is None and all(check.passed for check in self.checks)
 
     @property
+    def held(self) -> int:
+        """Number of checks that passed."""
+        return sum(check.passed for check in self.checks)
+
+    @property
     def statements(self) -> list[bool]:
         """What the judge decided of each statement."""
         return [check.passed for check in self.checks if check.name == Judge.name]

@@ -77,7 +77,6 @@ def _trials(cell: Cell) -> list[TrialResult]:
 
 def _runs(trial: TrialResult, number: int) -> Iterator[dict[str, Any]]:
     for run_number, run in enumerate(trial.runs, 1):
-        held = sum(check.passed for check in run.checks)
         yield {
             "eval_id": number,
             "eval_name": trial.case,
@@ -85,8 +84,8 @@ def _runs(trial: TrialResult, number: int) -> Iterator[dict[str, Any]]:
             "run_number": run_number,
             "result": {
                 **_figures(run),
-                "passed": held,
-                "failed": len(run.checks) - held,
+                "passed": run.held,
+                "failed": len(run.checks) - run.held,
                 "total": len(run.checks),
                 "tool_calls": 0,
                 "errors": 0,
@@ -100,9 +99,8 @@ def _runs(trial: TrialResult, number: int) -> Iterator[dict[str, Any]]:
 
 
 def _figures(run: RunResult) -> dict[str, float]:
-    held = sum(check.passed for check in run.checks)
     return {
-        "pass_rate": round(held / len(run.checks), 4) if run.checks else 1.0,
+        "pass_rate": round(run.held / len(run.checks), 4) if run.checks else 1.0,
         "time_seconds": round(run.completion.latency_s, 3),
         "tokens": run.completion.tokens or 0,
     }

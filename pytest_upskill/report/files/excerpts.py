@@ -50,7 +50,7 @@ def _typical(trial: TrialResult | None) -> str | None:
     """Return the answer with the median number of passed checks, None without a valid run."""
     if trial is None or not trial.runs:
         return None
-    runs = sorted(trial.runs, key=lambda run: sum(check.passed for check in run.checks))
+    runs = sorted(trial.runs, key=lambda run: run.held)
     return runs[len(runs) // 2].completion.text
 
 

@@ -102,29 +102,27 @@ def scope(report: Report) -> str:
         return _trigger_scope(report.trigger_cells)
     measured = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
     skipped = {(cell.path, case) for cell in cells for case in cell.unmeasured} - measured
-    runs = _repeats(cells)
     what = "this 1 case" if len(measured) == 1 else f"these {len(measured)} cases"
     if skipped:
         what += f" ({len(skipped)} more {'was' if len(skipped) == 1 else 'were'} skipped)"
-    often = "once" if runs == "1" else f"{runs} runs of each"
     return (
-        f"Measured on {what}, {often} in each arm: intervals show how the same cases would vary "
-        f"if run again, not how other prompts would do."
+        f"Measured on {what}, {_often(cells)} in each arm: intervals show how the same cases would "
+        "vary if run again, not how other prompts would do."
     )
 
 
 def _trigger_scope(cells: Sequence[TriggerCell]) -> str:
     queries = {(cell.path, trial.case) for cell in cells for trial in cell.trials}
     what = counted(len(queries), "query", "queries")
-    runs = _repeats(cells)
-    often = "once" if runs == "1" else f"{runs} runs of each"
-    return f"Measured on {what}, {often}: intervals show how other queries like these would do."
+    tell = "intervals show how other queries like these would do"
+    return f"Measured on {what}, {_often(cells)}: {tell}."
 
 
-def _repeats(cells: Iterable[TrialGroup]) -> str:
-    """Return the least and the greatest number of runs of a trial: ``3``, ``1-3``."""
+def _often(cells: Iterable[TrialGroup]) -> str:
+    """Return the least and the greatest number of runs: ``once``, ``1-3 runs of each``."""
     counts = [len(trial.runs) + len(trial.errors) for cell in cells for trial in cell.trials]
-    return "-".join(dict.fromkeys((str(min(counts)), str(max(counts))))) if counts else "0"
+    runs = "-".join(dict.fromkeys((str(min(counts)), str(max(counts))))) if counts else "0"
+    return "once" if runs == "1" else f"{runs} runs of each"
 
 
 def matrix_parts(cell: Cell) -> list[str]:
