@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -11,35 +10,34 @@ from pytest_upskill.formats.discovery import Places
 from tests.conftest import Run
 from tests.formats.conftest import CASE, IDS, collected, write
 
+PLACES = [
+    "evals.json",
+    "evals.yaml",
+    "evals/evals.yml",
+    "evals/evals.jsonl",
+    "evals/trigger-queries.json",
+    "evals/trigger-eval.json",
+    "evals/evals-full.json",
+    "evals/cases.json",
+    "evals/output-eval.json",
+    "evals/routing/evals2.json",
+    "eval/evals.json",
+    "tests/evals.json",
+    "tests/eval.yaml",
+    "benchmark/evals.json",
+    "references/evals.yaml",
+    "modes/fast/evals.json",
+    "test-prompts.json",
+]
 
-@pytest.mark.parametrize(
-    "place",
-    [
-        "evals.json",
-        "evals.yaml",
-        "evals/evals.yml",
-        "evals/evals.jsonl",
-        "evals/trigger-queries.json",
-        "evals/trigger-eval.json",
-        "evals/evals-full.json",
-        "evals/cases.json",
-        "evals/output-eval.json",
-        "evals/routing/evals2.json",
-        "eval/evals.json",
-        "tests/evals.json",
-        "tests/eval.yaml",
-        "benchmark/evals.json",
-        "references/evals.yaml",
-        "modes/fast/evals.json",
-        "test-prompts.json",
-    ],
-)
-def test_a_file_of_each_name_and_place_in_a_skill_is_collected(
-    run_once: Run, folder: Path, place: str
-) -> None:
-    write(folder / place, CASE if place.endswith("l") else [CASE])
 
-    assert collected(run_once) == [nodeid.replace("evals/evals.json", place) for nodeid in IDS]
+def test_files_of_each_name_and_place_in_a_skill_are_collected(run_once: Run, folder: Path) -> None:
+    for place in PLACES:
+        write(folder / place, CASE if place.endswith("l") else [CASE])
+
+    assert sorted(collected(run_once)) == sorted(
+        nodeid.replace("evals/evals.json", place) for place in PLACES for nodeid in IDS
+    )
 
 
 @pytest.mark.parametrize("place", ["evals/trigger-queries.json", "evals.json"])
@@ -147,21 +145,18 @@ def test_a_file_beside_the_skills_is_for_the_one_that_it_or_its_folder_names(
     result.stdout.fnmatch_lines([f"{place} .-.*", "billing", "  offline  0->100% *+100 *"])
 
 
-@pytest.mark.parametrize(
-    ("place", "value"),
-    [
-        ("evals/cases.json", [{"question": "Who?", "label": 3}]),
-        ("evals/cases.json", {"cases": [{"title": "a"}]}),
-        ("assets/evals.json", [CASE]),
-        ("assets/cases.json", [CASE]),
-        ("../../data/cases.json", [CASE]),
-        ("evals/eval-results.json", [CASE]),
-    ],
-)
-def test_a_file_of_a_common_name_that_holds_no_cases_of_a_skill_is_left_alone(
-    run_once: Run, folder: Path, place: str, value: Any
+def test_files_of_a_common_name_that_hold_no_cases_of_a_skill_are_left_alone(
+    run_once: Run, folder: Path
 ) -> None:
-    write(folder / place, value)
+    for place, value in {
+        "evals/cases.json": [{"question": "Who?", "label": 3}],
+        "eval/cases.json": {"cases": [{"title": "a"}]},
+        "assets/evals.json": [CASE],
+        "assets/cases.json": [CASE],
+        "../../data/cases.json": [CASE],
+        "evals/eval-results.json": [CASE],
+    }.items():
+        write(folder / place, value)
 
     assert collected(run_once, ".") == []
 
