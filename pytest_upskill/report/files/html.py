@@ -12,21 +12,13 @@ from itertools import groupby
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from pytest_upskill.cells.cases import ARM_NAMES, arm_figures, case_lines
+from pytest_upskill.cells import cases
 from pytest_upskill.cells.gate import ShownVerdict
 from pytest_upskill.cells.trigger_gate import mistakes, rate_text, share_text
 from pytest_upskill.cells.wording import money, percent, points
 from pytest_upskill.report.document import Report
-from pytest_upskill.report.files import charts
+from pytest_upskill.report.files import charts, excerpts, phrases
 from pytest_upskill.report.files.confusion import confusion_matrices
-from pytest_upskill.report.files.excerpts import alike, arm_difference, shown
-from pytest_upskill.report.files.phrases import (
-    costs,
-    headline,
-    matrix,
-    matrix_parts,
-    scope,
-)
 from pytest_upskill.report.judge_notes import judge_warning
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.report.outcome import outcome
@@ -88,31 +80,24 @@ def environment() -> Environment:
     )
     made.filters |= {
         "points": points,
-        "shown": shown,
+        "shown": excerpts.shown,
         "money": money,
         "rate": lambda rate: f"{percent(rate)} %",
         "short": short,
     }
     made.globals |= {
-        "alike": alike,
-        "arm_names": ARM_NAMES,
-        "arm_difference": arm_difference,
-        "arm_figures": arm_figures,
-        "case_lines": case_lines,
+        "cases": cases,
         "charts": charts,
-        "costs": costs,
         "confusion_matrices": confusion_matrices,
         "counted": Counter,
+        "excerpts": excerpts,
         "mistakes": mistakes,
         "rate_text": rate_text,
-        "headline": headline,
         "icons": _ICONS,
         "judge_warning": judge_warning,
-        "matrix": matrix,
-        "matrix_parts": matrix_parts,
         "notes_of": notes_of,
         "outcome": outcome,
-        "scope": scope,
+        "phrases": phrases,
         "share_text": share_text,
     }
     return made
