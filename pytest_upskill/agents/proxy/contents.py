@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 
 def texts_in(value: object) -> Iterator[str]:
     """Yield every text in a JSON value, but no names of fields."""
     if isinstance(value, str):
         yield value
-    for part in _parts(value):
-        yield from texts_in(part)
+    else:
+        for part in _parts(value):
+            yield from texts_in(part)
 
 
 def results_in(value: object) -> Iterator[tuple[str, str]]:
@@ -25,8 +26,7 @@ def results_in(value: object) -> Iterator[tuple[str, str]]:
         yield from results_in(part)
 
 
-def _parts(value: object) -> Iterator[object]:
+def _parts(value: object) -> Iterable[object]:
     if isinstance(value, Mapping):
-        yield from value.values()
-    elif isinstance(value, list):
-        yield from value
+        return value.values()
+    return value if isinstance(value, list) else ()

@@ -64,7 +64,8 @@ class Tally:
         last = self.replies[-1].tool_calls if self.replies else ()
         own = {call.id: call for call in last if self._is_own(call)}
         self.called = self.called or bool(own)
-        for call_id, result in results:
+        # A long conversation is searched only after a call of the skill.
+        for call_id, result in results if own else ():
             if call_id not in own:
                 continue
             if is_partly_loaded(self.task, result):
