@@ -68,7 +68,6 @@ def test_a_least_lift_takes_every_round(
 @pytest.mark.parametrize(
     ("option", "why"),
     [
-        ("--upskill-compare=baseline", "--upskill-compare baseline needs all runs"),
         ("--upskill-compare=HEAD", "--upskill-compare HEAD needs all runs"),
         ("--upskill-baseline-update", "--upskill-baseline-update needs all runs"),
         (
