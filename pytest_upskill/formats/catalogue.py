@@ -91,7 +91,7 @@ def replaced(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalog
         skill: The skill to list.
         old_name: Name under which it is listed now.
     """
-    if skill in catalogue.skills and old_name in {skill.name, ""}:
+    if skill in catalogue.skills and old_name == skill.name:
         return catalogue
     others = (each for each in catalogue.skills if each.name not in {old_name, skill.name})
     return Catalogue.of([skill, *others])

@@ -41,12 +41,12 @@ class Catalogues:
 
     def of(self, skill: Skill) -> Catalogue:
         """Return what an agent sees with a skill as it is now."""
-        return self._shown(skill, listed(skill), skill.name)
+        return self._shown(skill, skill)
 
     def before(self, skill: Skill) -> Catalogue:
         """Return the same with the earlier version of the skill, which there must be."""
         assert skill.before is not None
-        return self._shown(skill, listed(skill.before), skill.name)
+        return self._shown(skill, skill.before)
 
     def folder(self, folder: Path) -> Folder:
         """Return the skills in a folder."""
@@ -54,11 +54,11 @@ class Catalogues:
             self._folders[folder] = _read_folder(folder, self.root)
         return self._folders[folder]
 
-    def _shown(self, skill: Skill, own: ListedSkill, name: str) -> Catalogue:
+    def _shown(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self.folder(skill.folder.absolute().parent).catalogue
-        key = (own, name, id(base))
+        key = (listed(version), skill.name, id(base))
         if key not in self._own:
-            self._own[key] = replaced(base, own, name)
+            self._own[key] = replaced(base, listed(version), skill.name)
         return self._own[key]
 
 

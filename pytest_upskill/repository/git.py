@@ -10,7 +10,6 @@ from pathlib import Path
 
 from pytest_upskill.repository.git_command import (
     GitError,
-    checked,
     git_output,
     line_of,
     output_of,
@@ -242,7 +241,7 @@ def _renames(commit: str, top: Path, prefix: str) -> dict[str, str]:
         copy.with_name("objects").mkdir()
         run_git(top, "add", "--intent-to-add", "--", prefix or ".", **apart)
         args = ("diff", "-M", "--diff-filter=R", "--name-status", "-z", commit)
-        renames = checked(run_git(top, *args, **apart), top, args)
+        renames = output_of(top, *args, **apart)
     # A score, the old name, the new one.
     fields = iter(renames.decode("utf-8", "surrogateescape").split("\0"))
     return {new: old for _, old, new in zip(fields, fields, fields, strict=False)}
@@ -256,7 +255,7 @@ def _check_out(top: Path, tree: str, into: Path) -> None:
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         index = str(Path(temporary, "index"))
         for args in (("read-tree", tree), ("checkout-index", "--all", f"--prefix={into}/")):
-            checked(run_git(top, *args, GIT_INDEX_FILE=index), top, args)
+            output_of(top, *args, GIT_INDEX_FILE=index)
     inside = into.resolve()
     for path in into.rglob("*"):
         # One that exists is no loop, which could not be resolved.

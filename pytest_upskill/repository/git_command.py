@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Sequence
 from pathlib import Path
 
 _SECONDS = 60
@@ -20,13 +19,9 @@ def line_of(folder: Path, *args: str) -> str:
     return output_of(folder, *args).decode("utf-8", "surrogateescape").removesuffix("\n")
 
 
-def output_of(folder: Path, *args: str) -> bytes:
+def output_of(folder: Path, *args: str, **variables: str) -> bytes:
     """Return the output of a git command; raise GitError if it fails."""
-    return checked(run_git(folder, *args), folder, args)
-
-
-def checked(done: subprocess.CompletedProcess[bytes], folder: Path, args: Sequence[str]) -> bytes:
-    """Return the output of a command that has ended; raise GitError if it failed."""
+    done = run_git(folder, *args, **variables)
     if done.returncode:
         said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
         raise GitError(f"git {' '.join(args)} fails in {folder}: {said}")

@@ -12,13 +12,14 @@ from hypothesis import strategies as st
 from jsonschema import Draft7Validator
 
 from pytest_upskill.formats.skill_meta import json_schema
-from pytest_upskill.formats.skill_meta.json_schema import generate_schema, shipped_schema
+from pytest_upskill.formats.skill_meta.json_schema import generate_schema
 from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from tests.conftest import Run
 from tests.pages import CHECKOUT
 
-SCHEMA = json.loads(shipped_schema())
+SHIPPED = Path(json_schema.__file__).with_name("skill_meta.schema.json").read_text("utf-8")
+SCHEMA = json.loads(SHIPPED)
 VALIDATOR = Draft7Validator(SCHEMA)
 CASE = {"input": "Say hi", "expected": {"contains": "hi"}}
 
@@ -36,7 +37,7 @@ def accepted(document: Any) -> bool:
 
 
 def test_the_shipped_schema_is_the_one_that_the_models_make() -> None:
-    assert shipped_schema() == generate_schema()
+    assert generate_schema() == SHIPPED
 
 
 def test_every_field_of_the_schema_is_described() -> None:
@@ -157,7 +158,7 @@ def test_the_schema_is_written_instead_of_a_run(run: Run, pytester: pytest.Pytes
     result = run("--upskill-write-schema", "skill_meta.schema.json")
 
     assert result.ret == 0
-    assert (pytester.path / "skill_meta.schema.json").read_text("utf-8") == shipped_schema()
+    assert (pytester.path / "skill_meta.schema.json").read_text("utf-8") == SHIPPED
 
 
 def test_a_schema_that_cannot_be_written_is_one_line(run_once: Run) -> None:

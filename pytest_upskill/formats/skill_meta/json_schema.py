@@ -7,7 +7,6 @@ import inspect
 import json
 import sys
 from collections.abc import Iterator
-from importlib.resources import files
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,7 +17,6 @@ from pydantic.json_schema import GenerateJsonSchema
 from pytest_upskill.formats.skill_meta.schema import CaseEntry, CaseFile
 from pytest_upskill.formats.skill_meta.text_checks import Entry
 
-FILE = "skill_meta.schema.json"
 URL = "https://json.schemastore.org/skill_meta.json"
 """The ``$id`` of the schema: its future address at SchemaStore."""
 
@@ -95,11 +93,6 @@ def generate_schema() -> str:
         "definitions": definitions,
     }
     return json.dumps(schema, indent=2, ensure_ascii=False) + "\n"
-
-
-def shipped_schema() -> str:
-    """Read the schema that this package ships."""
-    return files("pytest_upskill.formats.skill_meta").joinpath(FILE).read_text("utf-8")
 
 
 def write_schema(path: Path) -> int:
