@@ -161,19 +161,14 @@ class _Reader:
             if part and key != "files" and not (key == "" and isinstance(part, str))
         ]
         files = dict(_inline(parts.get("files"))) | dict(_inline(self.value.get("files")))
-        files |= self._read_files(_named(self.value.get("files")))
+        if self._owner is not None:
+            for name in _named(self.value.get("files")):
+                try:
+                    files |= self._owner.read_files(name)
+                except Unreadable as error:
+                    self.reasons.append(f"files: {error}")
         if sum(len(text.encode()) for text in files.values()) > MAX_TOTAL_BYTES:
             self.reasons.append(f"files: over {MAX_TOTAL_BYTES >> 10} KiB in total")
-        return files
-
-    def _read_files(self, names: Sequence[str]) -> Mapping[str, str]:
-        files: dict[str, str] = {}
-        for name in names if self._owner else ():
-            assert self._owner is not None
-            try:
-                files |= self._owner.read_files(name)
-            except Unreadable as error:
-                self.reasons.append(f"files: {error}")
         return files
 
     def _checks(self, assertion: object, path: JsonPath) -> Checks:

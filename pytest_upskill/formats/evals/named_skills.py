@@ -7,7 +7,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from pytest_upskill.formats.evals.keys import HINTING, NAMING
-from pytest_upskill.formats.evals.owner import names_in
+from pytest_upskill.formats.evals.owner import is_sentence, names_in
 
 _START = 64 << 10
 """Characters at the start of a file that are searched."""
@@ -21,8 +21,6 @@ _SET_OF = re.compile(
 """The name of a skill in front of its trigger set."""
 _LIST = re.compile(r"\[|^[^\S\n]*-\s", re.MULTILINE)
 _TITLE = re.compile(r"""^name:\s*["']?([^"'\n]+)""", re.MULTILINE)
-_MOST_WORDS = 4
-"""A text with this many blanks or more is a sentence, not a name."""
 
 
 def start_of(path: Path) -> str:
@@ -53,7 +51,7 @@ def names_of_cases(case_file: Path) -> list[str]:
     start = start_of(case_file)
     found = [*(named for _, named in _NAMED.findall(start)), *_SET_OF.findall(start)]
     names = dict.fromkeys(name for named in found for name in names_in(named))
-    return [name for name in names if name.count(" ") < _MOST_WORDS]
+    return [name for name in names if not is_sentence(name)]
 
 
 def has_owners(case_file: Path) -> bool:

@@ -15,6 +15,7 @@ ReadFiles = Callable[[str], Mapping[str, str]]
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
 
+_FEWEST_BLANKS = 4
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -64,6 +65,11 @@ def names_in(value: object) -> Iterator[str]:
     for name in value if isinstance(value, list) else [value]:
         if isinstance(name, str) and name.strip():
             yield name.strip().removeprefix("skill:").strip()
+
+
+def is_sentence(text: str) -> bool:
+    """Return whether a text has too many words for the name of a skill."""
+    return text.count(" ") >= _FEWEST_BLANKS
 
 
 def plain_name(name: str) -> str:

@@ -7,12 +7,15 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from pytest_upskill.formats.evals.keys import ACCEPTABLE, FORBIDDEN, SKILLS, TRIGGERS
-from pytest_upskill.formats.evals.owner import Owner, names_in
+from pytest_upskill.formats.evals.owner import Owner, is_sentence, names_in
 from pytest_upskill.formats.skill import Trigger
 
 TRIGGER_CASE = "it does not say clearly which skill an agent should choose"
 
 CONTRADICTION = "they contradict each other about the skill that an agent should choose"
+
+_SAYING = tuple(dict.fromkeys((*TRIGGERS, *SKILLS)))
+"""Keys of a case that name a skill, or say whether this one should be taken."""
 
 _TYPES = ("type", "kind")
 """Keys of a case or an assertion whose value can say that it is about the choice of a skill."""
@@ -39,8 +42,6 @@ _BESIDE = frozenset(
 
 _WORDS = {"true": True, "yes": True, "false": False, "no": False}
 _NOTHING = frozenset({"none", "null", "no skill", "no-skill", "n/a", "-"})
-_MOST_WORDS = 4
-"""A text with this many blanks or more is a sentence, not a name."""
 
 
 class Choice:
@@ -56,7 +57,7 @@ class Choice:
     def __init__(self, value: Mapping[str, Any]) -> None:
         self.reasons = [*_unclear(value)]
         self._value = value
-        self._stated: dict[str, object] = {**_of_case(value)}
+        self._stated: dict[str, object] = dict(_of_case(value))
 
     def is_stated_by(self, assertion: object, key: object) -> bool:
         """Return whether an assertion is about the choice alone, and note what it says.
@@ -93,12 +94,12 @@ def trigger_of(value: Mapping[str, Any], owner: Owner | None, *, alone: bool) ->
         owner: The skill that it belongs to, if any.
         alone: Whether the case asks for nothing else; only then an empty key means no skill.
     """
-    said = [_said(value[key]) for key in dict.fromkeys((*TRIGGERS, *SKILLS)) if key in value]
+    said = [_said(value[key]) for key in _SAYING if key in value]
     empty = any(
         key in value and value[key] in (None, "", []) and (alone or key in SKILLS)
-        for key in (*TRIGGERS, *SKILLS)
+        for key in _SAYING
     )
-    names = [name for each in said if not isinstance(each, bool) for name in names_in(each)]
+    names = [name for each in said for name in names_in(each)]
     nothing = [name for name in names if name.lower() in _NOTHING]
     wanted = [name for name in names if name not in nothing]
     allowed = [*wanted, *names_in(value.get(ACCEPTABLE))]
@@ -135,7 +136,7 @@ def _of_assertion(assertion: object) -> tuple[str, object] | None:
         return None
     values = [_said(told[key]) for key in _VALUES if told.get(key) is not None]
     flags = {value for value in values if isinstance(value, bool)}
-    names = {name for value in values if not isinstance(value, bool) for name in names_in(value)}
+    names = {name for value in values for name in names_in(value)}
     if len(names) > 1 or len(flags) > 1 or (kind in _TOPICS and not values):
         return None
     negated = ("not" in words) != bool(assertion.get("negate"))
@@ -168,9 +169,9 @@ def normalized(kind: str) -> str:
 
 def _unclear(value: Mapping[str, Any]) -> Iterator[str]:
     """Yield a reason for each key whose value is a sentence where a name should stand."""
-    for key in dict.fromkeys((*TRIGGERS, *SKILLS)):
+    for key in _SAYING:
         for name in names_in(value.get(key)):
-            if name.count(" ") >= _MOST_WORDS:
+            if is_sentence(name):
                 yield (
                     f"{key}: {name[:40]!r} is not the name of a skill: write true, false or a name"
                 )
