@@ -161,6 +161,19 @@ def test_files_of_a_common_name_that_hold_no_cases_of_a_skill_are_left_alone(
     assert collected(run_once, ".") == []
 
 
+@pytest.mark.parametrize(
+    "place",
+    ["evals.json", "evals/api/evals.json", "modes/fast/evals.json", "../../tests/evals.json"],
+)
+def test_a_skill_has_cases_wherever_a_file_may_hold_them(folder: Path, place: str) -> None:
+    root = folder.parents[1]
+    assert not Places(root=root).has_cases(folder)
+
+    write(folder / place)
+
+    assert Places(root=root).has_cases(folder)
+
+
 @pytest.mark.parametrize(("name", "holds"), [("cases.json", False), ("cases.jsonl", True)])
 def test_of_a_file_that_is_too_large_to_read_only_the_first_lines_tell_whether_it_holds_cases(
     folder: Path, name: str, *, holds: bool
