@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing import Pool
 
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.proof.acceptance import decide, improved, passes
+from pytest_upskill.teacher.proof.acceptance import decide, draw_passes, improved_rates
 from pytest_upskill.teacher.versions.search import TRAIN_RUNS
 
 TRAIN, HELD_OUT, RUNS, CANDIDATES = 12, 8, 10, 4
@@ -58,7 +58,7 @@ def draw(chance: random.Random, spread: str, cases: int, rate: float = 0.6) -> l
 def better(rates: Sequence[float], spread: str) -> list[float]:
     """Return pass rates that are higher by `GAIN` in the mean."""
     if spread != "literal":
-        return improved(rates, GAIN)
+        return improved_rates(rates, GAIN)
     mended, lacking = list(rates), GAIN * len(rates)
     for index, rate in enumerate(rates):
         if rate == GUESSED and lacking > 0:
@@ -72,16 +72,18 @@ def session(chance: random.Random, setting: Setting, holdout: Sequence[float], l
     train = draw(chance, setting.spread, TRAIN)
     gains = setting.teacher != "null"
     new_train = better(train, setting.spread) if gains else train
-    current = sum(passes(chance, rate, TRAIN_RUNS) for rate in train)
+    current = sum(draw_passes(chance, rate, TRAIN_RUNS) for rate in train)
     best = max(
-        sum(passes(chance, rate, TRAIN_RUNS) for rate in new_train) for _ in range(CANDIDATES)
+        sum(draw_passes(chance, rate, TRAIN_RUNS) for rate in new_train) for _ in range(CANDIDATES)
     )
     if best <= current:
         return False
     new = better(holdout, setting.spread) if setting.teacher == "true +30" else holdout
     students = {
         str(student): [
-            CaseCounts(passes(chance, after, RUNS), RUNS, passes(chance, before, RUNS), RUNS)
+            CaseCounts(
+                draw_passes(chance, after, RUNS), RUNS, draw_passes(chance, before, RUNS), RUNS
+            )
             for after, before in zip(new, holdout, strict=True)
         ]
         for student in range(setting.students)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
-from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.harden import harden
 from pytest_upskill.teacher.proof.decision import Decision
@@ -30,13 +30,13 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
-    def work(engine: Engine) -> Decision:
+    def propose_with(engine: Engine) -> Decision:
         skill = load_skill(folder, engine.workplace.extensions, evals=options.harden)
         if options.harden:
             return harden(engine, skill)
         return propose_cases(engine, skill, read_sources(options.sources), count=options.count)
 
-    return run_with(work, options, folder, students=not options.harden)
+    return run_teacher_command(propose_with, options, folder, students=not options.harden)
 
 
 COMMAND = Command(

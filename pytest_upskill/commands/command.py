@@ -22,7 +22,7 @@ class CommandError(Exception):
     """A command cannot run; the message is one line with the cure."""
 
 
-def refusal(path: Path, problems: Sequence[str]) -> CommandError:
+def problems_error(path: Path, problems: Sequence[str]) -> CommandError:
     """Return the error for a file with problems, after printing all but a single one."""
     if len(problems) == 1:
         return CommandError(problems[0])
@@ -45,16 +45,16 @@ class Command:
     """Examples below the options in ``--help``."""
 
 
-def whole_number(low: int, high: int | None = None) -> Callable[[str], int]:
+def whole_number_type(low: int, high: int | None = None) -> Callable[[str], int]:
     """Return what reads an argument that is a whole number from ``low`` to ``high``."""
 
-    def read(text: str) -> int:
+    def parse(text: str) -> int:
         if not text.isdecimal() or int(text) < low or (high is not None and int(text) > high):
             limits = f"above {low - 1}" if high is None else f"from {low} to {high}"
             raise argparse.ArgumentTypeError(f"{text!r} is not a whole number {limits}")
         return int(text)
 
-    return read
+    return parse
 
 
 class Parser(argparse.ArgumentParser):

@@ -89,12 +89,12 @@ def pytest_arguments(options: argparse.Namespace) -> list[str]:
         arguments += ["--upskill-base-url", options.base_url]
     if options.runs != 1:
         arguments += ["--upskill-runs", str(options.runs)]
-    arguments += _history(options)
+    arguments += _history_arguments(options)
     if options.no_baseline:
         arguments += ["-m", "upskill(arm='with_skill')"]
     if options.verbose:
         arguments.append("-v")
-    return [*arguments, *options.passed_on, *_paths(options.skills, options.tests)]
+    return [*arguments, *options.passed_on, *_path_arguments(options.skills, options.tests)]
 
 
 def _run(options: argparse.Namespace) -> NoReturn:
@@ -107,7 +107,7 @@ def _run(options: argparse.Namespace) -> NoReturn:
     os.execv(command[0], command)  # noqa: S606 - the arguments are the user's own
 
 
-def _history(options: argparse.Namespace) -> list[str]:
+def _history_arguments(options: argparse.Namespace) -> list[str]:
     if not options.log_runs:
         return ["-o", "upskill_runs_dir="]
     # A relative folder in an ini key is relative to pytest's rootdir.
@@ -115,7 +115,7 @@ def _history(options: argparse.Namespace) -> list[str]:
     return folder or ["--upskill-log-runs"]
 
 
-def _paths(skills: Sequence[str], tests: str | None) -> list[str]:
+def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     """Return the paths to give to pytest: the skills, or the case file of the only skill."""
     if tests is None:
         return list(skills)

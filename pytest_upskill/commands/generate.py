@@ -6,9 +6,9 @@ import argparse
 from pathlib import Path
 
 from pytest_upskill.commands.command import Command, CommandError
-from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
 from pytest_upskill.teacher.generate import generate
-from pytest_upskill.teacher.generation_plan import Order
+from pytest_upskill.teacher.generation_plan import GenerateSettings
 from pytest_upskill.teacher.proof.confirmation import RUNS
 from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.sources.read import read_sources
@@ -51,8 +51,8 @@ def _run(options: argparse.Namespace) -> int:
         raise CommandError("the task is empty: say what the skill is for")
     examples = "".join(f"\n\nFor example: {example}" for example in options.example)
 
-    def work(engine: Engine) -> Decision:
-        order = Order(
+    def generate_with(engine: Engine) -> Decision:
+        settings = GenerateSettings(
             task=options.task + examples,
             sources=read_sources(options.sources),
             output=options.output,
@@ -60,9 +60,9 @@ def _run(options: argparse.Namespace) -> int:
             steps=options.steps,
             runs=options.runs,
         )
-        return generate(engine, order)
+        return generate(engine, settings)
 
-    return run_with(work, options, Path(), students=not options.no_eval)
+    return run_teacher_command(generate_with, options, Path(), students=not options.no_eval)
 
 
 COMMAND = Command(

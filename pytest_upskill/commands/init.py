@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
-from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError, refusal
+from pytest_upskill.commands.command import PASSED, PROGRAM, Command, CommandError, problems_error
 from pytest_upskill.commands.skill_folder import folder_of_skill, own_cases
 from pytest_upskill.commands.terminal import say, warn
 from pytest_upskill.formats.evals.derived import Derived, derive
@@ -36,7 +36,7 @@ def _run(options: argparse.Namespace) -> int:
     try:
         skill = load_skills(folder / "SKILL.md")[0]
     except SkillError as error:
-        raise refusal(folder / "SKILL.md", str(error).splitlines()) from None
+        raise problems_error(folder / "SKILL.md", str(error).splitlines()) from None
     evals, problems = own_cases(folder)
     warn(*(f"not read: {problem}" for problem in problems))
     run = f"{PROGRAM} eval {shlex.quote(str(folder))} -m offline"
@@ -53,7 +53,7 @@ def _run(options: argparse.Namespace) -> int:
     else:
         say("nothing written: no expectation names a literal that a check could look for")
     for file, found in derived:
-        say(*_lines(file, found))
+        say(*_proposal_lines(file, found))
     return PASSED
 
 
@@ -73,7 +73,7 @@ def _write(target: Path, content: Mapping[str, Any]) -> None:
         raise CommandError(f"cannot write {target}: {error.strerror}") from None
 
 
-def _lines(file: Path, found: Derived) -> Iterator[str]:
+def _proposal_lines(file: Path, found: Derived) -> Iterator[str]:
     yield f"{file}:"
     proposals = [
         (case, f"{each.key} {', '.join(map(repr, each.texts))} <- {each.statement}")

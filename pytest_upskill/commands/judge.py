@@ -10,8 +10,8 @@ from pathlib import Path
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.wording import counted
-from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number
-from pytest_upskill.commands.judge_check import check, read
+from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number_type
+from pytest_upskill.commands.judge_check import check_judge, read_labels_file
 from pytest_upskill.commands.terminal import say
 from pytest_upskill.formats.judge_labels import LabelsFile, write_labels
 from pytest_upskill.grading.draw import STRATA, Drawing, draw
@@ -33,7 +33,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     drawing.add_argument(
         "--answers",
-        type=whole_number(STRATA, 10_000),
+        type=whole_number_type(STRATA, 10_000),
         default=_ANSWERS,
         metavar="N",
         help="number of answers of each model (default: %(default)s)",
@@ -58,7 +58,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    return _draw(options) if options.action == "draw" else check(options)
+    return _draw(options) if options.action == "draw" else check_judge(options)
 
 
 COMMAND = Command(
@@ -80,18 +80,18 @@ def _draw(options: argparse.Namespace) -> int:
     except ReportError as error:
         raise CommandError(f"{options.report}: {error}") from None
     drawn = 0
-    for path, cells in _by_case_file(report.cells).items():
+    for path, cells in _group_by_case_file(report.cells).items():
         drawing = draw(
             [trial for cell in cells for trial in cell.trials],
             case_file=path.name,
             judge=cells[0].judge,
             answers=options.answers,
             date=f"{datetime.now(UTC):%Y-%m-%d}",
-            before=_labels_of(path),
+            before=_previous_labels(path),
         )
         if drawing is not None:
             drawn += 1
-            _say_drawn(_written(path.parent, drawing), drawing, options.answers)
+            _report_drawing(_write_labels(path.parent, drawing), drawing, options.answers)
     if not drawn:
         raise CommandError(
             f"{options.report}: no run in it depended on a judge: run pytest with --upskill-judge"
@@ -99,25 +99,25 @@ def _draw(options: argparse.Namespace) -> int:
     return PASSED
 
 
-def _by_case_file(cells: Sequence[Cell]) -> Mapping[Path, list[Cell]]:
+def _group_by_case_file(cells: Sequence[Cell]) -> Mapping[Path, list[Cell]]:
     """Return the judged cells by the path of their case file."""
     found: dict[Path, list[Cell]] = {}
     for cell in cells:
         if cell.judge:
-            found.setdefault(_place(cell), []).append(cell)
+            found.setdefault(_case_file_of(cell), []).append(cell)
     return found
 
 
-def _place(cell: Cell) -> Path:
+def _case_file_of(cell: Cell) -> Path:
     for path in (Path(cell.path), project_folder(Path.cwd()) / (cell.case_file or cell.path)):
         if path.is_file():
             return path
     raise CommandError(f"{cell.path}: no such file: start in the folder in which pytest ran")
 
 
-def _labels_of(case_file: Path) -> LabelsFile | None:
+def _previous_labels(case_file: Path) -> LabelsFile | None:
     """Return the labels of a case file, None if there are none."""
-    file = read(case_file.parent / LABELS_FILE)
+    file = read_labels_file(case_file.parent / LABELS_FILE)
     if file is not None and file.case_file != case_file.name:
         raise CommandError(
             f"{case_file.parent / LABELS_FILE}: has the labels of {file.case_file}: a folder can "
@@ -126,14 +126,14 @@ def _labels_of(case_file: Path) -> LabelsFile | None:
     return file
 
 
-def _written(folder: Path, drawing: Drawing) -> Path:
+def _write_labels(folder: Path, drawing: Drawing) -> Path:
     try:
         return write_labels(folder, drawing.file)
     except OSError as error:
         raise CommandError(f"{folder / LABELS_FILE}: {error.strerror}") from None
 
 
-def _say_drawn(path: Path, drawing: Drawing, answers: int) -> None:
+def _report_drawing(path: Path, drawing: Drawing, answers: int) -> None:
     count = len(drawing.file.answers)
     kept = f", {drawing.kept} of them labelled already" if drawing.kept else ""
     say(f"{path}: {counted(count, 'answer')} of {', '.join(drawing.file.models)}{kept}")

@@ -10,7 +10,7 @@ from pathlib import Path
 from pytest_upskill import LABELS_FILE
 from pytest_upskill.cells.wording import counted, found
 from pytest_upskill.checks import Judge
-from pytest_upskill.commands.command import PASSED, CommandError, refusal
+from pytest_upskill.commands.command import PASSED, CommandError, problems_error
 from pytest_upskill.commands.terminal import say
 from pytest_upskill.completions.judging import JudgedAnswer, judge_answers
 from pytest_upskill.completions.workplace import Workplace
@@ -33,7 +33,7 @@ FAILED = 1
 """Exit code if labels do not apply, or are too few."""
 
 
-def check(options: argparse.Namespace) -> int:
+def check_judge(options: argparse.Namespace) -> int:
     """Compare the judge with every labels file; return the exit code."""
     paths = list(_label_files(options.paths))
     if not paths:
@@ -41,13 +41,13 @@ def check(options: argparse.Namespace) -> int:
         say(f"no {LABELS_FILE} in {', '.join(map(str, options.paths))}: nothing to compare")
         return PASSED
 
-    def work(workplace: Workplace, _: object, judge: Model, __: object) -> int:
-        asked = judge if options.judge else None
-        fine = [_check_one(path, workplace, asked) for path in paths]
-        return PASSED if all(fine) else FAILED
+    def check_all(workplace: Workplace, _: object, judge: Model, __: object) -> int:
+        new_judge = judge if options.judge else None
+        valid = [_check_labels_file(path, workplace, new_judge) for path in paths]
+        return PASSED if all(valid) else FAILED
 
     return in_session(
-        work,
+        check_all,
         place=paths[0].parent,
         teacher=options.judge or "offline",
         students=["offline"],
@@ -66,11 +66,11 @@ def _label_files(paths: Sequence[Path]) -> Iterator[Path]:
             raise CommandError(f"{path}: neither a folder nor a {LABELS_FILE}")
 
 
-def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
+def _check_labels_file(path: Path, workplace: Workplace, new_judge: Model | None) -> bool:
     """Print how the judge agrees with a labels file, and return whether its labels are valid."""
-    file = read(path)
+    file = read_labels_file(path)
     assert file is not None
-    now, cases = _current(path, file, workplace)
+    now, cases = _current_cases(path, file, workplace)
     judge = file.judge if workplace.judge is None else judge_name(workplace.judge)
     say(
         f"{path}: {counted(len(file.answers), 'answer')}, {file.labelled} labelled, "
@@ -79,32 +79,32 @@ def _check_one(path: Path, workplace: Workplace, asked: Model | None) -> bool:
     changes = [*drift(file, now, judge=judge, models=file.models)]
     valid = applicable(file, now, judge=judge, models=file.models)
     changes += unlabelled([answer.passed for answer in valid])
-    gone = dict.fromkeys(answer.case for answer in file.answers if answer.case not in now)
-    changes += [f"labels of {case} do not apply: the case no longer exists" for case in gone]
-    if asked is None:
+    removed = dict.fromkeys(answer.case for answer in file.answers if answer.case not in now)
+    changes += [f"labels of {case} do not apply: the case no longer exists" for case in removed]
+    if new_judge is None:
         decided = decisions(file, valid)
     else:
         valid = applicable(file, now, judge=file.judge, models=file.models)
-        decided = _ask(valid, cases, asked, workplace)
-        say(f"  compared with {judge_name(asked)}")
-    short = [*lacking(file, valid)]
-    lines = [*changes, *short] if asked is None else []
+        decided = _ask_judge(valid, cases, new_judge, workplace)
+        say(f"  compared with {judge_name(new_judge)}")
+    too_few = [*lacking(file, valid)]
+    lines = [*changes, *too_few] if new_judge is None else []
     say(*(f"  {line}" for line in lines))
     for arm in agreements(file, valid, decided):
         labels = counted(arm.labels, "label")
         say(f"  {arm.model} {arm.arm} the skill: {found(arm.agreement)} ({labels})")
     say(*(f"  {each}" for each in disagreements(valid, decided)))
-    return not short if asked is None else len(decided) == len(valid)
+    return not too_few if new_judge is None else len(decided) == len(valid)
 
 
-def _current(
+def _current_cases(
     path: Path, file: LabelsFile, workplace: Workplace
 ) -> tuple[dict[str, CurrentCase], dict[str, Case]]:
     """Return the cases as they are now, by id."""
     try:
         skills = load_skills(path.parent / file.case_file, extensions=workplace.extensions)
     except SkillError as error:
-        raise refusal(path.parent / file.case_file, str(error).splitlines()) from None
+        raise problems_error(path.parent / file.case_file, str(error).splitlines()) from None
     now, cases = {}, {}
     for skill in skills:
         digests = _skill_digests(skill)
@@ -127,14 +127,14 @@ def _skill_digests(skill: Skill) -> frozenset[str]:
         return frozenset({skill_digest(skill)})
 
 
-def _ask(
+def _ask_judge(
     answers: Sequence[LabelledAnswer],
     cases: Mapping[str, Case],
     judge: Model,
     workplace: Workplace,
 ) -> dict[int, Sequence[bool]]:
     """Return what a judge decides of each statement, by the answer's id; print what is missing."""
-    asks = [
+    answers_to_judge = [
         JudgedAnswer(
             subject=f"judgement of {answer.case}, answer {answer.id}",
             question=user_message(cases[answer.case]),
@@ -144,18 +144,18 @@ def _ask(
         )
         for answer in answers
     ]
-    said = judge_answers(asks, judge, workplace)
-    pairs = list(zip(answers, said, strict=True))
+    judgements = judge_answers(answers_to_judge, judge, workplace)
+    pairs = list(zip(answers, judgements, strict=True))
     decided: dict[int, Sequence[bool]] = {
         answer.id: each for answer, each in pairs if not isinstance(each, str)
     }
-    errors = [each for each in said if isinstance(each, str)]
+    errors = [each for each in judgements if isinstance(each, str)]
     say(*(f"  {line}" for line in unusable(judge_name(judge), errors, len(decided))))
     say(*(f"  {line} ({counted(n, 'answer')})" for line, n in Counter(errors).items()))
     return decided
 
 
-def read(path: Path) -> LabelsFile | None:
+def read_labels_file(path: Path) -> LabelsFile | None:
     """Read a labels file, None if there is none.
 
     Raises:
@@ -164,4 +164,4 @@ def read(path: Path) -> LabelsFile | None:
     try:
         return load_labels(path.parent)
     except BadFile as error:
-        raise refusal(path, [each.at(str(path)) for each in error.problems]) from None
+        raise problems_error(path, [each.at(str(path)) for each in error.problems]) from None

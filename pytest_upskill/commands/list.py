@@ -40,24 +40,24 @@ def _run(options: argparse.Namespace) -> int:
     top = options.dir or (Path("skills") if Path("skills").is_dir() else Path())
     if not top.is_dir():
         raise CommandError(f"{top} is not a folder: name one with skills")
-    folders = sorted(_skills(top))
+    folders = sorted(_find_skill_folders(top))
     if not folders:
         raise CommandError(f"no skill in {top}: a skill is a folder with a SKILL.md; -d names one")
-    say(str(top), *_tree(top, folders, verbose=options.verbose))
+    say(str(top), *_tree_lines(top, folders, verbose=options.verbose))
     return PASSED
 
 
-def _tree(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
+def _tree_lines(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]:
     marks = _TREE if can_print("".join(_TREE)) else _ASCII_TREE
     inner, last, past = marks
     width = max(_LEAST_WIDTH, shutil.get_terminal_size().columns)
-    history = _history()
+    history = _read_usual_history()
     for folder in folders:
-        name, description, lines = _described(folder, history)
+        name, description, lines = _describe(folder, history)
         if description:
             lines.insert(0, cut(safe_line(description), width - 2 * len(past)))
         if verbose:
-            lines += _files(folder)
+            lines += _list_files(folder)
         where = folder.relative_to(top).as_posix()
         fork, stem = (last, " " * len(past)) if folder == folders[-1] else (inner, past)
         yield fork + (name if where in {name, "."} else f"{name} ({where})")
@@ -66,7 +66,7 @@ def _tree(top: Path, folders: Sequence[Path], *, verbose: bool) -> Iterator[str]
             yield stem + mark + line
 
 
-def _skills(top: Path) -> Iterator[Path]:
+def _find_skill_folders(top: Path) -> Iterator[Path]:
     """Yield the folders with a ``SKILL.md`` in and below a folder, not those inside a skill."""
     for place, folders, files in os.walk(top):
         if "SKILL.md" in files:
@@ -75,18 +75,18 @@ def _skills(top: Path) -> Iterator[Path]:
         folders[:] = [name for name in folders if name not in _SKIPPED]
 
 
-def _files(folder: Path) -> list[str]:
+def _list_files(folder: Path) -> list[str]:
     found = (path for path in folder.rglob("*") if path.is_file())
     return sorted(path.relative_to(folder).as_posix() for path in found)
 
 
-def _history() -> Sequence[Subject]:
+def _read_usual_history() -> Sequence[Subject]:
     """Return the history in the usual folder; nothing if there is none."""
     folder = project_folder(Path.cwd()) / STATE / RUNS
     return read_history(folder).subjects if folder.is_dir() else ()
 
 
-def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[str]]:
+def _describe(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list[str]]:
     """Return the name of a skill, its description, and lines about its cases and verdicts."""
     try:
         skill = load_skills(folder / "SKILL.md")[0]
@@ -95,14 +95,14 @@ def _described(folder: Path, history: Sequence[Subject]) -> tuple[str, str, list
     found, problems = own_cases(folder)
     text = (folder / "SKILL.md").read_text("utf-8-sig")
     description = read_skill_text(text, folder=folder.name).description
-    lines = [*map(_cases, found), *problems]
+    lines = [*map(_cases_line, found), *problems]
     if not found and not problems:
         lines.append(f"no cases: {PROGRAM} init {shlex.quote(str(folder))} writes the first")
-    lines += _verdicts({each.case_file.resolve() for each in found}, history)
+    lines += _latest_verdicts({each.case_file.resolve() for each in found}, history)
     return skill.name, " ".join(description.split()), lines
 
 
-def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
+def _latest_verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Iterator[str]:
     """Yield the verdicts of the latest runs of a skill's case files."""
     project = project_folder(Path.cwd())
     for subject in history:
@@ -114,7 +114,7 @@ def _verdicts(case_files: Collection[Path], history: Sequence[Subject]) -> Itera
             yield f"{subject.model}: recall {rate(recall)} on {date:%Y-%m-%d}"
 
 
-def _cases(skill: Skill) -> str:
+def _cases_line(skill: Skill) -> str:
     file = skill.case_file.absolute().relative_to(skill.folder.absolute()).as_posix()
     return f"{counted(len(skill.cases), 'case')} in {file}"
 

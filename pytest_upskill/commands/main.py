@@ -45,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     name, *rest = (sys.argv[1:] if arguments is None else list(arguments)) or [""]
     try:
         if name not in COMMANDS:
-            return _general(name)
+            return _handle_no_command(name)
         command = load(name)
         return command.run(parse(name, command, rest))
     except CommandError as error:
@@ -71,7 +71,7 @@ def load(name: str) -> Command:
     return command
 
 
-def parser_of(name: str, command: Command) -> Parser:
+def make_parser(name: str, command: Command) -> Parser:
     """Return the parser of a command's arguments."""
     parser = Parser(
         prog=f"{PROGRAM} {name}",
@@ -95,28 +95,28 @@ def parse(name: str, command: Command, arguments: Sequence[str]) -> argparse.Nam
     if command.passes_on and "--" in own:
         at = own.index("--")
         own, passed_on = own[:at], own[at + 1 :]
-    options = parser_of(name, command).parse_args(own)
+    options = make_parser(name, command).parse_args(own)
     options.passed_on = passed_on
     return options
 
 
-def _general(name: str) -> int:
+def _handle_no_command(name: str) -> int:
     """Handle what comes instead of a command: nothing, ``--help``, ``--version``, or a typo."""
     if name == "--version":
         sys.stdout.write(f"{PROGRAM} {version('pytest-upskill')}\n")
         return PASSED
     if name in {"-h", "--help"}:
-        sys.stdout.write(_help())
+        sys.stdout.write(_help_text())
         return PASSED
     if not name:
-        sys.stderr.write(_help())
+        sys.stderr.write(_help_text())
         return UNUSABLE
     close = closest(name, COMMANDS)
     hint = f"did you mean {close!r}?" if close else f"write one of {', '.join(COMMANDS)}"
     raise CommandError(f"no such command {name!r}: {hint}")
 
 
-def _help() -> str:
+def _help_text() -> str:
     width = max(map(len, COMMANDS))
     commands = "".join(f"  {name:{width}}  {text}\n" for name, text in COMMANDS.items())
     return (

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
-from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_with
+from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
 from pytest_upskill.teacher.proof.confirmation import RUNS
 from pytest_upskill.teacher.proof.decision import Decision
 from pytest_upskill.teacher.refine import refine
@@ -30,11 +30,11 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
-    def work(engine: Engine) -> Decision:
+    def refine_with(engine: Engine) -> Decision:
         skill = load_skill(folder, engine.workplace.extensions)
         return refine(engine, skill, steps=options.steps, runs=options.runs)
 
-    return run_with(work, options, folder)
+    return run_teacher_command(refine_with, options, folder)
 
 
 COMMAND = Command(

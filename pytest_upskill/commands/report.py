@@ -63,7 +63,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     for name, least in _RATES.items():
         option, metavar = name.replace("_", "-"), "LIFT" if least < 0 else "RATE"
         parser.add_argument(
-            f"--{option}", type=_from(least), metavar=metavar, help=f"as --upskill-{option}"
+            f"--{option}", type=_rate_from(least), metavar=metavar, help=f"as --upskill-{option}"
         )
     parser.add_argument(
         "--baselines",
@@ -82,14 +82,14 @@ def _run(options: argparse.Namespace) -> int:
         if options.schema:
             sys.stdout.write(generate_schema())
             return PASSED
-        merged = _merged(options)
+        merged = _merge_files(options)
         for wanted in REPORTS:
             if file := getattr(options, wanted.replace("-", "_")):
                 write(merged, wanted, Path(file))
     except (ReportError, BaselineError) as error:
         raise CommandError(str(error)) from None
     problems = write_for_github(merged, os.environ)
-    say(*_lines(merged), *problems)
+    say(*_report_lines(merged), *problems)
     return _EXIT_CODES[outcome(merged)]
 
 
@@ -111,22 +111,22 @@ def _fail_on(text: str) -> frozenset[FailOn]:
     return frozenset(word for word in FAIL_ON if word in words)
 
 
-def _from(low: float) -> Callable[[str], float]:
-    def number(text: str) -> float:
+def _rate_from(low: float) -> Callable[[str], float]:
+    def parse(text: str) -> float:
         try:
             return fraction(float(text), low=low)
         except ValueError as error:
             raise argparse.ArgumentTypeError(str(error)) from None
 
-    return number
+    return parse
 
 
-def _merged(options: argparse.Namespace) -> Report:
+def _merge_files(options: argparse.Namespace) -> Report:
     if not options.files:
         raise ReportError("no report: name the files that --upskill-json wrote")
     reports = {file: _read(Path(file)) for file in options.files}
     thresholds = _thresholds(options, reports)
-    return merge(reports, thresholds, *_baselines(options.baselines, reports, thresholds))
+    return merge(reports, thresholds, *_read_baselines(options.baselines, reports, thresholds))
 
 
 def _read(file: Path) -> Report:
@@ -140,19 +140,21 @@ def _thresholds(options: argparse.Namespace, reports: Mapping[str, Report]) -> T
     """Return the thresholds of the command line, else those of the sessions."""
     fail_on = options.fail_on
     if fail_on is None:
-        had = _common(reports, "fail_on")
-        fail_on = frozenset(word for word in FAIL_ON if isinstance(had, list) and word in had)
+        recorded = _common_option(reports, "fail_on")
+        fail_on = frozenset(
+            word for word in FAIL_ON if isinstance(recorded, list) and word in recorded
+        )
 
     def rate(name: str) -> float | None:
         given: float | None = getattr(options, name)
-        had = _common(reports, name) if given is None else given
+        recorded = _common_option(reports, name) if given is None else given
         # Other tools write 1.0 as 1.
-        return float(had) if isinstance(had, (int, float)) else None
+        return float(recorded) if isinstance(recorded, (int, float)) else None
 
     return Thresholds(**{name: rate(name) for name in _RATES}, fail_on=fail_on)
 
 
-def _common(reports: Mapping[str, Report], name: str) -> Option:
+def _common_option(reports: Mapping[str, Report], name: str) -> Option:
     """Return an option of the sessions.
 
     Raises:
@@ -166,7 +168,7 @@ def _common(reports: Mapping[str, Report], name: str) -> Option:
     return value
 
 
-def _baselines(
+def _read_baselines(
     folder: Path | None, reports: Mapping[str, Report], thresholds: Thresholds
 ) -> tuple[Baselines | None, Baselines | None]:
     """Return the baselines of cells and of trigger cells, None if no folder is given.
@@ -197,7 +199,7 @@ def _baselines(
     return lifts, triggers
 
 
-def _lines(report: Report) -> Iterator[str]:
+def _report_lines(report: Report) -> Iterator[str]:
     """Yield the lines to print about the merged report."""
     yield headline(report)
     if report.gates:

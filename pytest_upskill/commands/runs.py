@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number
+from pytest_upskill.commands.command import PASSED, Command, CommandError, whole_number_type
 from pytest_upskill.commands.terminal import can_print, say, warn
 from pytest_upskill.report.history.csv import write_csv
 from pytest_upskill.report.history.html import write_history_html
@@ -48,7 +48,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--last",
-        type=whole_number(1),
+        type=whole_number_type(1),
         default=_LAST,
         metavar="N",
         help="runs to list (default: %(default)s)",
@@ -64,7 +64,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    history = _chosen(_read(options.dir), options.skills, options.models)
+    history = _select(_read_runs(options.dir), options.skills, options.models)
     if options.csv == "-":
         sys.stdout.write(write_csv(history))
     elif options.csv is not None:
@@ -74,11 +74,11 @@ def _run(options: argparse.Namespace) -> int:
     if options.csv is None and options.html is None:
         shown = lines(history, options.metric, last=options.last, blocks=can_print("".join(BLOCKS)))
         say(*shown)
-    _tell_left_out(history)
+    _warn_about_omitted(history)
     return PASSED
 
 
-def _read(folder: Path | None) -> History:
+def _read_runs(folder: Path | None) -> History:
     folder = folder or project_folder(Path.cwd()) / STATE / RUNS
     cure = "pytest-upskill eval writes one; -d names another folder"
     if not folder.is_dir():
@@ -90,7 +90,7 @@ def _read(folder: Path | None) -> History:
     return history
 
 
-def _chosen(history: History, skills: Sequence[str], models: Sequence[str]) -> History:
+def _select(history: History, skills: Sequence[str], models: Sequence[str]) -> History:
     """Return the history of the chosen skills and models.
 
     Raises:
@@ -123,7 +123,7 @@ def _write(path: Path, text: str) -> None:
     warn(f"written: {path}")
 
 
-def _tell_left_out(history: History) -> None:
+def _warn_about_omitted(history: History) -> None:
     warn(*(f"not read: {problem}" for problem in history.unreadable))
     if history.partial:
         warn(f"{history.partial} not shown, as only some of the trials of the skill ran")

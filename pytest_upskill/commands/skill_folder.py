@@ -6,7 +6,7 @@ from pathlib import Path
 
 from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.checks.extensions import Extensions
-from pytest_upskill.commands.command import CommandError, refusal
+from pytest_upskill.commands.command import CommandError, problems_error
 from pytest_upskill.formats.discovery import Places
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
@@ -71,7 +71,7 @@ def load_skill(folder: Path, extensions: Extensions, *, evals: bool = False) -> 
     try:
         skills = load_skills(file, shown=str(file), extensions=extensions)
     except SkillError as error:
-        raise refusal(file, str(error).splitlines()) from None
+        raise problems_error(file, str(error).splitlines()) from None
     own = [skill for skill in skills if skill.folder.resolve() == folder.resolve()]
     if not own:
         raise CommandError(

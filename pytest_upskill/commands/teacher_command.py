@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number
+from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number_type
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import in_session
@@ -90,14 +90,14 @@ def add_teacher_arguments(
     )
     parser.add_argument(
         "--max-answers",
-        type=whole_number(1),
+        type=whole_number_type(1),
         metavar="N",
         help="maximum number of answers; needed for models without a price",
     )
     for option, (default, meaning) in counts.items():
         parser.add_argument(
             option,
-            type=whole_number(1, _MOST),
+            type=whole_number_type(1, _MOST),
             default=default,
             metavar="N",
             help=f"{meaning} (default: %(default)s)",
@@ -106,28 +106,28 @@ def add_teacher_arguments(
     parser.add_argument("--dry-run", action="store_true", help="print the plan; request nothing")
 
 
-def run_with(
-    work: Callable[[Engine], Decision],
+def run_teacher_command(
+    run: Callable[[Engine], Decision],
     options: argparse.Namespace,
     place: Path,
     *,
     students: bool = True,
 ) -> int:
-    """Do a command's work in the session that pytest would run at a place; return the exit code.
+    """Run a command in the session that pytest would run at a place; return the exit code.
 
     Args:
-        work: What is to be done.
+        run: The command.
         options: Values of the command's options.
         place: A file or folder.
         students: Whether students are asked; otherwise no key of theirs is needed.
     """
 
-    def in_workplace(
-        workplace: Workplace, asked: tuple[Model, ...], teacher: Model, state: Path
+    def run_in_workplace(
+        workplace: Workplace, models: tuple[Model, ...], teacher: Model, state: Path
     ) -> int:
         terms = Terms(
             teacher=teacher,
-            students=asked if students else (),
+            students=models if students else (),
             max_cost=options.max_cost,
             max_answers=options.max_answers,
             consent=Consent(
@@ -138,12 +138,12 @@ def run_with(
             dry_run=options.dry_run,
             state=state,
         )
-        decision = work(Engine(workplace, terms))
-        asked_for = decision.reason in {DRY_RUN, UNMEASURED}
-        return PASSED if asked_for else _EXIT_CODES[decision.decision]
+        decision = run(Engine(workplace, terms))
+        is_as_requested = decision.reason in {DRY_RUN, UNMEASURED}
+        return PASSED if is_as_requested else _EXIT_CODES[decision.decision]
 
     return in_session(
-        in_workplace,
+        run_in_workplace,
         place=place,
         teacher=options.model,
         students=(options.eval_model or [_STUDENT]) if students else [options.model],

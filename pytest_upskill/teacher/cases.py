@@ -9,12 +9,12 @@ from dataclasses import replace
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.teacher.proof.decision import Decision, conclude
-from pytest_upskill.teacher.proof.holdout import missing_cases, split
+from pytest_upskill.teacher.proof.decision import Decision, run_and_record
+from pytest_upskill.teacher.proof.holdout import missing_cases, split_cases
 from pytest_upskill.teacher.proposals.keep import Demand, Kept, keep_cases, plan_parts
 from pytest_upskill.teacher.sources.read import Source, source_of
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.files import Change, check_clean, content_of, with_cases
+from pytest_upskill.teacher.work.files import Change, check_clean, read_content, with_cases
 from pytest_upskill.teacher.work.marks import marked
 from pytest_upskill.teacher.work.plan import check_models, plan_lines
 
@@ -37,7 +37,7 @@ def propose_cases(
         WorkError: The command cannot run as it was given.
     """
     terms, file = engine.terms, skill.folder / CASE_FILE
-    content = content_of(file)
+    content = read_content(file)
     given = (*terms.names, *(source.text for source in sources))
     drafts = terms.drafts(skill.name, "cases", str(skill.folder), *given)
     check_models(engine)
@@ -51,30 +51,32 @@ def propose_cases(
         count=count,
     )
 
-    def work(decision: Decision) -> Decision:
+    def propose(decision: Decision) -> Decision:
         kept = keep_cases(engine, demand)
-        engine.say(*kept.told(), *_what_refine_lacks([*skill.cases, *kept.cases]))
+        engine.say(*kept.summary_lines(), *_missing_for_refine([*skill.cases, *kept.cases]))
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
         decision = replace(decision.about(kept.cases, kept.dropped), reason=str(kept))
         if not kept.cases:
             return replace(decision, decision="not shown")
-        engine.say(*_shown(kept))
+        engine.say(*_case_lines(kept))
         change = Change(file=file, old=content, new=with_cases(content, kept.entries))
-        applied = terms.consent.writes("Add them to", [change], engine.say)
+        applied = terms.consent.apply_changes("Add them to", [change], engine.say)
         return replace(decision, decision="accepted", applied=applied)
 
     plan = plan_lines(engine, *plan_parts(engine, demand))
-    return conclude(engine, drafts, Decision(command="cases", skill=skill.name), plan, work)
+    return run_and_record(
+        engine, drafts, Decision(command="cases", skill=skill.name), plan, propose
+    )
 
 
-def _what_refine_lacks(cases: Sequence[Case]) -> Iterator[str]:
+def _missing_for_refine(cases: Sequence[Case]) -> Iterator[str]:
     """Yield how many cases are missing before the skill can be refined, if any are."""
-    _, holdout = split(cases)
+    _, holdout = split_cases(cases)
     if missing := missing_cases(len(holdout)):
         yield f"'pytest-upskill refine' needs about {counted(missing, 'case')} more: run this again"
 
 
-def _shown(kept: Kept) -> Iterator[str]:
+def _case_lines(kept: Kept) -> Iterator[str]:
     for entry in kept.entries:
         yield f"+ {entry['id']}: {entry['input']}"
         yield f"    {json.dumps(entry['expected'], ensure_ascii=False)}"

@@ -1,4 +1,4 @@
-"""The order of a ``generate`` command, and the most requests that it can take."""
+"""The settings of a ``generate`` command, and the most requests that it can take."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE
 from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.teacher.proof.confirmation import Contest, trials_of_look
+from pytest_upskill.teacher.proof.confirmation import Contest, look_trials
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT
 from pytest_upskill.teacher.proposals.keep import Demand, plan_parts
 from pytest_upskill.teacher.proposals.proposals import BATCH
@@ -18,7 +18,7 @@ from pytest_upskill.teacher.versions.draft import MAX_BYTES, draft_prompt
 from pytest_upskill.teacher.versions.edits import byte_limit
 from pytest_upskill.teacher.versions.search import TRAIN_RUNS, Task, longest_question, train_trials
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.plan import Part, padded
+from pytest_upskill.teacher.work.plan import Part, pad_skill_block
 from pytest_upskill.trials.trial import Trial
 
 DRAFTS = 2
@@ -29,8 +29,8 @@ SAVED = "saved-SKILL.md"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
-    """The order of a ``generate`` command."""
+class GenerateSettings:
+    """The settings of a ``generate`` command."""
 
     task: str
     sources: Sequence[Source]
@@ -60,7 +60,7 @@ class Order:
         for parent in folder.parents:
             if parent.exists() and not parent.is_dir():
                 raise WorkError(f"{parent}: is not a folder: name another one with --output")
-        if folder.exists() and not _same(folder / "SKILL.md", drafts / SAVED):
+        if folder.exists() and not _have_same_content(folder / "SKILL.md", drafts / SAVED):
             raise WorkError(f"{folder}: exists already: name another folder with --output")
         return folder
 
@@ -77,47 +77,51 @@ def bare_skill(folder: Path, name: str, text: str) -> Skill:
     return Skill(name=name, text=text, case_file=own / CASE_FILE, cases=(), folder=own)
 
 
-def demand_of(order: Order, skill: Skill) -> Demand:
+def make_demand(settings: GenerateSettings, skill: Skill) -> Demand:
     """Return the cases that are wanted for a draft; their author never sees it."""
     return Demand(
         skill=skill,
-        task=order.task,
-        sources=order.sources or [source_of("task", order.task)],
-        count=order.count,
+        task=settings.task,
+        sources=settings.sources or [source_of("task", settings.task)],
+        count=settings.count,
         held_out=MIN_HELD_OUT,
     )
 
 
-def question(engine: Engine, order: Order, folder: Path, *, refused: str, run: int = 0) -> Trial:
+def draft_question(
+    engine: Engine, settings: GenerateSettings, folder: Path, *, refused: str, run: int = 0
+) -> Trial:
     """Return the question for a draft; ``refused`` says why an earlier one was."""
-    prompt = draft_prompt(order.task, order.sources, name=order.name, refused=refused)
-    skill = bare_skill(folder, order.name or "draft", "")
+    prompt = draft_prompt(settings.task, settings.sources, name=settings.name, refused=refused)
+    skill = bare_skill(folder, settings.name or "draft", "")
     return engine.question(skill, "draft", prompt, run=run)
 
 
-def generation_parts(engine: Engine, order: Order, folder: Path) -> Iterator[Part]:
+def generation_parts(engine: Engine, settings: GenerateSettings, folder: Path) -> Iterator[Part]:
     """Yield what is asked for at most; draft and questions are as long as they may be."""
-    label, steps = engine.terms.teacher.label, order.steps
-    yield Part(f"drafts of {label}", [question(engine, order, folder, refused="x" * 200)], DRAFTS)
+    label, steps = engine.terms.teacher.label, settings.steps
+    yield Part(
+        f"drafts of {label}", [draft_question(engine, settings, folder, refused="x" * 200)], DRAFTS
+    )
     if not engine.terms.students:
         return
     head = "---\nname: draft\ndescription: x\n---\n"
     skill = bare_skill(folder, "draft", head + "x" * (MAX_BYTES - len(head)))
-    demand = demand_of(order, skill)
+    demand = make_demand(settings, skill)
     yield from plan_parts(engine, demand)
     longest, cases = byte_limit(skill.text), demand.rounds * BATCH
     case = Case(id="case", input="x" * 1000, checks=())
     task = Task(skill=skill, text=skill.text, train=[case], holdout=[case], steps=steps)
-    train = [padded(trial, longest) for trial in train_trials(engine, task, skill.text)]
-    contest = Contest(new=skill, old=None, cases=[case], runs=order.runs)
-    new, old = trials_of_look(engine, contest, 1)
-    both = [*(padded(trial, longest) for trial in new), *old]
+    train = [pad_skill_block(trial, longest) for trial in train_trials(engine, task, skill.text)]
+    contest = Contest(new=skill, old=None, cases=[case], runs=settings.runs)
+    new, old = look_trials(engine, contest, 1)
+    both = [*(pad_skill_block(trial, longest) for trial in new), *old]
     yield Part(f"edits of {label}", [longest_question(engine, task)], steps)
     yield Part(f"versions on train cases, {TRAIN_RUNS} runs each", train, cases * (steps + 1))
     yield Part("with and without the skill on the hold-out", both, cases)
 
 
-def _same(file: Path, other: Path) -> bool:
+def _have_same_content(file: Path, other: Path) -> bool:
     """Return whether two files exist and are equal."""
     try:
         return file.read_bytes() == other.read_bytes()

@@ -14,7 +14,7 @@ from pytest_upskill.completion import Completion
 from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import parse_json
-from pytest_upskill.teacher.proof.decision import Decision, conclude
+from pytest_upskill.teacher.proof.decision import Decision, run_and_record
 from pytest_upskill.teacher.proposals.keep import FRESH_ANSWERS, refuted_by_teacher
 from pytest_upskill.teacher.proposals.proposals import Answers, Text
 from pytest_upskill.teacher.proposals.statements import Statement, find_statements, with_assertions
@@ -23,7 +23,7 @@ from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean
 from pytest_upskill.teacher.work.marks import MATERIAL, marked
 from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines
-from pytest_upskill.teacher.work.reply import Refused, json_of, validated, whole_text
+from pytest_upskill.teacher.work.reply import Refused, complete_text, read_json_reply, validated
 from pytest_upskill.trials.trial import Trial
 
 _HARDEN = """\
@@ -45,7 +45,7 @@ Reply with one fenced JSON block:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Hardened(Answers):
+class _ProposedCheck(Answers):
     """A check that a teacher proposes for a statement."""
 
     statement: int
@@ -53,7 +53,7 @@ class _Hardened(Answers):
     value: Text | Annotated[list[Text], Field(min_length=1)]
 
 
-_CHECK = TypeAdapter(_Hardened)
+_CHECK = TypeAdapter(_ProposedCheck)
 
 
 def harden(engine: Engine, skill: Skill) -> Decision:
@@ -71,12 +71,12 @@ def harden(engine: Engine, skill: Skill) -> Decision:
     content = file.read_bytes()
     text = content.decode("utf-8-sig")
     document = parse_json(text)
-    statements, stay = find_statements(skill.cases, document)
+    statements, unchanged = find_statements(skill.cases, document)
     drafts = engine.terms.drafts(skill.name, "harden", engine.terms.teacher.resolved, text)
 
-    def work(decision: Decision) -> Decision:
-        found, dropped = _validated(engine, skill, statements)
-        dropped = stay | dropped
+    def propose(decision: Decision) -> Decision:
+        found, dropped = _find_checks(engine, skill, statements)
+        dropped = unchanged | dropped
         reason = f"{len(found)} of {len(found) + len(dropped)} statements became checks"
         engine.say(*(f"stays a statement: {name}: {why}" for name, why in dropped.items()), reason)
         kept = tuple(each.name for each, _ in found)
@@ -87,7 +87,7 @@ def harden(engine: Engine, skill: Skill) -> Decision:
             engine.say(f"- {statement.name}: {statement.text}")
             engine.say(f"+   {assertion['type']}: {json.dumps(assertion['value'])}")
         change = Change(file=file, old=content, new=with_assertions(content, document, found))
-        applied = engine.terms.consent.writes("Write this to", [change], engine.say)
+        applied = engine.terms.consent.apply_changes("Write this to", [change], engine.say)
         return replace(decision, decision="accepted", applied=applied)
 
     plan = plan_lines(
@@ -95,21 +95,21 @@ def harden(engine: Engine, skill: Skill) -> Decision:
         Part(f"checks of {engine.terms.teacher.label}", _questions(engine, skill, statements)),
         Part(
             "its own answers, given the skill",
-            _fresh(engine, skill, [_with_checks(each, ()) for each in statements]),
+            _teacher_trials(engine, skill, [_case_with_checks(each, ()) for each in statements]),
         ),
     )
     start = Decision(command="cases --harden", skill=skill.name)
-    return conclude(engine, drafts, start, plan, work)
+    return run_and_record(engine, drafts, start, plan, propose)
 
 
-def _by_case(statements: Iterable[Statement]) -> list[list[Statement]]:
+def _group_by_case(statements: Iterable[Statement]) -> list[list[Statement]]:
     return [list(own) for _, own in groupby(statements, key=lambda each: each.case.id)]
 
 
 def _questions(engine: Engine, skill: Skill, statements: Sequence[Statement]) -> list[Trial]:
     """Return a question to the teacher for each case."""
     questions = []
-    for own in _by_case(statements):
+    for own in _group_by_case(statements):
         case = own[0].case
         listed = "\n".join(f"{each.number}. {each.text}" for each in own)
         parts = (
@@ -122,12 +122,12 @@ def _questions(engine: Engine, skill: Skill, statements: Sequence[Statement]) ->
     return questions
 
 
-def _fresh(engine: Engine, skill: Skill, cases: Sequence[Case]) -> list[Trial]:
+def _teacher_trials(engine: Engine, skill: Skill, cases: Sequence[Case]) -> list[Trial]:
     models = [engine.terms.teacher]
     return engine.trials(skill, cases, "with_skill", runs=FRESH_ANSWERS, models=models)
 
 
-def _with_checks(statement: Statement, checks: tuple[Any, ...]) -> Case:
+def _case_with_checks(statement: Statement, checks: tuple[Any, ...]) -> Case:
     return replace(
         statement.case,
         id=statement.name,
@@ -137,16 +137,16 @@ def _with_checks(statement: Statement, checks: tuple[Any, ...]) -> Case:
     )
 
 
-def _validated(
+def _find_checks(
     engine: Engine, skill: Skill, statements: Sequence[Statement]
 ) -> tuple[list[tuple[Statement, Mapping[str, Any]]], dict[str, str]]:
     """Return the statements with their assertions, and why the others have none."""
     answers = engine.run(_questions(engine, skill, statements), "checks")
-    proposed: dict[str, _Hardened] = {}
+    proposed: dict[str, _ProposedCheck] = {}
     dropped = {each.name: "the teacher proposes no check by code" for each in statements}
-    for own, (answer,) in zip(_by_case(statements), answers, strict=True):
+    for own, (answer,) in zip(_group_by_case(statements), answers, strict=True):
         assert answer.completion is not None
-        for name, check in _read(answer.completion, own):
+        for name, check in _read_checks(answer.completion, own):
             if isinstance(check, Refused):
                 dropped[name] = str(check)
             else:
@@ -156,10 +156,12 @@ def _validated(
         if hardened := proposed.get(statement.name):
             assertion = {"type": hardened.type, "value": hardened.value, "text": statement.text}
             try:
-                sound.append((statement, assertion, _checked(engine, statement, hardened)))
+                sound.append((statement, assertion, _validate_check(engine, statement, hardened)))
             except Refused as reason:
                 dropped[statement.name] = str(reason)
-    refuted = refuted_by_teacher(engine, _fresh(engine, skill, [case for *_, case in sound]))
+    refuted = refuted_by_teacher(
+        engine, _teacher_trials(engine, skill, [case for *_, case in sound])
+    )
     dropped |= refuted
     found = [(each, assertion) for each, assertion, _ in sound if each.name not in refuted]
     for each, _ in found:
@@ -167,16 +169,18 @@ def _validated(
     return found, dropped
 
 
-def _read(reply: Completion, own: Sequence[Statement]) -> Iterator[tuple[str, _Hardened | Refused]]:
+def _read_checks(
+    reply: Completion, own: Sequence[Statement]
+) -> Iterator[tuple[str, _ProposedCheck | Refused]]:
     """Yield the names of statements with the checks of a reply, or with why they are none."""
     try:
-        value = json_of(whole_text(reply))
+        value = read_json_reply(complete_text(reply))
     except Refused as reason:
         yield from ((each.name, reason) for each in own)
         return
     entries = value.get("checks") if isinstance(value, dict) else value
     for entry in entries if isinstance(entries, list) else ():
-        check: _Hardened | Refused
+        check: _ProposedCheck | Refused
         number: object
         try:
             check = validated(_CHECK, entry)
@@ -186,7 +190,7 @@ def _read(reply: Completion, own: Sequence[Statement]) -> Iterator[tuple[str, _H
         yield from ((each.name, check) for each in own if each.number == number)
 
 
-def _checked(engine: Engine, statement: Statement, check: _Hardened) -> Case:
+def _validate_check(engine: Engine, statement: Statement, check: _ProposedCheck) -> Case:
     """Return the case that a check makes of a statement.
 
     Raises:
@@ -194,6 +198,6 @@ def _checked(engine: Engine, statement: Statement, check: _Hardened) -> Case:
     """
     entry = {"input": statement.case.input, "expected": {check.type: check.value}}
     read = read_case(entry, engine.workplace.extensions)
-    for problem in check_problems(check, read, engine.checks):
+    for problem in check_problems(check, read, engine.check_by_code):
         raise Refused(problem)
-    return _with_checks(statement, read.checks)
+    return _case_with_checks(statement, read.checks)

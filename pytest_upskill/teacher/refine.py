@@ -21,24 +21,29 @@ from pytest_upskill.teacher.proof.confirmation import (
     Confirmation,
     Contest,
     confirm,
-    look_ahead,
-    trials_of_look,
+    look_trials,
+    next_look,
 )
-from pytest_upskill.teacher.proof.decision import Decision, conclude, record
-from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, eligible, missing_cases, split
+from pytest_upskill.teacher.proof.decision import Decision, record, run_and_record
+from pytest_upskill.teacher.proof.holdout import (
+    MIN_HELD_OUT,
+    eligible_cases,
+    missing_cases,
+    split_cases,
+)
 from pytest_upskill.teacher.versions.edits import byte_limit
 from pytest_upskill.teacher.versions.literals import marked_diff
 from pytest_upskill.teacher.versions.search import (
     Task,
     longest_question,
     search,
+    skill_version,
     train_trials,
-    version,
 )
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean, encoded_like, with_train_marks
-from pytest_upskill.teacher.work.plan import Part, check_models, padded, plan_lines
+from pytest_upskill.teacher.work.plan import Part, check_models, pad_skill_block, plan_lines
 from pytest_upskill.trials.trial import runs_of
 
 
@@ -59,19 +64,19 @@ def refine(engine: Engine, skill: Skill, *, steps: int, runs: int) -> Decision:
     text = content.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     given = (text, *engine.terms.names, str(steps), str(runs))
     drafts = engine.terms.drafts(skill.name, "refine", str(file), *given)
-    cases, left_out = eligible(engine, skill.cases)
-    train, holdout = split(cases)
+    cases, left_out = eligible_cases(engine, skill.cases)
+    train, holdout = split_cases(cases)
     start = Decision(command="refine", skill=skill.name).about(cases, left_out)
     engine.say(*(f"left out: {case}: {reason}" for case, reason in left_out.items()))
-    if reason := _too_few(train, holdout):
+    if reason := _too_few_reason(train, holdout):
         engine.say(reason)
         return record(engine, drafts, replace(start, decision="refused", reason=reason))
     if engine.terms.consent.apply:
         check_clean(file)
     check_models(engine)
     task = Task(skill=skill, text=text, train=train, holdout=holdout, steps=steps)
-    work = _Refinement(engine, task, runs, drafts, content)
-    return conclude(engine, drafts, start, work.plan(), work.decided)
+    refinement = _Refinement(engine, task, runs, drafts, content)
+    return run_and_record(engine, drafts, start, refinement.plan(), refinement.run)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +90,7 @@ class _Refinement:
     content: bytes
     """The ``SKILL.md`` as it is."""
 
-    def decided(self, decision: Decision) -> Decision:
+    def run(self, decision: Decision) -> Decision:
         """Return the decision: a version is accepted if it is chosen on train cases and proved."""
         found = search(self.engine, self.task, self.drafts)
         decision = replace(decision, candidates=found.log)
@@ -98,23 +103,23 @@ class _Refinement:
             self.engine.say(reason)
             return replace(decision, decision="not shown", reason=reason)
         new = found.best.text
-        self._keep(new)
+        self._write_versions(new)
         confirmed = confirm(self.engine, self._contest(new))
-        decision = confirmed.decided(decision, explain(confirmed))
+        decision = confirmed.add_to(decision, explain(confirmed))
         self.engine.say(decision.reason)
         if decision.decision != "accepted":
             return decision
-        return replace(decision, applied=self._offered(new))
+        return replace(decision, applied=self._offer(new))
 
     def plan(self) -> Iterator[str]:
         """Yield what will be asked, and what the confirmation can show."""
         task, engine = self.task, self.engine
         limit, teacher = byte_limit(task.text), engine.terms.teacher.label
-        look = look_ahead(engine, self._contest(f"{task.text}\n")).look
-        new, old = trials_of_look(engine, self._contest(task.text), look)
+        look = next_look(engine, self._contest(f"{task.text}\n")).look
+        new, old = look_trials(engine, self._contest(task.text), look)
         train = train_trials(engine, task, task.text)
-        longer = [padded(trial, limit) for trial in train]
-        both = [*(padded(trial, limit) for trial in new), *old]
+        longer = [pad_skill_block(trial, limit) for trial in train]
+        both = [*(pad_skill_block(trial, limit) for trial in new), *old]
         yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
         yield from plan_lines(
             engine,
@@ -140,10 +145,10 @@ class _Refinement:
 
     def _contest(self, text: str) -> Contest:
         task = self.task
-        new, old = version(task.skill, text), version(task.skill, task.text)
+        new, old = skill_version(task.skill, text), skill_version(task.skill, task.text)
         return Contest(new=new, old=old, cases=task.holdout, runs=self.runs)
 
-    def _keep(self, text: str) -> None:
+    def _write_versions(self, text: str) -> None:
         """Write both versions and their difference into the drafts."""
         self.drafts.write("SKILL.md", text)
         self.drafts.write("old-SKILL.md", self.task.text)
@@ -151,21 +156,21 @@ class _Refinement:
         diff = difflib.unified_diff(old, new, "a/SKILL.md", "b/SKILL.md", lineterm="")
         self.drafts.write("candidate.diff", "".join(f"{line}\n" for line in diff))
 
-    def _offered(self, text: str) -> bool:
+    def _offer(self, text: str) -> bool:
         """Show the change, and return whether somebody has agreed, and it was written."""
         task, say = self.task, self.engine.say
         say(*marked_diff(task.text, text, (*task.train, *task.holdout), name="SKILL.md"))
         # The marks first: without them a command that is killed here would leave too high a lift.
-        changes = [*_train_marks(task)]
+        changes = [*_train_mark_changes(task)]
         if changes:
             count = len(task.train)
             say(f'{CASE_FILE}: {count} train cases get "train": true and leave the lift')
         new = encoded_like(self.content, text)
         changes.append(Change(file=task.skill.folder / "SKILL.md", old=self.content, new=new))
-        return self.engine.terms.consent.writes("Write this to", changes, say)
+        return self.engine.terms.consent.apply_changes("Write this to", changes, say)
 
 
-def _train_marks(task: Task) -> Iterator[Change]:
+def _train_mark_changes(task: Task) -> Iterator[Change]:
     """Yield the case file with marks at its train cases, if it can have some and lacks them."""
     file = task.skill.case_file
     if file.name == CASE_FILE:
@@ -182,18 +187,18 @@ def explain(confirmed: Confirmation) -> str:
         return f"better on held-out cases: {figures}"
     if acceptance.worse:
         return f"worse for {', '.join(acceptance.worse)}: {figures}"
-    if any(_full(confirmed, student) for student in confirmed.counts):
+    if any(_always_passed_before(confirmed, student) for student in confirmed.counts):
         return f"not shown to be better, as the old version passes every held-out case: {figures}"
     needed = confirmed.runs_needed
     more = f"; about {needed} runs per case would show a gain of this size" if needed else ""
     return f"not shown to be better: {figures}{more}"
 
 
-def _full(confirmed: Confirmation, student: str) -> bool:
+def _always_passed_before(confirmed: Confirmation, student: str) -> bool:
     return all(case.passes_without == case.runs_without for case in confirmed.counts[student])
 
 
-def _too_few(train: Sequence[Case], holdout: Sequence[Case]) -> str:
+def _too_few_reason(train: Sequence[Case], holdout: Sequence[Case]) -> str:
     """Return why the cases are too few for a decision, "" if they are enough."""
     if len(holdout) < MIN_HELD_OUT and train:
         return (

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from pytest_upskill.commands.main import COMMANDS, load, main, parser_of
+from pytest_upskill.commands.main import COMMANDS, load, main, make_parser
 from pytest_upskill.report.files.json import generate_schema
 
 
@@ -24,7 +24,7 @@ def test_the_module_is_the_program() -> None:
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_of_the_table_has_a_help_of_its_own(name: str) -> None:
-    shown = parser_of(name, load(name)).format_help()
+    shown = make_parser(name, load(name)).format_help()
 
     assert shown.startswith(f"usage: pytest-upskill {name} ")
 

@@ -63,7 +63,7 @@ def test_only_yes_is_consent(
         "pytest_upskill.teacher.work.terms.sys.stderr.flush", lambda: os.write(typed, keys)
     )
 
-    assert Consent(yes=False, apply=False, terminal=terminal).asks("Write this?") is agrees
+    assert Consent(yes=False, apply=False, terminal=terminal).ask_yes_no("Write this?") is agrees
 
     end = "\n" if keys == CTRL_D else ""
     assert capsys.readouterr().err == f"Write this? [y/N] {end}"
@@ -81,7 +81,7 @@ def test_nobody_is_asked_about_a_file_with_uncommitted_changes(
     consent = Consent(yes=False, apply=False, terminal=keyboard[1])
 
     changes = [Change(file=file, old=b"the author's", new=b"new")]
-    assert not consent.writes("Write this to", changes, said.append)
+    assert not consent.apply_changes("Write this to", changes, said.append)
 
     (why,) = said
     assert why.startswith(f"nothing was changed: {file}: has uncommitted changes: commit them")

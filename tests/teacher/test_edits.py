@@ -18,7 +18,7 @@ from pytest_upskill.teacher.versions.edits import (
     read_edits,
 )
 from pytest_upskill.teacher.versions.literals import marked_diff
-from pytest_upskill.teacher.work.reply import Refused, whole_text
+from pytest_upskill.teacher.work.reply import Refused, complete_text
 
 SKILL = (
     "---\nname: csv\ndescription: Read CSV files.\nallowed-tools: Read\n---\n"
@@ -77,7 +77,7 @@ def test_a_reply_that_is_not_whole_is_refused_with_the_reason(
     said = Completion(text=text, input_tokens=1, output_tokens=1, stop_reason=stop)
 
     with pytest.raises(Refused, match=reason):
-        whole_text(said)
+        complete_text(said)
 
 
 @pytest.mark.parametrize(

@@ -15,11 +15,11 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.proposals.proposals import (
     Proposal,
-    entries_of,
     propose_prompt,
+    read_entries,
     read_proposal,
 )
-from pytest_upskill.teacher.proposals.validation import Surroundings, validate
+from pytest_upskill.teacher.proposals.validation import ValidationContext, validate
 from pytest_upskill.teacher.sources.read import source_of
 from pytest_upskill.teacher.work.marks import marked
 from pytest_upskill.teacher.work.reply import Refused
@@ -41,7 +41,7 @@ def check(case: Case, text: str) -> Sequence[CheckResult]:
     return [each.check(text) for each in text_checks_of(case)]
 
 
-AROUND = Surroundings(
+CONTEXT = ValidationContext(
     skill_text=f"# Frames\n\n{SOURCE}",
     source_text=SOURCE,
     existing=[OTHER],
@@ -55,7 +55,7 @@ def proposal(**changes: Any) -> Proposal:
 
 
 def test_a_sound_proposal_becomes_a_case() -> None:
-    case = validate(proposal(), AROUND)
+    case = validate(proposal(), CONTEXT)
 
     assert (case.id, case.input) == ("magic", GOOD["input"])
 
@@ -95,7 +95,7 @@ def test_a_sound_proposal_becomes_a_case() -> None:
 )
 def test_a_proposal_is_dropped_for_a_stated_reason(changes: dict[str, Any], reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        validate(proposal(**changes), AROUND)
+        validate(proposal(**changes), CONTEXT)
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_an_entry_that_is_no_proposal_is_refused(changes: dict[str, Any], reason
 )
 def test_a_reply_without_proposals_is_refused(reply: str, reason: str) -> None:
     with pytest.raises(Refused, match=reason):
-        entries_of(reply)
+        read_entries(reply)
 
 
 def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
@@ -126,7 +126,7 @@ def test_a_check_that_cannot_be_decided_drops_the_proposal() -> None:
         raise CheckError("needs nvcc")
 
     with pytest.raises(Refused, match="cannot be checked here: needs nvcc"):
-        validate(proposal(), replace(AROUND, check=undecided))
+        validate(proposal(), replace(CONTEXT, check=undecided))
 
 
 def test_text_of_others_stands_between_marks_that_it_cannot_foresee() -> None:

@@ -11,8 +11,14 @@ from hypothesis import strategies as st
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.teacher.proof.acceptance import alpha_of_look, decide, power
-from pytest_upskill.teacher.proof.holdout import is_held_out, split
-from pytest_upskill.teacher.proof.ledger import Comparison, Ledger, Look, Recorded, number_of_look
+from pytest_upskill.teacher.proof.holdout import is_held_out, split_cases
+from pytest_upskill.teacher.proof.ledger import (
+    Comparison,
+    Ledger,
+    Look,
+    RecordedLook,
+    next_look_number,
+)
 
 BETTER = [CaseCounts(10, 10, 3, 10)] * 8
 EQUAL = [CaseCounts(5, 10, 5, 10)] * 8
@@ -28,8 +34,8 @@ def cases(names: set[str]) -> list[Case]:
 def test_further_cases_never_move_a_case_between_train_and_hold_out(
     before: set[str], more: set[str]
 ) -> None:
-    train, holdout = split(cases(before))
-    new_train, new_holdout = split(cases(before | more))
+    train, holdout = split_cases(cases(before))
+    new_train, new_holdout = split_cases(cases(before | more))
 
     assert {case.id for case in train} <= {case.id for case in new_train}
     assert {case.id for case in holdout} <= {case.id for case in new_holdout}
@@ -79,25 +85,25 @@ def look(number: int, comparison: Comparison = COMPARISON) -> Look:
 
 def test_a_look_is_numbered_after_all_that_ledger_and_recordings_know() -> None:
     other = Comparison(old="a", new="c", students=("s",), cases=("1", "2"), runs=10)
-    recorded = [Recorded(look=3, skills=frozenset({"a", "d"}), students=frozenset({"s"}))]
+    recorded = [RecordedLook(look=3, skills=frozenset({"a", "d"}), students=frozenset({"s"}))]
 
-    assert number_of_look(COMPARISON, [], []) == 1
-    assert number_of_look(COMPARISON, [look(1, other)], []) == 2
-    assert number_of_look(COMPARISON, [look(1, other)], recorded) == 4
+    assert next_look_number(COMPARISON, [], []) == 1
+    assert next_look_number(COMPARISON, [look(1, other)], []) == 2
+    assert next_look_number(COMPARISON, [look(1, other)], recorded) == 4
     # On two branches, which were merged.
-    assert number_of_look(COMPARISON, [look(1, other)] * 2, []) == 3
+    assert next_look_number(COMPARISON, [look(1, other)] * 2, []) == 3
 
 
 def test_the_same_comparison_is_the_same_look_again() -> None:
-    recorded = [Recorded(look=3, skills=frozenset({"a", "b"}), students=frozenset({"s"}))]
+    recorded = [RecordedLook(look=3, skills=frozenset({"a", "b"}), students=frozenset({"s"}))]
 
-    assert number_of_look(COMPARISON, [], recorded) == 3
+    assert next_look_number(COMPARISON, [], recorded) == 3
 
 
 def test_another_student_makes_another_look_of_what_only_recordings_know() -> None:
-    recorded = [Recorded(look=1, skills=frozenset({"a", "b"}), students=frozenset({"t"}))]
+    recorded = [RecordedLook(look=1, skills=frozenset({"a", "b"}), students=frozenset({"t"}))]
 
-    assert number_of_look(COMPARISON, [], recorded) == 2
+    assert next_look_number(COMPARISON, [], recorded) == 2
 
 
 def test_a_look_at_some_of_the_cases_counts_for_a_hold_out_that_has_grown(tmp_path: Path) -> None:

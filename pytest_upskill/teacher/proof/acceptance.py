@@ -84,22 +84,24 @@ def power(gain: float, *, cases: int, runs: int, look: int, students: int = 1) -
     accepted = 0
     for _ in range(_SESSIONS):
         old = [chance.betavariate(_RATE * _SPREAD, (1 - _RATE) * _SPREAD) for _ in range(cases)]
-        new = improved(old, gain)
+        new = improved_rates(old, gain)
         counts = [
-            CaseCounts(passes(chance, better, runs), runs, passes(chance, before, runs), runs)
+            CaseCounts(
+                draw_passes(chance, better, runs), runs, draw_passes(chance, before, runs), runs
+            )
             for better, before in zip(new, old, strict=True)
         ]
         accepted += mid_p_tails(counts)[1] <= level
     return accepted / _SESSIONS
 
 
-def improved(rates: Sequence[float], gain: float) -> list[float]:
+def improved_rates(rates: Sequence[float], gain: float) -> list[float]:
     """Return pass rates whose mean is higher by ``gain``, or 1 where that is impossible."""
     room = 1 - sum(rates) / len(rates)
     share = min(1.0, gain / room) if room > 0 else 0.0
     return [rate + (1 - rate) * share for rate in rates]
 
 
-def passes(chance: random.Random, rate: float, runs: int) -> int:
+def draw_passes(chance: random.Random, rate: float, runs: int) -> int:
     """Draw the number of passes of some runs."""
     return sum(chance.random() < rate for _ in range(runs))

@@ -12,17 +12,17 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
 from pytest_upskill.teacher.proof.acceptance import Acceptance, decide
 from pytest_upskill.teacher.proof.decision import Decision
-from pytest_upskill.teacher.proof.holdout import digest_of
+from pytest_upskill.teacher.proof.holdout import question_digest
 from pytest_upskill.teacher.proof.ledger import (
     STRIDE,
     Comparison,
     Ledger,
     Look,
-    number_of_look,
+    next_look_number,
     recorded_looks,
 )
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.picture import figures_of, pictures
+from pytest_upskill.teacher.work.figures import comparison_lines, figures_of
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial, block_of, user_message
 
@@ -66,7 +66,7 @@ class Confirmation:
         needed = [runs for cases in gains if (runs := runs_needed(cases, level))]
         return min(needed, default=None)
 
-    def decided(self, decision: Decision, reason: str) -> Decision:
+    def add_to(self, decision: Decision, reason: str) -> Decision:
         """Return a command's decision with that of the look."""
         return replace(
             decision,
@@ -79,14 +79,14 @@ class Confirmation:
         )
 
 
-def look_ahead(engine: Engine, contest: Contest) -> Look:
+def next_look(engine: Engine, contest: Contest) -> Look:
     """Return the look that comes next, or that of the same comparison; request nothing."""
     cases, students = contest.cases, engine.terms.students
     comparison = Comparison(
         old=_digest(contest.old) if contest.old else "",
         new=_digest(contest.new),
         students=tuple(sorted(student.resolved for student in students)),
-        cases=tuple(sorted(map(digest_of, cases))),
+        cases=tuple(sorted(map(question_digest, cases))),
         runs=contest.runs,
     )
     looks = _ledger(engine).looks(comparison.cases)
@@ -98,7 +98,7 @@ def look_ahead(engine: Engine, contest: Contest) -> Look:
     recorded = recorded_looks(engine.workplace.resources.cache, map(user_message, cases), names)
     return Look(
         skill=contest.new.name,
-        look=number_of_look(comparison, looks, recorded),
+        look=next_look_number(comparison, looks, recorded),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         comparison=comparison,
     )
@@ -114,35 +114,37 @@ def confirm(engine: Engine, contest: Contest) -> Confirmation:
         Stopped: An answer is missing, or a limit would be passed.
         OSError: The ledger cannot be written.
     """
-    ledger, look = _ledger(engine), look_ahead(engine, contest)
+    ledger, look = _ledger(engine), next_look(engine, contest)
     if look not in ledger.looks(look.comparison.cases):
         ledger.write(look)
-    new, old = trials_of_look(engine, contest, look.look)
+    new, old = look_trials(engine, contest, look.look)
     results = engine.results(
         [*chain.from_iterable(zip(new, old, strict=True))], f"look {look.look}"
     )
     counts: dict[str, list[CaseCounts]] = {}
-    for of_new, of_old in zip(results[::2], results[1::2], strict=True):
-        counts.setdefault(of_new.model, []).append(
-            CaseCounts(of_new.passes, len(of_new.runs), of_old.passes, len(of_old.runs))
+    for new_result, old_result in zip(results[::2], results[1::2], strict=True):
+        counts.setdefault(new_result.model, []).append(
+            CaseCounts(
+                new_result.passes, len(new_result.runs), old_result.passes, len(old_result.runs)
+            )
         )
     acceptance = decide(counts, look=look.look)
-    decided = replace(
+    concluded = replace(
         look,
         decision="accepted" if acceptance.accepted else "not shown",
         p=acceptance.p,
         alpha=acceptance.alpha,
     )
-    if decided != look:
-        ledger.write(decided)
+    if concluded != look:
+        ledger.write(concluded)
     names = ("old version", "new version") if contest.old else ("baseline", "with skill")
-    engine.say(*pictures(counts, *names, unicode=engine.unicode))
+    engine.say(*comparison_lines(counts, *names, unicode=engine.unicode))
     return Confirmation(
         look=look.look, acceptance=acceptance, counts=counts, results=tuple(results)
     )
 
 
-def trials_of_look(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial], list[Trial]]:
+def look_trials(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial], list[Trial]]:
     """Return the trials of the new and of the old version, case by case."""
     new, old = (
         engine.trials(

@@ -9,10 +9,10 @@ from typing import Any, Literal
 
 from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill import Case
-from pytest_upskill.teacher.proof.holdout import split
+from pytest_upskill.teacher.proof.holdout import split_cases
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine, Stopped
-from pytest_upskill.teacher.work.files import place
+from pytest_upskill.teacher.work.files import display_path
 
 DRY_RUN = "--dry-run: nothing was requested"
 """The reason of a decision that was not to be made."""
@@ -20,7 +20,7 @@ DRY_RUN = "--dry-run: nothing was requested"
 UNMEASURED = "--no-eval: nothing was measured"
 """The reason of a decision without cases."""
 
-_GO_ON = "everything so far is recorded: the same command continues from here"
+_RESUME_HINT = "everything so far is recorded: the same command continues from here"
 
 Outcome = Literal["accepted", "not shown", "refused", "stopped"]
 
@@ -60,43 +60,43 @@ class Decision:
 
     def about(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> Decision:
         """Return the decision with the ids of its cases, and why others were dropped."""
-        train, holdout = split(cases)
+        train, holdout = split_cases(cases)
         return replace(
             self, train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped
         )
 
 
-def conclude(
+def run_and_record(
     engine: Engine,
     drafts: Drafts,
     start: Decision,
     plan: Iterable[str],
-    work: Callable[[Decision], Decision],
+    run: Callable[[Decision], Decision],
 ) -> Decision:
-    """Print the plan, do the work if this is no dry run, and record its decision.
+    """Print the plan, run the command unless this is a dry run, and record its decision.
 
     Args:
         engine: What has been spent.
-        drafts: The folder of the work.
-        start: The decision if the work is interrupted.
+        drafts: The folder of its drafts.
+        start: The decision if the command is interrupted.
         plan: What will be asked at most.
-        work: Returns the decision, given ``start``; it may raise `Stopped`.
+        run: Returns the decision, given ``start``; it may raise `Stopped`.
     """
     engine.say(*plan)
     if engine.terms.dry_run:
         return replace(start, reason=DRY_RUN)
-    with drafts.alone():
+    with drafts.locked():
         try:
-            decision = work(start)
+            decision = run(start)
         except Stopped as stopped:
-            engine.say(f"stopped: {stopped}", _GO_ON)
+            engine.say(f"stopped: {stopped}", _RESUME_HINT)
             decision = replace(start, reason=str(stopped))
         except WorkError as error:
             _write(engine, drafts, replace(start, reason=str(error)))
             raise
         except KeyboardInterrupt:
             _write(engine, drafts, start)
-            engine.say(_GO_ON)
+            engine.say(_RESUME_HINT)
             raise
         return record(engine, drafts, decision)
 
@@ -105,7 +105,7 @@ def record(engine: Engine, drafts: Drafts, decision: Decision) -> Decision:
     """Write a decision unless this is a dry run, and print the folder where it is."""
     if not engine.terms.dry_run:
         decision = _write(engine, drafts, decision)
-        engine.say(f"{decision.decision}: {place(drafts.folder)}")
+        engine.say(f"{decision.decision}: {display_path(drafts.folder)}")
     return decision
 
 

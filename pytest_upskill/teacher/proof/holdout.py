@@ -18,18 +18,18 @@ MIN_HELD_OUT = 8
 """Cases that a hold-out needs to decide: with 10 runs of each, +20 points show in 95 % of looks."""
 
 
-def eligible(engine: Engine, cases: Iterable[Case]) -> tuple[list[Case], dict[str, str]]:
+def eligible_cases(engine: Engine, cases: Iterable[Case]) -> tuple[list[Case], dict[str, str]]:
     """Return the cases that all students can be measured on by code, and why the others are not."""
     kept, left_out = list[Case](), dict[str, str]()
     for case in cases:
-        if reason := next(_reasons(engine, case), ""):
+        if reason := next(_ineligible_reasons(engine, case), ""):
             left_out[case.id] = reason
         else:
             kept.append(case)
     return kept, left_out
 
 
-def _reasons(engine: Engine, case: Case) -> Iterator[str]:
+def _ineligible_reasons(engine: Engine, case: Case) -> Iterator[str]:
     if case.skip:
         yield case.skip
     if case.needs_agent:
@@ -51,7 +51,7 @@ def is_held_out(case_id: str) -> bool:
     return number / 2**64 < SHARE
 
 
-def split(cases: Iterable[Case]) -> tuple[list[Case], list[Case]]:
+def split_cases(cases: Iterable[Case]) -> tuple[list[Case], list[Case]]:
     """Return the train cases and the held-out cases."""
     cases = list(cases)
     return (
@@ -66,7 +66,7 @@ def missing_cases(held_out: int) -> int:
     return -int(-lacking // SHARE)
 
 
-def digest_of(case: Case) -> str:
+def question_digest(case: Case) -> str:
     """Return the digest of a case's id and question; checks may be fixed without a new digest."""
     return digest([case.id, case.input, dict(case.files)])
 

@@ -62,7 +62,7 @@ _LOOK = TypeAdapter(Look)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Recorded:
+class RecordedLook:
     """What recordings say about a look."""
 
     look: int
@@ -84,7 +84,7 @@ class Ledger:
     def looks(self, cases: Iterable[str]) -> list[Look]:
         """Read the looks at any of the held-out cases; a look at a part of them is one too."""
         wanted = set(cases)
-        return [look for look in self._all() if not wanted.isdisjoint(look.comparison.cases)]
+        return [look for look in self._read_all() if not wanted.isdisjoint(look.comparison.cases)]
 
     def write(self, look: Look) -> None:
         """Write the file of a look, in a folder for its hold-out.
@@ -97,14 +97,14 @@ class Ledger:
         data = _LOOK.dump_json(look, indent=1) + b"\n"
         write_whole(self.folder / holdout / name, data, mode=0o666)
 
-    def _all(self) -> Iterator[Look]:
+    def _read_all(self) -> Iterator[Look]:
         for file in sorted(self.folder.glob("*/*.json")):
             with suppress(OSError, ValidationError):
                 yield _LOOK.validate_json(file.read_bytes())
 
 
-def number_of_look(
-    comparison: Comparison, looks: Sequence[Look], recorded: Iterable[Recorded]
+def next_look_number(
+    comparison: Comparison, looks: Sequence[Look], recorded: Iterable[RecordedLook]
 ) -> int:
     """Return the number of a look that the ledger does not have: one more than any.
 
@@ -118,10 +118,10 @@ def number_of_look(
     """
     recorded = list(recorded)
     versions = frozenset({comparison.old, comparison.new})
-    told = {look.look for look in looks}
+    known = {look.look for look in looks}
     for each in recorded:
         same = each.skills == versions and each.students == set(comparison.students)
-        if same and each.look not in told:
+        if same and each.look not in known:
             return each.look
     # Two branches may each have had their look number 1.
     numbers = [*(look.look for look in looks), *(each.look for each in recorded)]
@@ -130,7 +130,7 @@ def number_of_look(
 
 def recorded_looks(
     cache: Cache, questions: Iterable[str], students: Mapping[str, str]
-) -> list[Recorded]:
+) -> list[RecordedLook]:
     """Return the looks that recordings know of.
 
     Args:
@@ -151,6 +151,6 @@ def recorded_looks(
         url = recording.request.get("url", "")
         models.add(students.get(f"{name}@{url}", name))
     return [
-        Recorded(look=look, skills=frozenset(skills), students=frozenset(models))
+        RecordedLook(look=look, skills=frozenset(skills), students=frozenset(models))
         for look, (skills, models) in sorted(found.items())
     ]

@@ -11,15 +11,15 @@ from pytest_upskill.teacher.proof.holdout import is_held_out
 from pytest_upskill.teacher.proposals.proposals import (
     BATCH,
     Proposal,
-    entries_of,
     propose_prompt,
+    read_entries,
     read_proposal,
 )
-from pytest_upskill.teacher.proposals.validation import Surroundings, validate
+from pytest_upskill.teacher.proposals.validation import ValidationContext, validate
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.plan import Part
-from pytest_upskill.teacher.work.reply import Refused, whole_text
+from pytest_upskill.teacher.work.reply import Refused, complete_text
 from pytest_upskill.trials.trial import Trial
 
 FRESH_ANSWERS = 2
@@ -28,7 +28,7 @@ FRESH_ANSWERS = 2
 _SCREENING_RUNS = 3
 """Runs of each student without the skill; these are never counted."""
 
-_SCREENING = 500
+_FIRST_SCREENING_RUN = 500
 """Index of the first of them: no other run has it."""
 
 _LONGEST_QUESTION = "x" * 1000
@@ -65,7 +65,7 @@ class Kept:
     """Reasons by id."""
     proposed: int = 0
 
-    def enough(self, demand: Demand) -> bool:
+    def is_enough(self, demand: Demand) -> bool:
         """Return whether no more proposals are needed."""
         held_out = sum(is_held_out(case.id) for case in self.cases)
         return len(self.cases) >= demand.count and held_out >= demand.held_out
@@ -77,7 +77,7 @@ class Kept:
             name += "+"
         self.dropped[name] = reason
 
-    def told(self) -> Iterator[str]:
+    def summary_lines(self) -> Iterator[str]:
         """Yield a line about each proposal that is dropped, and the number of those kept."""
         for name, reason in self.dropped.items():
             yield f"dropped {name}: {reason}"
@@ -96,12 +96,12 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
     """
     kept = Kept()
     for number in range(demand.rounds):
-        if kept.enough(demand):
+        if kept.is_enough(demand):
             break
         known = [case.input for case in (*demand.skill.cases, *kept.cases)]
         reply = engine.ask(_question(engine, demand, known, number), f"proposals {number + 1}")
         try:
-            entries = entries_of(whole_text(reply))
+            entries = read_entries(complete_text(reply))
         except Refused as refused:
             kept.proposed += 1
             kept.drop("reply", str(refused))
@@ -109,7 +109,7 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
             continue
         if not entries:
             break
-        sound = list(_sound(engine, demand, entries, kept))
+        sound = list(_validate_entries(engine, demand, entries, kept))
         if not demand.held_out:
             room = demand.count - len(kept.cases)
             for _, case in sound[room:]:
@@ -117,13 +117,13 @@ def keep_cases(engine: Engine, demand: Demand) -> Kept:
             sound = sound[:room]
         cases = [case for _, case in sound]
         refuted = refuted_by_teacher(engine, _teacher_trials(engine, demand, cases))
-        refuted |= _known_to_students(engine, demand, [c for c in cases if c.id not in refuted])
+        refuted |= _refuted_by_students(engine, demand, [c for c in cases if c.id not in refuted])
         for proposal, case in sound:
             if reason := refuted.get(case.id):
                 kept.drop(case.id, reason)
             else:
                 kept.cases.append(case)
-                kept.entries.append(_entry(engine, demand, proposal, case))
+                kept.entries.append(_case_entry(engine, demand, proposal, case))
         engine.say(str(kept))
     return kept
 
@@ -135,7 +135,7 @@ def plan_parts(engine: Engine, demand: Demand) -> Iterator[Part]:
     question = _question(engine, demand, known, 0)
     case = Case(id="proposal", input=_LONGEST_QUESTION, checks=())
     own = _teacher_trials(engine, demand, [case])
-    screening = _screening(engine, demand, [case])
+    screening = _screening_trials(engine, demand, [case])
     yield Part(f"proposals of {teacher}", [question], demand.rounds)
     yield Part("its own answers to them, given the sources", own, proposed)
     yield Part("screening without the skill (not counted)", screening, proposed)
@@ -155,23 +155,23 @@ def _question(engine: Engine, demand: Demand, known: Sequence[str], number: int)
     return engine.question(demand.skill, f"proposals-{number + 1}", prompt, run=number)
 
 
-def _sound(
+def _validate_entries(
     engine: Engine, demand: Demand, entries: Sequence[Any], kept: Kept
 ) -> Iterator[tuple[Proposal, Case]]:
     """Yield the proposals that pass the checks by code, and drop the other entries."""
     existing = [*demand.skill.cases, *kept.cases]
-    around = Surroundings(
+    context = ValidationContext(
         skill_text=demand.skill.text,
         source_text="\n".join(source.text for source in demand.sources),
         existing=existing,
         extensions=engine.workplace.extensions,
-        check=engine.checks,
+        check=engine.check_by_code,
     )
     for entry in entries:
         kept.proposed += 1
         try:
             proposal = read_proposal(entry)
-            case = validate(proposal, around)
+            case = validate(proposal, context)
         except Refused as reason:
             given = entry.get("id") if isinstance(entry, dict) else None
             name = given if isinstance(given, str) and given else f"proposal-{kept.proposed}"
@@ -188,15 +188,17 @@ def _teacher_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> li
     return engine.trials(demand.skill, given, "without_skill", runs=FRESH_ANSWERS, models=models)
 
 
-def _screening(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
+def _screening_trials(engine: Engine, demand: Demand, cases: Sequence[Case]) -> list[Trial]:
     return engine.trials(
-        demand.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_SCREENING
+        demand.skill, cases, "without_skill", runs=_SCREENING_RUNS, first_run=_FIRST_SCREENING_RUN
     )
 
 
-def _known_to_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
+def _refuted_by_students(engine: Engine, demand: Demand, cases: Sequence[Case]) -> dict[str, str]:
     """Return the cases that every student always passes without the skill."""
-    results = engine.results(_screening(engine, demand, cases), "screening without the skill")
+    results = engine.results(
+        _screening_trials(engine, demand, cases), "screening without the skill"
+    )
     known = {result.case: len(result.runs) for result in results}
     for result in results:
         if result.passes < len(result.runs):
@@ -207,7 +209,9 @@ def _known_to_students(engine: Engine, demand: Demand, cases: Sequence[Case]) ->
     }
 
 
-def _entry(engine: Engine, demand: Demand, proposal: Proposal, case: Case) -> Mapping[str, Any]:
+def _case_entry(
+    engine: Engine, demand: Demand, proposal: Proposal, case: Case
+) -> Mapping[str, Any]:
     folded = proposal.quote.casefold()
     source = next((s.name for s in demand.sources if folded and folded in s.text.casefold()), "")
     provenance: dict[str, Any] = {"teacher": engine.terms.teacher.resolved}

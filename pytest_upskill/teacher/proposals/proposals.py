@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.marks import MATERIAL, marked, marked_sources
-from pytest_upskill.teacher.work.reply import Refused, json_of, validated
+from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validated
 
 BATCH = 10
 """Proposals of one request."""
@@ -89,13 +89,13 @@ def propose_prompt(
     return "\n\n".join(parts)
 
 
-def entries_of(reply: str) -> list[Any]:
+def read_entries(reply: str) -> list[Any]:
     """Return the entries of a reply, each of which may be a proposal.
 
     Raises:
         Refused: There is no list of them.
     """
-    value = json_of(reply)
+    value = read_json_reply(reply)
     entries = value.get("proposals") if isinstance(value, dict) else value
     if not isinstance(entries, list):
         raise Refused("the reply has no list of proposals")

@@ -32,19 +32,19 @@ def find_statements(
 ) -> tuple[list[Statement], dict[str, str]]:
     """Return the statements of a file, and why others stay as they are."""
     entries = {document.line(path): path for path, _ in find_entries(document)}
-    found, stay = list[Statement](), dict[str, str]()
+    found, unchanged = list[Statement](), dict[str, str]()
     for case in cases:
         texts = [check.statement for check in case.checks if isinstance(check, Judge)]
         for number, text in enumerate(texts, 1):
             name = f"{case.id}: statement {number}"
             place = _place(document, entries.get(case.line, ()), text)
             if case.skip or case.needs_agent:
-                stay[name] = case.skip or f"'{case.needs_agent}' needs an agent"
+                unchanged[name] = case.skip or f"'{case.needs_agent}' needs an agent"
             elif place is None:
-                stay[name] = "is not a text in a list of the file"
+                unchanged[name] = "is not a text in a list of the file"
             else:
                 found.append(Statement(name=name, text=text, case=case, number=number, place=place))
-    return found, stay
+    return found, unchanged
 
 
 def _place(document: Document, entry: JsonPath, text: str) -> JsonPath | None:

@@ -16,7 +16,7 @@ from pytest_upskill.formats.skill_meta.reader import read_cases
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.grade import text_checks_of
 from pytest_upskill.teacher.proposals.proposals import Answers, Proposal
-from pytest_upskill.teacher.work.copies import copies
+from pytest_upskill.teacher.work.copies import copies_words
 from pytest_upskill.teacher.work.reply import Refused
 
 EMPTY_ANSWERS = (
@@ -38,7 +38,7 @@ Check = Callable[[Case, str], Sequence[CheckResult]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ValidationContext:
     """What a proposal is compared with."""
 
     skill_text: str
@@ -63,18 +63,18 @@ def read_case(entry: dict[str, Any], extensions: Extensions) -> Case:
     return case
 
 
-def validate(proposal: Proposal, around: Surroundings) -> Case:
+def validate(proposal: Proposal, context: ValidationContext) -> Case:
     """Return the case of a proposal.
 
     Raises:
         Refused: Something rules it out.
     """
     entry: dict[str, Any] = {"input": proposal.input, "expected": dict(proposal.expected)}
-    case = read_case(({"id": proposal.id} if proposal.id else {}) | entry, around.extensions)
+    case = read_case(({"id": proposal.id} if proposal.id else {}) | entry, context.extensions)
     for reason in (
-        *_of_checks(case),
-        *_of_question(case, proposal, around),
-        *check_problems(proposal, case, around.check),
+        *_case_problems(case),
+        *_question_problems(case, proposal, context),
+        *check_problems(proposal, case, context.check),
     ):
         raise Refused(reason)
     return case
@@ -92,23 +92,23 @@ def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
         if not isinstance(each, NotContains | NotRegex) and _passes(each, case.input):
             yield f"the question gives the answer away: it passes {each.name}"
 
-    def misses(text: str) -> list[str]:
+    def failures(text: str) -> list[str]:
         return [result.message for result in check(case, text) if not result.passed]
 
     try:
-        if missed := misses(answers.reference):
-            yield f"its own reference answer fails: {missed[0]}"
+        if failed := failures(answers.reference):
+            yield f"its own reference answer fails: {failed[0]}"
         for answer in answers.alternatives:
-            if missed := misses(answer):
-                yield f"too literal: another right answer fails: {missed[0]}"
+            if failed := failures(answer):
+                yield f"too literal: another right answer fails: {failed[0]}"
         for answer in (*EMPTY_ANSWERS, case.input, *answers.wrong):
-            if not misses(answer):
+            if not failures(answer):
                 yield f"accepts a wrong answer: {answer[:60]!r}"
     except CheckError as error:
         yield f"cannot be checked here: {error}"
 
 
-def _of_checks(case: Case) -> Iterator[str]:
+def _case_problems(case: Case) -> Iterator[str]:
     if case.needs_agent:
         yield f"'{case.needs_agent}' needs an agent"
     if any(isinstance(check, Judge) for check in case.checks):
@@ -117,15 +117,15 @@ def _of_checks(case: Case) -> Iterator[str]:
         yield "has no positive check: an empty answer would pass"
 
 
-def _of_question(case: Case, proposal: Proposal, around: Surroundings) -> Iterator[str]:
-    if proposal.quote and _plain(proposal.quote) not in _plain(around.source_text):
+def _question_problems(case: Case, proposal: Proposal, context: ValidationContext) -> Iterator[str]:
+    if proposal.quote and _normalize(proposal.quote) not in _normalize(context.source_text):
         yield f"its quote is not in the sources: {proposal.quote[:60]!r}"
-    if copies(around.skill_text, case.input):
+    if copies_words(context.skill_text, case.input):
         yield "its question appears in the skill: 8 words in a row are the same"
-    for other in around.existing:
+    for other in context.existing:
         if other.id == case.id:
             yield f"has the id of another case: {other.id}"
-        if _alike(other.input, case.input):
+        if _are_similar(other.input, case.input):
             yield f"nearly repeats {other.id}"
 
 
@@ -136,8 +136,8 @@ def _passes(check: Any, text: str) -> bool:
         return False
 
 
-def _alike(one: str, other: str) -> bool:
-    first, second = _plain(one), _plain(other)
+def _are_similar(one: str, other: str) -> bool:
+    first, second = _normalize(one), _normalize(other)
     if set(_NUMBER.findall(first)) != set(_NUMBER.findall(second)):
         # Another number is another question.
         return False
@@ -145,6 +145,6 @@ def _alike(one: str, other: str) -> bool:
     return matcher.quick_ratio() > _SIMILAR and matcher.ratio() > _SIMILAR
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """Return a text without what a quote may lose: case and the width of blanks."""
     return _SPACE.sub(" ", text).strip().casefold()

@@ -45,22 +45,22 @@ class Cut:
 
 def cut(events: Sequence[Event], budget: int) -> Cut:
     """Cut events to a budget of characters; the module's description has the rules."""
-    left, kept, shortened = budget, dict[int, str](), 0
+    remaining, kept, shortened = budget, dict[int, str](), 0
     order = sorted(range(len(events)), key=lambda at: (_RANKS[events[at].kind][0], -at))
     for at in order:
         event = events[at]
         label = "" if event.kind == "text" else f"[{event.kind}] "
-        room = min(_RANKS[event.kind][1], left - len(label))
+        room = min(_RANKS[event.kind][1], remaining - len(label))
         if room < min(len(event.text), _RANKS["result"][1]):
             continue
         text = label + _without_middle(event.text, room)
         shortened += len(event.text) > room
         kept[at] = text
-        left -= len(text) + 2
-    gone = Counter(event.kind for at, event in enumerate(events) if at not in kept)
+        remaining -= len(text) + 2
+    omitted = Counter(event.kind for at, event in enumerate(events) if at not in kept)
     return Cut(
         text="\n\n".join(kept[at] for at in sorted(kept)),
-        left_out=MappingProxyType({str(kind): count for kind, count in gone.items()}),
+        left_out=MappingProxyType({str(kind): count for kind, count in omitted.items()}),
         shortened=shortened,
     )
 

@@ -13,9 +13,9 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
-from pytest_upskill.teacher.work.copies import copies
+from pytest_upskill.teacher.work.copies import copies_words
 from pytest_upskill.teacher.work.marks import MATERIAL, marked
-from pytest_upskill.teacher.work.reply import Refused, json_of, validated
+from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validated
 
 _LONGEST_ANSWER = 1500
 _REFINE = """\
@@ -111,7 +111,7 @@ def read_edits(reply: str) -> tuple[Edit, ...]:
     Raises:
         Refused: There are none, or they cannot be read.
     """
-    edits = validated(_REPLY, json_of(reply), "edits").edits
+    edits = validated(_REPLY, read_json_reply(reply), "edits").edits
     if not edits:
         raise Refused("the reply proposes no edit")
     return edits
@@ -158,16 +158,16 @@ def byte_limit(old: str) -> int:
     return int(len(old.encode()) * GROWTH) + HEADROOM
 
 
-def tokens(text: str) -> int:
+def estimate_tokens(text: str) -> int:
     """Estimate the tokens of a text."""
     return len(text.encode()) // BYTES_PER_TOKEN
 
 
 def foreign_parts(new: str, known: str) -> Iterator[str]:
     """Yield new URLs, commands and invisible characters that a known text does not contain."""
-    if found := _new(_URL, new, known):
+    if found := _first_new_match(_URL, new, known):
         yield f"a new URL: {found}"
-    if found := _new(_COMMAND, new, known):
+    if found := _first_new_match(_COMMAND, new, known):
         yield f"a new command that agents run when they load the skill: {found}"
     hidden = {char for char in new if char != "\n" and unicodedata.category(char) in _HIDDEN}
     if hidden := hidden - {"\t"} - set(known):
@@ -186,15 +186,15 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
         yield "the frontmatter is changed: only the text below it may change"
     if (size := len(new.encode())) > limit:
         most = limit // BYTES_PER_TOKEN
-        yield f"{tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
+        yield f"{estimate_tokens(new):,} tokens, more than the {most:,} allowed ({size:,} bytes)"
     yield from foreign_parts(new, old)
-    if found := _new(_FILE, new, old):
+    if found := _first_new_match(_FILE, new, old):
         yield f"names a program that the skill did not name: {found}"
-    if any(copies(new, case.input) and not copies(old, case.input) for case in cases):
+    if any(copies_words(new, case.input) and not copies_words(old, case.input) for case in cases):
         yield "copies the question of a case"
 
 
-def _new(pattern: re.Pattern[str], new: str, old: str) -> str:
+def _first_new_match(pattern: re.Pattern[str], new: str, old: str) -> str:
     """Return the first match of a pattern that the old text does not hold, "" if none."""
     known = set(pattern.findall(old))
     return next((found[:80] for found in pattern.findall(new) if found not in known), "")

@@ -21,16 +21,18 @@ def marked_diff(old: str, new: str, cases: Sequence[Case], *, name: str) -> Iter
     )
     for line in lines:
         added = line[1:] if line.startswith("+") and not line.startswith("+++") else ""
-        sought = sorted({case.id for case in cases if added and _says(added, case, old)})
-        yield line + (f"    <- a check of {_listed(sought)} looks for this" if sought else "")
+        case_ids = sorted({case.id for case in cases if added and _reveals_check(added, case, old)})
+        yield line + (
+            f"    <- a check of {_join_names(case_ids)} looks for this" if case_ids else ""
+        )
 
 
-def _listed(names: Sequence[str]) -> str:
+def _join_names(names: Sequence[str]) -> str:
     more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
     return ", ".join(names[:_NAMED]) + more
 
 
-def _says(line: str, case: Case, old: str) -> bool:
+def _reveals_check(line: str, case: Case, old: str) -> bool:
     """Return whether a line says what a check of a case looks for, and the old text does not."""
     for check in case.checks:
         match check:

@@ -20,7 +20,7 @@ from pytest_upskill.teacher.versions.edits import (
 )
 from pytest_upskill.teacher.work.drafts import Drafts
 from pytest_upskill.teacher.work.engine import Engine
-from pytest_upskill.teacher.work.reply import Refused, whole_text
+from pytest_upskill.teacher.work.reply import Refused, complete_text
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Trial
 
@@ -65,7 +65,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class SearchResult:
     """The result of a search."""
 
     current: Candidate
@@ -74,13 +74,13 @@ class Found:
     """What became of each candidate, as JSON."""
 
 
-def version(skill: Skill, text: str) -> Skill:
+def skill_version(skill: Skill, text: str) -> Skill:
     """Return a skill with another ``SKILL.md``, and with the files that this one names."""
     read = read_skill_text(text, folder=skill.folder.name)
     return replace(skill, text=read_bundle(skill.folder, read).text)
 
 
-def search(engine: Engine, task: Task, drafts: Drafts) -> Found:
+def search(engine: Engine, task: Task, drafts: Drafts) -> SearchResult:
     """Ask for edits, and choose the version that passes most train cases.
 
     Args:
@@ -91,7 +91,7 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> Found:
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
     """
-    current = _measured(engine, task, task.text, 0)
+    current = _measure(engine, task, task.text, 0)
     engine.say(f"now: {current.passes} of {current.runs} runs of the train cases pass")
     pool, refused, log = [current], list[str](), list[dict[str, Any]]()
     for step in range(1, task.steps + 1):
@@ -105,20 +105,20 @@ def search(engine: Engine, task: Task, drafts: Drafts) -> Found:
         log.append(entry)
         drafts.write(f"candidates/{step:02}-reply.md", reply.text)
         try:
-            new = _edited(task, best, reply, pool)
+            new = _apply_reply(task, best, reply, pool)
         except Refused as reason:
             entry["refused"] = str(reason)
             refused.append(str(reason))
             engine.say(f"candidate {step}: refused: {reason}")
             continue
         drafts.write(f"candidates/{step:02}.md", new)
-        candidate = _measured(engine, task, new, step)
+        candidate = _measure(engine, task, new, step)
         pool.append(candidate)
         entry |= {"passes": candidate.passes, "runs": candidate.runs}
         engine.say(f"candidate {step}: {candidate.passes} of {candidate.runs}")
         if candidate.passes <= best.passes:
             refused.append(f"a version that did no better than the one above (number {step})")
-    return Found(current=current, best=max(pool, key=lambda each: each.rank), log=tuple(log))
+    return SearchResult(current=current, best=max(pool, key=lambda each: each.rank), log=tuple(log))
 
 
 def longest_question(engine: Engine, task: Task) -> Trial:
@@ -128,16 +128,16 @@ def longest_question(engine: Engine, task: Task) -> Trial:
 
 def train_trials(engine: Engine, task: Task, text: str) -> list[Trial]:
     """Return the trials of the train cases with a version."""
-    return engine.trials(version(task.skill, text), task.train, "with_skill", runs=TRAIN_RUNS)
+    return engine.trials(skill_version(task.skill, text), task.train, "with_skill", runs=TRAIN_RUNS)
 
 
-def _edited(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candidate]) -> str:
+def _apply_reply(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candidate]) -> str:
     """Return the new text.
 
     Raises:
         Refused: It is not allowed, or there is nothing new in it.
     """
-    new = apply_edits(best.text, read_edits(whole_text(reply)))
+    new = apply_edits(best.text, read_edits(complete_text(reply)))
     if any(each.text == new for each in pool):
         raise Refused("the edits reproduce an earlier version")
     cases = (*task.train, *task.holdout)
@@ -145,7 +145,7 @@ def _edited(task: Task, best: Candidate, reply: Completion, pool: Iterable[Candi
     return new
 
 
-def _measured(engine: Engine, task: Task, text: str, number: int) -> Candidate:
+def _measure(engine: Engine, task: Task, text: str, number: int) -> Candidate:
     results = engine.results(train_trials(engine, task, text), f"candidate {number} on train cases")
     return Candidate(
         number=number,

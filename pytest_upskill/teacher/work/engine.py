@@ -47,7 +47,7 @@ class Engine:
         self.terms = terms
         self._out = sys.stderr
         self._line = LiveLine(self._out)
-        self._asked = 0
+        self._counted_answers = 0
         self._left = terms.max_cost
 
     @property
@@ -179,31 +179,33 @@ class Engine:
             graded.append(result)
         return graded
 
-    def checks(self, case: Case, text: str) -> list[CheckResult]:
+    def check_by_code(self, case: Case, text: str) -> list[CheckResult]:
         """Return the results of a case's checks of a text that no model has to be asked for.
 
         Raises:
             CheckError: A check cannot be decided.
         """
-        found = [check.check(text) for check in text_checks_of(case)]
+        results = [check.check(text) for check in text_checks_of(case)]
         if sandboxed := sandboxed_of(case):
             from pytest_upskill.compile import CannotCompile
 
             compilers = self.workplace.resources.compilers()
             try:
                 for check in sandboxed:
-                    found += compilers.decide(check, text)
+                    results += compilers.decide(check, text)
             except CannotCompile as error:
                 raise CheckError(str(error)) from None
-        return found
+        return results
 
     def _check_answers(self, trials: Sequence[Trial]) -> None:
         """Count what will be asked, and stop before the limit of answers."""
         ahead = self.estimate(trials)
-        self._asked += ahead.to_send
+        self._counted_answers += ahead.to_send
         most = self.terms.max_answers
-        if most is not None and self._asked > most:
-            raise Stopped(f"--max-answers: {self._asked} answers would be requested, over {most}")
+        if most is not None and self._counted_answers > most:
+            raise Stopped(
+                f"--max-answers: {self._counted_answers} answers would be requested, over {most}"
+            )
 
     def _wait(self, futures: Sequence[Future[Answer]], what: str) -> None:
         tally, activity = Tally(futures), self.workplace.resources.activity
@@ -218,12 +220,12 @@ class Engine:
 
     def _check_complete(self, answers: Iterable[Iterable[Answer]]) -> None:
         flat = [answer for of_trial in answers for answer in of_trial]
-        lacking = [each for each in flat if each.completion is None or each.error]
-        if not lacking:
+        missing = [each for each in flat if each.completion is None or each.error]
+        if not missing:
             return
-        if any(each.not_sent for each in lacking):
+        if any(each.not_sent for each in missing):
             raise Stopped(f"--max-cost: further requests could exceed ${self.terms.max_cost:g}")
-        first = next(each.error for each in lacking)
-        are = "is" if len(lacking) == 1 else "are"
-        count = f"{len(lacking)} of {counted(len(flat), 'answer')} {are} missing"
+        first = next(each.error for each in missing)
+        are = "is" if len(missing) == 1 else "are"
+        count = f"{len(missing)} of {counted(len(flat), 'answer')} {are} missing"
         raise Stopped(f"{count}: {first}")

@@ -30,13 +30,13 @@ class Change:
     new: bytes
 
 
-def place(path: Path) -> str:
+def display_path(path: Path) -> str:
     """Return a path as it is seen from the current folder, or whole if it is not below that."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
-def content_of(file: Path) -> bytes | None:
+def read_content(file: Path) -> bytes | None:
     """Return what a file contains, None if there is no such file.
 
     Raises:
@@ -73,7 +73,7 @@ def replace_files(changes: Iterable[Change]) -> None:
     """
     changes = list(changes)
     for change in changes:
-        if content_of(change.file) != change.old:
+        if read_content(change.file) != change.old:
             raise WorkError(f"{change.file}: has changed in the meantime: start again")
         check_clean(change.file)
     for change in changes:
@@ -109,13 +109,13 @@ def with_cases(content: bytes | None, entries: Sequence[Mapping[str, Any]]) -> b
     if content is None:
         text = json.dumps({"cases": list(entries)}, indent=2, ensure_ascii=False)
         return f"{text}\n".encode()
-    text, document, key = _parsed(content)
+    text, document, key = _parse(content)
     _, end = json.JSONDecoder().raw_decode(text, document.places[key][1])
     # What stands before the closing bracket: the last case, and the blanks that indent the bracket.
     head = text[: end - 1].rstrip()
     blank = text[len(head) : end - 1]
     indent = "    " if key else "  "
-    added = ",".join(f"\n{_indented(entry, indent)}" for entry in entries)
+    added = ",".join(f"\n{_indent(entry, indent)}" for entry in entries)
     comma = "" if head.endswith("[") else ","
     if b"\r\n" in content:
         added = added.replace("\n", "\r\n")
@@ -130,7 +130,7 @@ def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
         content: Its content.
         train: Ids of the train cases.
     """
-    text, document, key = _parsed(content)
+    text, document, key = _parse(content)
     entries = document.value[key[0]] if key else document.value
     for index, case in reversed([*enumerate(case_ids(entries))]):
         if case not in train or "train" in entries[index]:
@@ -142,7 +142,7 @@ def with_train_marks(content: bytes, train: Collection[str]) -> bytes:
     return byte_order_mark(content) + text.encode()
 
 
-def _parsed(content: bytes) -> tuple[str, Document, JsonPath]:
+def _parse(content: bytes) -> tuple[str, Document, JsonPath]:
     """Return the text of a case file, what it holds, and the path of its cases."""
     text = content.decode("utf-8-sig")
     document = read_json(text)
@@ -151,6 +151,6 @@ def _parsed(content: bytes) -> tuple[str, Document, JsonPath]:
     return text, document, ("cases" if "cases" in document.value else "tests",)
 
 
-def _indented(entry: Mapping[str, Any], indent: str) -> str:
+def _indent(entry: Mapping[str, Any], indent: str) -> str:
     lines = json.dumps(entry, indent=2, ensure_ascii=False).split("\n")
     return "\n".join(indent + line for line in lines)

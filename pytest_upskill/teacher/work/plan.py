@@ -37,7 +37,7 @@ def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
     yield f"at most {counted(answers, 'answer')}{there}, {most}{unknown}"
 
 
-def padded(trial: Trial, length: int) -> Trial:
+def pad_skill_block(trial: Trial, length: int) -> Trial:
     """Return a trial whose skill block has at least some bytes, to bound its price."""
     lacking = length - len(trial.skill_block.encode())
     return replace(trial, skill_block=trial.skill_block + " " * max(0, lacking))

@@ -20,7 +20,7 @@ class Refused(Exception):  # noqa: N818  a decision, not an error of this progra
     """What a teacher proposes is not taken; the message is one line, for it and for the user."""
 
 
-def whole_text(completion: Completion) -> str:
+def complete_text(completion: Completion) -> str:
     """Return what a teacher said.
 
     Raises:
@@ -35,7 +35,7 @@ def whole_text(completion: Completion) -> str:
     return completion.text
 
 
-def json_of(text: str) -> Any:
+def read_json_reply(text: str) -> Any:
     """Read the JSON of a reply: its last fenced block that is JSON, else all from brace to brace.
 
     Raises:

@@ -14,7 +14,7 @@ from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.model import Model
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.drafts import Drafts
-from pytest_upskill.teacher.work.files import Change, check_clean, place, replace_files
+from pytest_upskill.teacher.work.files import Change, check_clean, display_path, replace_files
 
 _SHOWN_LINES = 12
 
@@ -33,11 +33,11 @@ class Consent:
     terminal: TextIO | None
     """Where answers are typed; None without a terminal."""
 
-    def asks(self, question: str) -> bool:
+    def ask_yes_no(self, question: str) -> bool:
         """Ask a question at the terminal, and return whether the answer is yes."""
         if self.terminal is None:
             return False
-        _forget_typed(self.terminal)
+        _discard_typed_input(self.terminal)
         sys.stderr.write(f"{question} [y/N] ")
         sys.stderr.flush()
         try:
@@ -52,7 +52,7 @@ class Consent:
             sys.stderr.write("\n")
         return typed.strip().lower() in {"y", "yes"}
 
-    def writes(self, what: str, changes: Sequence[Change], say: Say) -> bool:
+    def apply_changes(self, what: str, changes: Sequence[Change], say: Say) -> bool:
         """Change files if somebody agrees: with --apply, or by a typed yes.
 
         Args:
@@ -66,7 +66,7 @@ class Consent:
         Raises:
             WorkError: Somebody has agreed, and a file has changed meanwhile, or cannot be written.
         """
-        target = place(changes[-1].file)
+        target = display_path(changes[-1].file)
         if not self.apply:
             try:
                 for change in changes:
@@ -74,7 +74,7 @@ class Consent:
             except WorkError as error:
                 say(f"nothing was changed: {error}; then the same command with --apply writes it")
                 return False
-            if not self.asks(f"{what} {target}?"):
+            if not self.ask_yes_no(f"{what} {target}?"):
                 say(
                     "nothing was changed: the same command with --apply writes it, without requests"
                 )
@@ -84,7 +84,7 @@ class Consent:
         return True
 
 
-def _forget_typed(terminal: TextIO) -> None:
+def _discard_typed_input(terminal: TextIO) -> None:
     """Discard what was typed before the question was asked."""
     try:
         import termios  # not on Windows
@@ -134,9 +134,10 @@ class Terms:
             for line in lines[:_SHOWN_LINES]:
                 say(f"  | {line}")
             if len(lines) > _SHOWN_LINES:
-                say(f"  | … {counted(len(lines) - _SHOWN_LINES, 'more line')} in {place(file)}")
+                more = counted(len(lines) - _SHOWN_LINES, "more line")
+                say(f"  | … {more} in {display_path(file)}")
         if not sources or self.consent.yes:
             return
-        if not self.consent.asks(f"Send this to {self.teacher.label}?"):
+        if not self.consent.ask_yes_no(f"Send this to {self.teacher.label}?"):
             cure = "" if self.consent.terminal else ": add --yes to send it without a terminal"
             raise WorkError(f"the sources were not sent{cure}")

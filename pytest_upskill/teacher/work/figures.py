@@ -25,7 +25,7 @@ def figures_of(cases: Sequence[CaseCounts]) -> dict[str, float]:
     }
 
 
-def pictures(
+def comparison_lines(
     confirmed: Mapping[str, Sequence[CaseCounts]], before: str, after: str, *, unicode: bool
 ) -> Iterator[str]:
     """Yield ``baseline ████░░ 60%``, ``with skill ███████ 95% (+35%)`` and the lift by student.
