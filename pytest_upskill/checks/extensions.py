@@ -23,11 +23,6 @@ class Custom:
     """The value of the key in the case file."""
 
 
-def _claims_nothing(name: str, value: object) -> bool:
-    del name, value
-    return False
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extensions:
     """Everything that plugins add to case files."""
@@ -36,7 +31,7 @@ class Extensions:
     """Maps every spelling of a plugin's language to its name."""
     runnable: frozenset[str] = RUNNABLE
     """Names of the languages that ``run`` checks support."""
-    claims: Callable[[str, object], bool] = _claims_nothing
+    claims: Callable[[str, object], bool] = lambda _name, _value: False
     """Whether a plugin decides a check of this name; raises ValueError for an invalid value."""
 
     def language(self, word: str) -> str | None:

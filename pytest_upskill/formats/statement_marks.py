@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from itertools import count
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case
@@ -21,14 +21,23 @@ MARK_KEY = "statements"
 _MARKED = f"{MARK_KEY}: every check is marked as agent or vacuous"
 
 
-def numbered(case: Case) -> Case:
-    """Return a case as it was read, with the numbers of its statements."""
+def with_marks(case: Case, marks: object) -> Case:
+    """Return a case with numbers for its statements, without those that its author marked.
+
+    Args:
+        case: The case as it was read.
+        marks: The value of `MARK_KEY` in the file; what is no object is left alone.
+
+    Raises:
+        ValueError: A mark is invalid; the message says how to write one.
+    """
     numbers = count(1)
     checks = tuple(
         replace(check, number=next(numbers)) if isinstance(check, Judge) else check
         for check in case.checks
     )
-    return replace(case, checks=checks, statements=next(numbers) - 1)
+    case = replace(case, checks=checks, statements=next(numbers) - 1)
+    return marked(case, _read(marks)) if isinstance(marks, dict) else case
 
 
 def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
@@ -47,20 +56,19 @@ def marked(case: Case, marks: Mapping[int, Mark]) -> Case:
         if not 1 <= number <= case.statements:
             has = f"{case.statements} statement{'s' * (case.statements != 1)}"
             raise ValueError(f"there is no statement {number}: the case has {has} for a judge")
-    kept = tuple(
-        check for check in case.checks if not (isinstance(check, Judge) and check.number in marks)
+    case = without(case, marks)
+    return replace(case, skip=case.skip or (None if case.checks else _MARKED))
+
+
+def without(case: Case, numbers: Collection[int]) -> Case:
+    """Return a case without the statements of some numbers."""
+    kept = (
+        check for check in case.checks if not (isinstance(check, Judge) and check.number in numbers)
     )
-    return replace(case, checks=kept, skip=case.skip or (None if kept else _MARKED))
+    return replace(case, checks=tuple(kept))
 
 
-def read_marks(value: object) -> Mapping[int, Mark]:
-    """Read the marks of a case, ``{"2": "agent"}``.
-
-    Raises:
-        ValueError: A mark is invalid; the message says how to write one.
-    """
-    if not isinstance(value, dict):
-        raise ValueError('must map the numbers of statements to marks, such as {"2": "agent"}')  # noqa: TRY004  a mistake in a file
+def _read(value: Mapping[str, Any]) -> Mapping[int, Mark]:
     marks: dict[int, Mark] = {}
     for number, mark in value.items():
         if mark not in MARKS or not str(number).isdecimal():

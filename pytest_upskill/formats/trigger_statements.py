@@ -6,8 +6,9 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case, Trigger
+from pytest_upskill.formats.statement_marks import without
 
 _NAMED = r"(?:(?:the|this) )?(?:(?P<{0}>[\w-]+) )?skill"
 _CHOICE = (
@@ -41,18 +42,15 @@ def with_trigger(case: Case, skills: Collection[str]) -> Case:
         case: Any case.
         skills: All names of the skill that the case belongs to.
     """
-    kept: list[AnyCheck] = []
-    found: list[bool] = []
-    for check in case.checks:
-        chosen = _chosen(check.statement, skills) if isinstance(check, Judge) else None
-        if chosen is None:
-            kept.append(check)
-        else:
-            found.append(chosen)
-    if not found:
+    chosen = {
+        check.number: said
+        for check in case.checks
+        if isinstance(check, Judge) and (said := _chosen(check.statement, skills)) is not None
+    }
+    if not chosen:
         return case
-    trigger = case.trigger or (Trigger(should=all(found)) if case.input else None)
-    return replace(case, checks=tuple(kept), trigger=trigger)
+    trigger = case.trigger or (Trigger(should=all(chosen.values())) if case.input else None)
+    return replace(without(case, chosen), trigger=trigger)
 
 
 def _chosen(statement: str, skills: Collection[str]) -> bool | None:

@@ -16,7 +16,7 @@ from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.skill_md.files import MAX_TOTAL_BYTES, Unreadable
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile, Problem, shown
-from pytest_upskill.formats.statement_marks import MARK_KEY, marked, numbered, read_marks
+from pytest_upskill.formats.statement_marks import MARK_KEY, with_marks
 
 _NOTHING_ASKED = f"no prompt: add {PROMPTS[0]!r}"
 
@@ -57,27 +57,22 @@ def read_case(
     if reader.problems:
         raise BadFile(reader.problems)
     tags = value.get("tags")
-    case = numbered(
-        Case(
-            id=name,
-            input=question,
-            checks=tuple(checks),
-            files=files,
-            process=reader.agent.process,
-            workspace=reader.agent.workspace,
-            workspace_folder=reader.agent.folder,
-            max_turns=reader.agent.max_turns,
-            tags=tuple(filter(_is_text, tags)) if isinstance(tags, list) else (),
-            skip=next(iter(reader.reasons), None),
-            trigger=reader.trigger if question else None,
-            line=document.line(path),
-        )
+    case = Case(
+        id=name,
+        input=question,
+        checks=tuple(checks),
+        files=files,
+        process=reader.agent.process,
+        workspace=reader.agent.workspace,
+        workspace_folder=reader.agent.folder,
+        max_turns=reader.agent.max_turns,
+        tags=tuple(filter(_is_text, tags)) if isinstance(tags, list) else (),
+        skip=next(iter(reader.reasons), None),
+        trigger=reader.trigger if question else None,
+        line=document.line(path),
     )
-    marks = value.get(MARK_KEY)
-    if not isinstance(marks, dict):
-        return case
     try:
-        return marked(case, read_marks(marks))
+        return with_marks(case, value.get(MARK_KEY))
     except ValueError as error:
         raise BadFile([document.problem((*path, MARK_KEY), str(error))]) from None
 

@@ -18,7 +18,7 @@ from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.validation import translated
-from pytest_upskill.formats.statement_marks import MARK_KEY, marked, numbered, read_marks
+from pytest_upskill.formats.statement_marks import MARK_KEY, with_marks
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
 
@@ -60,9 +60,9 @@ def read_cases(
         except ValueError as error:
             problems.append(document.problem((*path, "expected_skill"), str(error)))
         line = document.line(path)
-        case = numbered(_case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger))
+        case = _case(entry, name=case_id, line=line, file=file, raw=raw, trigger=trigger)
         try:
-            placed.append((path, marked(case, read_marks(entry.statements or {}))))
+            placed.append((path, with_marks(case, entry.statements)))
         except ValueError as error:
             problems.append(document.problem((*path, MARK_KEY), str(error)))
     problems += _repeated_queries(document, placed)
