@@ -152,7 +152,6 @@ def _address() -> str:
                 cwd=CHECKOUT,
                 stdin=subprocess.PIPE,
                 pass_fds=[listener.fileno()],
-                start_new_session=True,
             )
         )
     return address
@@ -168,6 +167,8 @@ def _keep(server: subprocess.Popen[bytes]) -> None:
 
 def serve(descriptor: int) -> None:
     """Fork processes until stdin is closed; what the calling process has imported, they have."""
+    # Ctrl-C is for them, and for the process that closes stdin at its end.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
     # The processes that watch the others need nobody to wait for them.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     with socket.socket(fileno=descriptor) as listener:
