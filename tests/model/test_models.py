@@ -67,6 +67,7 @@ def test_a_model_is_read(text: str, provider: str, name: str, base_url: str | No
         ("ofline", "write host:model or model@base_url (did you mean 'offline'?)"),
         ("openai/gpt-6-luna", "write openai:gpt-6-luna, or openai/gpt-6-luna@http"),
         ("openai:", "bad model 'openai:': no model name after 'openai:'"),
+        ("zai/glm-4.7@127.0.0.1:8080/v1", "; a base URL begins with http:// or https://"),
         ("@http://h/v1", "bad model '@http://h/v1': no model name before the '@'"),
         ("m@http://", "bad model 'm@http://': the base URL has no host"),
         (
