@@ -69,13 +69,13 @@ def _messages(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
         for block in (turn["content"] if isinstance(turn["content"], list) else ())
     ]
     done = sum(block["type"] == "tool_use" for block in blocks)
-    call = _step(ClaudeCode().rehearsal(SKILL), done, body)
+    call = _step(ClaudeCode().self_test_calls(SKILL), done, body)
     return message_events(body["model"], call, "" if call else ANSWER)
 
 
 def _responses(body: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     done = sum(item.get("type") == "function_call" for item in body["input"])
-    call = _step(Codex().rehearsal(SKILL), done, body)
+    call = _step(Codex().self_test_calls(SKILL), done, body)
     return response_events(body["model"], call, "" if call else ANSWER)
 
 

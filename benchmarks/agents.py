@@ -21,7 +21,7 @@ import httpx2
 from measure import Cost, interleaved, serving, wall
 from workbench import Bench, Row, healthy, pytest_run
 
-from pytest_upskill.agents.box.bubblewrap import furnish
+from pytest_upskill.agents.box.bubblewrap import prepare_folders
 from pytest_upskill.agents.client import CliClient
 from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.cli import Cli, NoAgentError
@@ -109,7 +109,7 @@ def _bare(cli: Cli, request: Request, url: str) -> float:
     installed, launch = cli.find(), cli.launch(request, url)
     with tempfile.TemporaryDirectory(prefix="upskill-bare-") as folder:
         root = Path(folder)
-        furnish(root, cli, launch, request)
+        prepare_folders(root, cli, launch, request)
         environment = {
             "PATH": f"{installed.program.parent}:/usr/local/bin:/usr/bin:/bin",
             "HOME": str(root / "home"),

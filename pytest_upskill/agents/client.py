@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from functools import partial
 
-from pytest_upskill.agents.box.bubblewrap import BASE_URL, furnish
+from pytest_upskill.agents.box.bubblewrap import BASE_URL, prepare_folders
 from pytest_upskill.agents.box.process import run_boxed
 from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
@@ -146,7 +146,7 @@ class CliClient:
         """
         problem = ""
         for _ in range(_TESTS):
-            problem = await self._problem(request)
+            problem = await self._self_test_problem(request)
             if not problem:
                 return
         raise ProviderError(
@@ -156,16 +156,16 @@ class CliClient:
             billable=False,
         )
 
-    async def _problem(self, request: Request) -> str:
+    async def _self_test_problem(self, request: Request) -> str:
         """Return what does not work in a self-test, "" if all does.
 
         Raises:
             ProviderError: It cannot be started.
         """
-        cli, asked = self._cli, self_test_request(request)
-        script = Script(cli.wire, cli.rehearsal(SKILL))
+        cli, request = self._cli, self_test_request(request)
+        script = Script(cli.wire, cli.self_test_calls(SKILL))
         try:
-            return self_test_problem(await self._run(asked, script, _free))
+            return self_test_problem(await self._run(request, script, _reserve_nothing))
         except _NotStartedError:
             raise
         except ProviderError as error:
@@ -187,7 +187,7 @@ class CliClient:
         root = folders.enter_context(workspace()).root
         try:
             try:
-                await proxy.start(furnish(root, self._cli, launch, request))
+                await proxy.start(prepare_folders(root, self._cli, launch, request))
                 said = await run_boxed(root, self._installed, launch, proxy, self._caps.seconds)
                 await proxy.finish()
             except OSError as error:
@@ -195,9 +195,9 @@ class CliClient:
                 raise _NotStartedError(f"{self._cli.name}: cannot start: {said}") from None
             finally:
                 await proxy.aclose()
-            proxy.end(self._exited(proxy.tally, said))
+            proxy.end(self._reason_at_exit(proxy.tally, said))
             run = proxy.tally.run(self._installed.version, self._limit(proxy))
-            if not proxy.tally.decided:
+            if not proxy.tally.has_chosen:
                 run = await asyncio.to_thread(with_files_left, run, request, root / "work")
                 # The model may have written what the host sent back in several parts.
                 redact = upstream.redacted
@@ -209,14 +209,14 @@ class CliClient:
         seconds = time.perf_counter() - started
         return replace(proxy.tally.completion(run), latency_s=seconds)
 
-    def _exited(self, tally: Tally, said: str) -> str | ProviderError:
+    def _reason_at_exit(self, tally: Tally, said: str) -> str | ProviderError:
         """Return the reason with which a run ends whose program exits: "" after the answer.
 
         An exit status tells nothing: a program may end with an error after the answer.
         """
         if tally.requests == 0:
             return ProviderError(f"{self._cli.name}: sent no request: {said}", billable=False)
-        if not tally.answered_whole:
+        if not tally.has_final_answer:
             return ProviderError(f"{self._cli.name}: ended before its model had answered: {said}")
         return ""
 
@@ -239,7 +239,7 @@ class _NotStartedError(ProviderError):
     """A program that cannot be started now, but perhaps later."""
 
 
-async def _free(size: int) -> Settle:
+async def _reserve_nothing(size: int) -> Settle:
     """Reserve nothing: the self-test costs nothing."""
     del size
 

@@ -40,5 +40,5 @@ class Pi(Cli):
             home={".pi/agent/models.json": json.dumps({"providers": {"script": provider}})},
         )
 
-    def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
+    def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         return [{"name": "read", "input": {"path": f"/home/agent/{self.skills}/{skill}/SKILL.md"}}]

@@ -60,7 +60,7 @@ def test_the_skill_works_in_the_program_and_the_arms_differ_in_the_catalogue_alo
     adapter: type[Cli], model: str, tool: str
 ) -> None:
     cli = adapter()
-    load, _ = cli.rehearsal(NAME)
+    load, _ = cli.self_test_calls(NAME)
     total = f"python3 ~/{cli.skills}/{NAME}/scripts/total.py 100 250 > total.txt"
     loaded = str(load["name"]), load["input"]
     steps: list[Step] = [loaded, shell(cli, tool, total), "The total is 350."]
@@ -97,7 +97,7 @@ def test_a_query_ends_when_the_real_program_takes_a_skill_among_others(
         model=parse_model(model), catalogue=Catalogue.of([own, other]), own=own, query="Bill it.",
         max_tokens=4096, run=0,
     )  # fmt: skip
-    load, *_ = cli.rehearsal(NAME)
+    load, *_ = cli.self_test_calls(NAME)
     steps: list[Step] = [shell(cli, tool, "ls"), (str(load["name"]), load["input"])]
     upstream = Recorded(steps, cli.wire)
 

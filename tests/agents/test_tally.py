@@ -13,7 +13,7 @@ from pytest_upskill.agents.programs.claude_code import ClaudeCode
 from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.proxy.contents import results_in, texts_in
 from pytest_upskill.agents.proxy.upstream import Reply
-from pytest_upskill.agents.record.story import is_loaded
+from pytest_upskill.agents.record.skill_use import is_loaded
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.checks.files import WorkspaceFile
@@ -41,7 +41,7 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
 
 
 def tally_of(task: AgentTask, **more: Any) -> Tally:
-    return Tally(task=task, skill_of=Codex().skill_of, denies=Codex().denies, **more)
+    return Tally(task=task, skill_of=Codex().skill_of, is_denied=Codex().is_denied, **more)
 
 
 def codex_run(command: str, result: str) -> AgentRun:
@@ -52,8 +52,8 @@ def codex_run(command: str, result: str) -> AgentRun:
     sent = {"type": "function_call", "call_id": "c1", "arguments": json.dumps({"cmd": command})}
     output = {"type": "function_call_output", "call_id": "c1", "output": result}
     for conversation, reply in (([offer], said(call)), ([offer, sent, output], said())):
-        tally.asked([*texts_in(conversation)], results_in(conversation))
-        tally.answered(reply, 1)
+        tally.note_request([*texts_in(conversation)], results_in(conversation))
+        tally.note_reply(reply, 1)
     return tally.run("1", "")
 
 
@@ -101,9 +101,9 @@ def test_a_skill_that_is_asked_for_by_its_folder_is_taken_by_its_name() -> None:
     tally = tally_of(task)
     read = ToolCall(name="exec_command", arguments={"cmd": "cat ~/.agents/skills/a-b/SKILL.md"})
 
-    tally.answered(said(read), 1)
+    tally.note_reply(said(read), 1)
 
-    assert tally.decided
+    assert tally.has_chosen
     assert tally.run("1", "").taken == "a b"
 
 
@@ -111,7 +111,7 @@ def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> No
     tally = tally_of(AgentTask(), caps=Caps(tokens=1000))
     look = ToolCall(name="exec_command", arguments={"cmd": "ls"})
     for size, limit in ((1600, ""), (1600, "it needs more than 1,000 tokens")):
-        tally.answered(said(look, tokens=None), size)
+        tally.note_reply(said(look, tokens=None), size)
         assert tally.limit() == limit
 
     assert tally.completion().input_tokens is None

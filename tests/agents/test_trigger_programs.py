@@ -183,7 +183,7 @@ def conversation(program: Program) -> list[Mapping[str, Any]]:
     installed = cli.find()
     if installed.version != program.version:
         version_differs(f"{cli.name} {program.version} was compared, not {installed.version}")
-    call = cli.rehearsal(PARCELS.name)[0]
+    call = cli.self_test_calls(PARCELS.name)[0]
     steps: list[Step] = [(str(call["name"]), call["input"]), "Sent."]
     upstream = Recorded(steps, cli.wire)
     client = Furnished(

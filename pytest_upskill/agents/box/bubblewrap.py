@@ -32,7 +32,7 @@ _ETC: Mapping[str, str] = {
 _RELAY = Path(__file__).with_name("relay.py")
 
 
-def furnish(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
+def prepare_folders(root: Path, cli: Cli, launch: Launch, request: Request) -> Path:
     """Make the folders of a run, and return the path of the proxy's socket.
 
     Args:
@@ -74,7 +74,7 @@ def command(
     """Return the command line that runs an agent in the sandbox.
 
     Args:
-        root: The folder that `furnish` has filled.
+        root: The folder that `prepare_folders` has filled.
         installed: The agent's program.
         launch: How it starts.
         info: File descriptor to which bubblewrap writes the process id of the sandbox's init.

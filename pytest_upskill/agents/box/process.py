@@ -48,7 +48,7 @@ async def run_boxed(
     """
     readable, written = os.pipe()
     try:
-        process = await _started(root, installed, launch, written)
+        process = await _start(root, installed, launch, written)
     except BaseException:
         os.close(readable)
         raise
@@ -70,7 +70,7 @@ async def run_boxed(
     return "" if said in late else said.result()
 
 
-async def _started(
+async def _start(
     root: Path, installed: Installed, launch: Launch, info: int
 ) -> asyncio.subprocess.Process:
     with open_filter(build_open_filter) as filters:

@@ -12,7 +12,7 @@ from typing import Any
 
 from pytest_upskill.agents.loop.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.agents.record.left_files import with_files_left
-from pytest_upskill.agents.record.story import SKILL_FILE, skill_read
+from pytest_upskill.agents.record.skill_use import SKILL_FILE, skill_in_call
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.completion import (
     AgentRun,
@@ -65,7 +65,7 @@ async def run_loop(
     tally = Tally(
         task=task,
         skill_of=_skill_of,
-        denies=lambda *_: False,  # its own tool returns what is installed
+        is_denied=lambda *_: False,  # its own tool returns what is installed
         caps=caps,
         offered=bool(offer),
         loaded=False,
@@ -74,7 +74,9 @@ async def run_loop(
     while True:
         seen = [result for turn in asked.turns for result in turn.results]
         last = asked.turns[-1].results if asked.turns else ()
-        tally.asked([each.text for each in seen], [(each.call_id, each.text) for each in last])
+        tally.note_request(
+            [each.text for each in seen], [(each.call_id, each.text) for each in last]
+        )
         try:
             completion = await client.complete(asked)
         except (BudgetError, ProviderError) as error:
@@ -82,8 +84,8 @@ async def run_loop(
                 error.paid = tally.completion()
             raise
         tally.requests += completion.attempts
-        tally.answered(completion, most_input_tokens(asked))
-        if tally.answered_whole or tally.decided:
+        tally.note_reply(completion, most_input_tokens(asked))
+        if tally.has_final_answer or tally.has_chosen:
             break
         if limit := tally.limit():
             break
@@ -136,4 +138,4 @@ def _skill_of(call: ToolCall) -> str | None:
     """Return the skill that a call asks for, by its name or its folder; None for none."""
     if call.name == "skill":
         return str(call.arguments.get("name") or "").strip() or None
-    return skill_read(call, SKILLS.removeprefix("~/"))
+    return skill_in_call(call, SKILLS.removeprefix("~/"))

@@ -98,7 +98,7 @@ class Toolbox:
 
     def call(self, call: ToolCall) -> ToolResult:
         """Call a tool, and wait for its result."""
-        if problem := _problem(call):
+        if problem := _call_problem(call):
             return ToolResult(call_id=call.id, text=problem, failed=True)
         if call.name == "skill":
             return self._load_skill(call)
@@ -106,7 +106,7 @@ class Toolbox:
         limits = replace(_LIMITS, wall_s=max(0.1, min(_LIMITS.wall_s, self.left_s)))
         outcome = self._run(call.name, call.arguments, limits)
         self.left_s -= time.monotonic() - started
-        text = _told(call.name, outcome, _cut(_as_seen(outcome.output)), limits)
+        text = _describe_result(call.name, outcome, _cut(_shorten_paths(outcome.output)), limits)
         return ToolResult(call_id=call.id, text=text, failed=not outcome.succeeded)
 
     @property
@@ -146,7 +146,7 @@ class Toolbox:
         )
 
 
-def _problem(call: ToolCall) -> str:
+def _call_problem(call: ToolCall) -> str:
     """Return why a call cannot be carried out, for the model; "" if it can."""
     if call.name not in _REQUIRED:
         return f"There is no tool {call.name!r}: there are {', '.join(_REQUIRED)}."
@@ -167,7 +167,7 @@ _MOST_ARGUMENT = 100 << 10
 """Bytes of an argument of a command; Linux allows 128 KiB."""
 
 
-def _told(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
+def _describe_result(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
     """Return the result of a tool as the model sees it."""
     if outcome.ended != "exited":
         why = _ENDED[outcome.ended].format(seconds=limits.wall_s)
@@ -189,7 +189,7 @@ _ENDED: Mapping[Ended, str] = MappingProxyType(
 )
 
 
-def _as_seen(output: str) -> str:
+def _shorten_paths(output: str) -> str:
     """Return the output of a program with the workspace as ``.`` and the home as ``~``."""
     return output.replace(_WORKSPACE, ".").replace(_HOME, "~").replace(_SCRATCH, "$TMPDIR")
 

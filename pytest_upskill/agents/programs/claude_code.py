@@ -55,12 +55,12 @@ class ClaudeCode(Cli):
         name = str(call.arguments.get("skill") or "").rpartition(":")[2]
         return name.strip().removeprefix("/") or None
 
-    def denies(self, call: ToolCall, result: str) -> bool:
-        """See `Cli.denies`: the tool failed, or instructions followed its result."""
-        return call.name == _SKILL or super().denies(call, result)
+    def is_denied(self, call: ToolCall, result: str) -> bool:
+        """See `Cli.is_denied`: the tool failed, or instructions followed its result."""
+        return call.name == _SKILL or super().is_denied(call, result)
 
-    def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
-        """See `Cli.rehearsal`."""
+    def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
+        """See `Cli.self_test_calls`."""
         write = {"command": "printf done > done.txt", "description": "write"}
         return [
             {"name": _SKILL, "input": {"skill": skill}},

@@ -15,7 +15,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any, ClassVar
 
-from pytest_upskill.agents.record.story import skill_read
+from pytest_upskill.agents.record.skill_use import skill_in_call
 from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
 
@@ -87,7 +87,7 @@ class Cli(ABC):
         wrapper = Path(os.path.realpath(found))
         folder = next(self._native(wrapper.parent.parent), None)
         program = wrapper if folder is None else (folder / self.executable).resolve()
-        version = _VERSION.search(_said_of_version(program))
+        version = _VERSION.search(_version_output(program))
         if version is None:
             raise NoAgentError(f"{missing}; {found} does not print its version")
         return Installed(program=program, folder=folder or wrapper, version=version[0])
@@ -115,9 +115,9 @@ class Cli(ABC):
 
         A call of any tool may read the skill's file.
         """
-        return skill_read(call, self.skills)
+        return skill_in_call(call, self.skills)
 
-    def denies(self, call: ToolCall, result: str) -> bool:
+    def is_denied(self, call: ToolCall, result: str) -> bool:
         """Return whether the result of a call without a line of the skill shows a defect.
 
         Otherwise the model saw as much of the skill as it asked for: a command may look at a part
@@ -127,7 +127,7 @@ class Cli(ABC):
         return _UNREADABLE.search(result) is not None
 
     @abstractmethod
-    def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
+    def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         """Return calls (``name`` and ``input``) that load the skill, then write ``done.txt``.
 
         They are what a model would call; the self-test of a version makes them.
@@ -135,7 +135,7 @@ class Cli(ABC):
 
 
 @lru_cache  # A session asks more than once, and it takes a quarter of a second.
-def _said_of_version(program: Path) -> str:
+def _version_output(program: Path) -> str:
     """Return what a program says to ``--version``, "" if it says nothing.
 
     It runs outside the sandbox, as the user's own program, with an empty home folder.

@@ -68,8 +68,8 @@ class Codex(Cli):
             home={".codex/config.toml": configuration},
         )
 
-    def rehearsal(self, skill: str) -> list[Mapping[str, Any]]:
-        """See `Cli.rehearsal`."""
+    def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
+        """See `Cli.self_test_calls`."""
         read = {"cmd": f"cat ~/{self.skills}/{skill}/SKILL.md"}
         return [
             {"name": "exec_command", "input": read},

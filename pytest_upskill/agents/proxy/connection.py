@@ -127,7 +127,7 @@ class Connection:
         Raises:
             OSError, h11.ProtocolError: The agent has gone, or speaks no HTTP.
         """
-        while isinstance(event := await self._next(), h11.Request):
+        while isinstance(event := await self._next_event(), h11.Request):
             async with self._turn:
                 body = await self._body()
                 if body is None:
@@ -141,13 +141,13 @@ class Connection:
     async def _body(self) -> bytes | None:
         """Read the body of a request; None if it is too large, or the connection ends."""
         data = bytearray()
-        while isinstance(event := await self._next(), h11.Data):
+        while isinstance(event := await self._next_event(), h11.Data):
             data += event.data
             if len(data) > _MOST_BYTES:
                 return None
         return bytes(data) if isinstance(event, h11.EndOfMessage) else None
 
-    async def _next(self) -> object:
+    async def _next_event(self) -> object:
         """Read the next part of what the agent sends."""
         while (event := self._parser.next_event()) is h11.NEED_DATA:
             if self._parser.they_are_waiting_for_100_continue:

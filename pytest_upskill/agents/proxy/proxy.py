@@ -67,7 +67,9 @@ class Proxy:
         caps: Caps,
     ) -> None:
         assert request.task is not None
-        self.tally = Tally(task=request.task, skill_of=cli.skill_of, denies=cli.denies, caps=caps)
+        self.tally = Tally(
+            task=request.task, skill_of=cli.skill_of, is_denied=cli.is_denied, caps=caps
+        )
         self.ended: asyncio.Future[str | Exception] = asyncio.get_running_loop().create_future()
         self._request = request
         self._wire = cli.wire
@@ -93,8 +95,10 @@ class Proxy:
     @property
     def waited_s(self) -> float:
         """Seconds spent waiting for the host so far."""
-        going_on = 0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
-        return self._waited_s + going_on
+        current_wait = (
+            0.0 if self._waiting_since is None else time.monotonic() - self._waiting_since
+        )
+        return self._waited_s + current_wait
 
     async def start(self, path: Path) -> None:
         """Listen on a unix socket.
@@ -171,7 +175,7 @@ class Proxy:
         self.tally.requests += 1
         aside = not body.get("tools")
         if not aside:
-            self.tally.asked([*texts_in(body)], results_in(body))
+            self.tally.note_request([*texts_in(body)], results_in(body))
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
@@ -186,8 +190,8 @@ class Proxy:
             self._waiting_since = None
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
-                self.tally.answered(replace(completion, cost_usd=cost), len(content), aside=aside)
-                if self.tally.decided:
+                self.tally.note_reply(replace(completion, cost_usd=cost), len(content), aside=aside)
+                if self.tally.has_chosen:
                     self.end("")
 
     async def _exchange(self, content: bytes, headers: Mapping[str, str], out: Out) -> Completion:
@@ -195,16 +199,16 @@ class Proxy:
 
         async def receive(reply: Reply) -> Completion:
             kind = reply.headers.get("content-type", "application/json")
-            listens = await _tell(out.begin(HTTPStatus.OK, kind))
+            listens = await _send(out.begin(HTTPStatus.OK, kind))
             reader = ReplyReader(self._wire)
             # Read to its end even if the agent has gone: it is paid for.
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
-                listens = listens and await _tell(out.send(chunk))
+                listens = listens and await _send(out.send(chunk))
             return self._read(self._upstream.redacted(reader.body()))
 
         completion = await self._upstream.exchange(self._request, content, headers, receive)
-        await _tell(out.end())
+        await _send(out.end())
         return completion
 
     def _read(self, whole: Mapping[str, Any]) -> Completion:
@@ -215,7 +219,7 @@ class Proxy:
         """
         label = self._request.model.label
         if whole.get("error"):
-            raise ProviderError(f"{label}: {_said(whole['error'])}", status=200)
+            raise ProviderError(f"{label}: {_error_text(whole['error'])}", status=200)
         name = whole.get("model")
         try:
             completion = _READERS[self._wire](whole)
@@ -227,18 +231,18 @@ class Proxy:
     async def _fail(self, error: Exception, out: Out) -> None:
         """End the run with an error."""
         self.end(error)
-        await _tell(out.error(HTTPStatus.BAD_REQUEST, str(error)))
+        await _send(out.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 
-async def _tell(said: Awaitable[None]) -> bool:
+async def _send(sending: Awaitable[None]) -> bool:
     """Send something to an agent; return whether it takes it, for it may have ended, or hang."""
     with suppress(OSError, h11.ProtocolError):
         async with asyncio.timeout(_SEND_S):
-            await said
+            await sending
         return True
     return False
 
 
-def _said(error: object) -> str:
+def _error_text(error: object) -> str:
     message = error.get("message") if isinstance(error, Mapping) else error
     return " ".join(str(message).split())[:200]

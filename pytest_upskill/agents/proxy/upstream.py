@@ -112,7 +112,7 @@ class HostUpstream:
     ) -> Completion:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         call = Call(request=asked, endpoint=self._endpoint)
-        once = partial(self._once, call, content, self._headers(headers), receive)
+        once = partial(self._exchange_once, call, content, self._headers(headers), receive)
         return await self._retries.send(asked, once, timed=True)
 
     def redacted(self, value: Any) -> Any:
@@ -123,7 +123,7 @@ class HostUpstream:
         """See `Upstream.aclose`."""
         await self._http.aclose()
 
-    async def _once(
+    async def _exchange_once(
         self, call: Call, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """Send a request once.
@@ -134,11 +134,11 @@ class HostUpstream:
         label = call.request.model.label
         try:
             with self._retries.activity.doing(ASKING):
-                response = await self._sent(content, headers)
+                response = await self._send(content, headers)
         except httpx2.TransportError as error:
             unsent = isinstance(error, (httpx2.ConnectError, httpx2.ConnectTimeout))
             raise ProviderError(
-                f"{label}: no reply from {self._endpoint.host} ({self._why(error)})",
+                f"{label}: no reply from {self._endpoint.host} ({self._describe_error(error)})",
                 retryable=unsent,
                 timed_out=isinstance(error, httpx2.ReadTimeout),
                 billable=not unsent,
@@ -149,18 +149,19 @@ class HostUpstream:
             said = await _error_body(response)
         except httpx2.HTTPError as error:
             raise ProviderError(
-                f"{label}: the reply of {self._endpoint.host} broke off ({self._why(error)})"
+                f"{label}: the reply of {self._endpoint.host} broke off "
+                f"({self._describe_error(error)})"
             ) from None
         finally:
             await response.aclose()
         told = {name.lower(): value for name, value in response.headers.items()}
         raise call.refused(response.status_code, self.redacted(said), self.redacted(told))
 
-    async def _sent(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
+    async def _send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
         request = self._http.build_request("POST", self._url, content=content, headers=headers)
         return await self._http.send(request, stream=True)
 
-    def _why(self, error: httpx2.HTTPError) -> str:
+    def _describe_error(self, error: httpx2.HTTPError) -> str:
         return self._endpoint.redact(str(error) or type(error).__name__)
 
     def _headers(self, given: Mapping[str, str]) -> Mapping[str, str]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
-from pytest_upskill.agents.record.story import (
+from pytest_upskill.agents.record.skill_use import (
+    broken_reason,
     files_read,
     is_loaded,
     is_offered,
     is_partly_loaded,
     recorded_calls,
-    why_broken,
 )
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, with_totals
 from pytest_upskill.spending.caps import Caps
@@ -27,7 +27,7 @@ class Tally:
     task: AgentTask
     skill_of: Callable[[ToolCall], str | None]
     """Returns the skill that a call asks for, by its name or its folder; None for none."""
-    denies: Callable[[ToolCall, str], bool]
+    is_denied: Callable[[ToolCall, str], bool]
     """Returns whether the result of a call of the skill, without a line of it, shows a defect."""
     caps: Caps = field(default_factory=Caps)
     offered: bool | None = None
@@ -48,7 +48,7 @@ class Tally:
     following: int = 0
     """Tokens of the conversation, with which its next prompt begins."""
 
-    def asked(self, texts: Sequence[str], results: Iterable[tuple[str, str]]) -> None:
+    def note_request(self, texts: Sequence[str], results: Iterable[tuple[str, str]]) -> None:
         """Note which parts of the skill the next prompt of the conversation contains.
 
         Args:
@@ -62,7 +62,7 @@ class Tally:
         self.loaded = self.loaded or is_loaded(self.task, texts)
         self.read.update(files_read(self.task, texts))
         last = self.replies[-1].tool_calls if self.replies else ()
-        own = {call.id: call for call in last if self._is_own(call)}
+        own = {call.id: call for call in last if self._calls_skill(call)}
         self.called = self.called or bool(own)
         # A long conversation is searched only after a call of the skill.
         for call_id, result in results if own else ():
@@ -70,9 +70,9 @@ class Tally:
                 continue
             if is_partly_loaded(self.task, result):
                 self.loaded = True
-            self.denied = self.denied or self.denies(own[call_id], result)
+            self.denied = self.denied or self.is_denied(own[call_id], result)
 
-    def answered(self, completion: Completion, size: int, *, aside: bool = False) -> None:
+    def note_reply(self, completion: Completion, size: int, *, aside: bool = False) -> None:
         """Note a reply.
 
         Args:
@@ -91,17 +91,19 @@ class Tally:
             self.following = counted
 
     @property
-    def taken(self) -> str:
+    def chosen_skill(self) -> str:
         """The first skill that the model asked for; "" for none."""
         return self.task.name_of(next(filter(None, map(self.skill_of, self._calls)), ""))
 
     @property
-    def decided(self) -> bool:
+    def has_chosen(self) -> bool:
         """Whether the run ends because the model chose a skill, or none in all its turns."""
-        return self.task.chooses and bool(self.taken or len(self.replies) >= self.task.max_turns)
+        return self.task.chooses and bool(
+            self.chosen_skill or len(self.replies) >= self.task.max_turns
+        )
 
     @property
-    def answered_whole(self) -> bool:
+    def has_final_answer(self) -> bool:
         """Whether the last reply of the conversation calls no tool, and so ends the run."""
         return bool(self.replies) and not self.replies[-1].tool_calls
 
@@ -129,12 +131,12 @@ class Tally:
             requests=self.requests,
             offered=self.offered,
             called=self.called,
-            taken=self.taken if self.task.chooses else "",
+            taken=self.chosen_skill if self.task.chooses else "",
             loaded=None if self.task.chooses else self.loaded,
             read=tuple(sorted(self.read)),
             calls=recorded_calls(self._calls),
             limit=limit,
-            broken=why_broken(self.task, offered=self.offered, denied=denied),
+            broken=broken_reason(self.task, offered=self.offered, denied=denied),
         )
 
     def completion(self, run: AgentRun | None = None) -> Completion:
@@ -147,6 +149,6 @@ class Tally:
     def _calls(self) -> list[ToolCall]:
         return [call for reply in self.replies for call in reply.tool_calls]
 
-    def _is_own(self, call: ToolCall) -> bool:
+    def _calls_skill(self, call: ToolCall) -> bool:
         asked = self.skill_of(call)
         return asked is not None and self.task.name_of(asked) == self.task.skill_name

@@ -11,7 +11,7 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 
 SKILL_FILE = "SKILL.md"
 
-_TELLING_CHARS = 12
+_DISTINCTIVE_CHARS = 12
 """Least number of characters of a line that is unlikely to occur elsewhere."""
 _START = 24
 """Characters of a description that tell it from others."""
@@ -22,7 +22,7 @@ _MAX_INPUT = 2000
 """Maximum characters of a call's arguments in a record."""
 
 _SHARE = 0.5
-"""Share of the telling lines that shows that a file was read, perhaps cut or with line numbers."""
+"""Share of the distinctive lines that shows that a file was read, perhaps only in part."""
 
 
 def is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
@@ -48,10 +48,10 @@ def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:
         texts: What was sent to the model, such as the results of tools.
     """
     body = _instructions(task)
-    return _stands_in(body, texts) if body.strip("- \n") or not task.skill else None
+    return _occurs_in(body, texts) if body.strip("- \n") or not task.skill else None
 
 
-def skill_read(call: ToolCall, skills: str) -> str | None:
+def skill_in_call(call: ToolCall, skills: str) -> str | None:
     """Return the folder of the skill whose instructions a call names as a file, None for none.
 
     Args:
@@ -69,7 +69,7 @@ def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:
     return tuple(
         file.name
         for file in task.skill
-        if file.name != SKILL_FILE and not file.binary and _stands_in(file.text, texts)
+        if file.name != SKILL_FILE and not file.binary and _occurs_in(file.text, texts)
     )
 
 
@@ -78,7 +78,7 @@ def is_partly_loaded(task: AgentTask, result: str) -> bool:
 
     An agent that reads the file by itself may read its beginning only.
     """
-    return any(line in result for line in _telling(_instructions(task)))
+    return any(line in result for line in _distinctive_lines(_instructions(task)))
 
 
 def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
@@ -92,7 +92,7 @@ def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
     )
 
 
-def why_broken(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
+def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
     """Return why a run measures nothing because of how the skill was installed, "" if it does.
 
     Args:
@@ -116,16 +116,16 @@ def _instructions(task: AgentTask) -> str:
     return rest if mark and front.startswith("---") else body
 
 
-def _stands_in(part: str, texts: Iterable[str]) -> bool:
+def _occurs_in(part: str, texts: Iterable[str]) -> bool:
     """Return whether most of the distinctive lines of a file occur together in the texts.
 
     An agent may read a long file in several parts.
     """
-    lines, texts = [*_telling(part)] or [part.strip()], tuple(texts)
+    lines, texts = [*_distinctive_lines(part)] or [part.strip()], tuple(texts)
     there = sum(any(line in text for text in texts) for line in lines)
     return bool(lines[0]) and there > _SHARE * len(lines)
 
 
-def _telling(text: str) -> Iterator[str]:
+def _distinctive_lines(text: str) -> Iterator[str]:
     lines = (line.strip() for line in text.splitlines())
-    yield from dict.fromkeys(line for line in lines if len(line) >= _TELLING_CHARS)
+    yield from dict.fromkeys(line for line in lines if len(line) >= _DISTINCTIVE_CHARS)
