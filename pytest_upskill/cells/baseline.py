@@ -145,11 +145,11 @@ def write_baseline(file: Path, baseline: Baseline) -> bool:
 def _text(baseline: Baseline) -> str:
     """Return JSON with a line for each field and case, which keeps diffs and conflicts small."""
     lines = [f" {_json(name)}: {_json(getattr(baseline, name))},\n" for name in _HEAD]
-    cases = ",\n".join(f"  {_json(_written(case))}" for case in baseline.cases)
+    cases = ",\n".join(f"  {_json(_case_fields(case))}" for case in baseline.cases)
     return "{\n" + "".join(lines) + ' "cases": [\n' + cases + "\n ]\n}\n"
 
 
-def _written(case: BaselineCase) -> dict[str, object]:
+def _case_fields(case: BaselineCase) -> dict[str, object]:
     value = {"id": case.id, "digest": case.digest, "grader": case.grader}
     arms = {"with": case.with_skill, "without": case.without_skill}
     return value | {name: astuple(tally) for name, tally in arms.items() if tally}

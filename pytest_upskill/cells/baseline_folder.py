@@ -57,7 +57,7 @@ class Baselines:
         Args:
             keys: Keys of all cells of the session.
         """
-        return [found.baseline if found else None for found in self._of(keys)]
+        return [found.baseline if found else None for found in self._find_all(keys)]
 
     def unused(self, used: Sequence[Key]) -> Iterator[tuple[Stored, str]]:
         """Yield the files that can be deleted, each with the reason.
@@ -65,28 +65,34 @@ class Baselines:
         Args:
             used: Keys of all measured cells.
         """
-        taken = [found.file for found in self._of(used) if found]
+        taken = [found.file for found in self._find_all(used) if found]
         for each in self.stored:
-            kept = self._recorded(each.key)
+            kept = self._best_match(each.key)
             if kept is not None and kept.file != each.file:
                 yield each, f"{kept.file} replaces it"
             elif each.moved and each.file not in taken:
                 yield each, f"{each.key.case_file} is gone"
 
-    def _of(self, keys: Sequence[Key]) -> list[Stored | None]:
-        own = [self._recorded(key) for key in keys]
-        claims = Counter(_kind(key) for key, found in zip(keys, own, strict=True) if found is None)
+    def _find_all(self, keys: Sequence[Key]) -> list[Stored | None]:
+        own = [self._best_match(key) for key in keys]
+        claims = Counter(
+            _without_folder(key) for key, found in zip(keys, own, strict=True) if found is None
+        )
         return [
-            found or (self._moved(key) if claims[_kind(key)] == 1 else None)
+            found or (self._find_moved(key) if claims[_without_folder(key)] == 1 else None)
             for key, found in zip(keys, own, strict=True)
         ]
 
-    def _moved(self, key: Key) -> Stored | None:
-        moved = [each for each in self.stored if each.moved and _kind(each.key) == _kind(key)]
+    def _find_moved(self, key: Key) -> Stored | None:
+        moved = [
+            each
+            for each in self.stored
+            if each.moved and _without_folder(each.key) == _without_folder(key)
+        ]
         one = len({each.key.case_file for each in moved}) == 1
-        return self._recorded(moved[0].key) if one else None
+        return self._best_match(moved[0].key) if one else None
 
-    def _recorded(self, key: Key) -> Stored | None:
+    def _best_match(self, key: Key) -> Stored | None:
         """Return the file of a key; of several, by newest format, same skill, newest date."""
         same = [
             each
@@ -160,5 +166,5 @@ def _name(model: str) -> str:
     return f"%2E{quoted[1:]}.json" if quoted.startswith(".") else f"{quoted}.json"
 
 
-def _kind(key: Key) -> tuple[str, str, str]:
+def _without_folder(key: Key) -> tuple[str, str, str]:
     return posixpath.basename(key.case_file), key.skill, key.model

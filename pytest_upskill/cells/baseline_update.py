@@ -48,8 +48,8 @@ def update_baselines(
         what: What is written, in words.
     """
     return [
-        _kept(cell, reason, what)
-        if (reason := _not_whole(cell, runs[cell.model]))
+        _not_written(cell, reason, what)
+        if (reason := _incomplete_reason(cell, runs[cell.model]))
         else _write(cell, folder, what)
         for cell in cells
     ]
@@ -83,7 +83,7 @@ def baseline_of(cell: Cell | TriggerCell) -> Baseline:
     )
 
 
-def _not_whole(cell: TrialGroup, runs: int) -> str:
+def _incomplete_reason(cell: TrialGroup, runs: int) -> str:
     """Return why a cell is too incomplete for a baseline, empty if it is complete."""
     if len(cell.trials) != cell.planned:
         return f"{len(cell.trials)} of {cell.planned} trials ran: run all of them"
@@ -101,13 +101,13 @@ def _write(cell: Cell | TriggerCell, folder: Path, what: str) -> Update:
     try:
         written = write_baseline(file, baseline)
     except BaselineError as error:
-        return replace(_kept(cell, str(error), what), refused=True)
+        return replace(_not_written(cell, str(error), what), refused=True)
     except OSError as error:
         reason = f"cannot write {file}: {error.strerror}"
-        return replace(_kept(cell, reason, what), refused=True)
+        return replace(_not_written(cell, reason, what), refused=True)
     done = "written, commit it" if written else "is up to date"
     return Update(text=f"{what} of {cell.skill} on {cell.model}: {file} {done}")
 
 
-def _kept(cell: TrialGroup, reason: str, what: str) -> Update:
+def _not_written(cell: TrialGroup, reason: str, what: str) -> Update:
     return Update(text=f"no {what} written of {cell.skill} on {cell.model}: {reason}")

@@ -13,12 +13,12 @@ from pytest_upskill.stats import CaseCounts, Interval, lift, lift_interval
 from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import Arm
 
-Standing = Literal[
+CaseStatus = Literal[
     "regressed", "worse", "incomplete", "never passes", "better", "same", "always passes"
 ]
 """Result of a case; one that always or never passes in every arm does not affect the lift."""
 
-_ORDER: tuple[Standing, ...] = (
+_ORDER: tuple[CaseStatus, ...] = (
     "regressed",
     "worse",
     "incomplete",
@@ -73,7 +73,7 @@ class CaseLine:
         return lift_interval([self.counts])
 
     @property
-    def standing(self) -> Standing:
+    def status(self) -> CaseStatus:
         """Result of the case."""
         if self.regressed:
             return "regressed"
@@ -121,7 +121,7 @@ def case_lines(gate: Gate) -> list[CaseLine]:
                 ),
             )
         )
-    return sorted(lines, key=lambda case: (_ORDER.index(case.standing), case.difference or 0.0))
+    return sorted(lines, key=lambda case: (_ORDER.index(case.status), case.difference or 0.0))
 
 
 def arm_figures(trial: TrialResult | None) -> ArmFigures | None:

@@ -198,7 +198,7 @@ class Cell(TrialGroup):
         # A cell that stopped early did not have too few runs.
         open_ = self.verdict == "too few runs" and not self.spared and not self.repetitive
         # More runs do not help where the judge is the problem.
-        open_ = open_ and (self.judged is None or self.judged.alone == "too few runs")
+        open_ = open_ and (self.judged is None or self.judged.uncorrected_verdict == "too few runs")
         return stats.runs_needed(self.counts) if open_ else None
 
     @cached_property

@@ -72,20 +72,20 @@ class Comparison:
         return tuple(case for case in self.cases if case.counts.usable)
 
     @property
-    def dropped(self) -> bool:
+    def is_worse(self) -> bool:
         """Whether the cases pass significantly less often."""
-        return self._drops([case.counts for case in self.cases], self.p)
+        return self._case_is_worse([case.counts for case in self.cases], self.p)
 
     @property
     def regressed(self) -> bool:
         """Whether the skill regressed: the cases pass less often, and the model did not change."""
-        return self.dropped and not self.drift
+        return self.is_worse and not self.drift
 
     def would_regress(self, *, worse: bool) -> bool:
         """Return whether the skill regressed if all missing runs were unfavorable, or favorable."""
         counts = [case.filled(worse=worse) for case in self.cases]
         p = self.p_if_worse if worse else self.p_if_better
-        return self._drops(counts, p) and not self.drift
+        return self._case_is_worse(counts, p) and not self.drift
 
     @property
     def sentence(self) -> str:
@@ -118,7 +118,7 @@ class Comparison:
             if self.regressed:
                 yield self.next_step
         if self.drift:
-            what = "regressions are not reported" if self.dropped else "compare with caution"
+            what = "regressions are not reported" if self.is_worse else "compare with caution"
             yield f"warning: {self.drift}: {what}, record the baseline again"
         yield from self.notes
 
@@ -128,7 +128,7 @@ class Comparison:
         return self.notes if self.cases or self.lacking else ()
 
     @property
-    def worse(self) -> list[str]:
+    def worse_cases(self) -> list[str]:
         """Cases that pass less often, with old and new results."""
         return [
             f"worse: {case.id}: {case.then} -> {case.now}"
@@ -152,7 +152,7 @@ class Comparison:
         then = total(case.then for case in self.measured)
         return f"{now} {what}, {self.then} {then}, p {_p_text(self.p)}"
 
-    def _drops(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
+    def _case_is_worse(self, counts: Sequence[stats.CaseCounts], p: float) -> bool:
         difference = stats.lift(counts)
         return difference is not None and difference < 0 and stats.significant(p)
 

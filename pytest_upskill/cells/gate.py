@@ -60,7 +60,7 @@ class Gate(Decision):
             return []
         lift = f"lift: {cell_sentence(self.cell)}"
         past = [JUDGED_PAST] * bool(self.cell.judged)
-        return [lift, *self.comparison.worse, *past, self.comparison.next_step]
+        return [lift, *self.comparison.worse_cases, *past, self.comparison.next_step]
 
 
 def decide_all(
@@ -94,9 +94,9 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         _problems(cell, thresholds, comparison),
         cell_sentence(cell),
         comparison=comparison,
-        missing=_missing(cell),
+        missing=_count_missing(cell),
     )
-    warning = "" if gate.outcome == "skipped" else _warning(cell, thresholds)
+    warning = "" if gate.outcome == "skipped" else _uncalibrated_warning(cell, thresholds)
     return replace(gate, warning=warning)
 
 
@@ -125,7 +125,8 @@ def _problems(
     if least is not None and cell.pass_rate_bounds is not None:
         low, high = cell.pass_rate_bounds
         if low < least:
-            rate = f"{by_labels}pass rate with the skill{_shown(cell.pass_rate_bounds, by_labels)}"
+            corrected = _corrected_rate(cell.pass_rate_bounds, by_labels)
+            rate = f"{by_labels}pass rate with the skill{corrected}"
             yield f"{rate} is under {100 * least:g}%", high < least
     least = thresholds.min_lift
     if least is not None and cell.lift_bounds is not None:
@@ -140,12 +141,12 @@ def _problems(
         yield _SAID[cell.verdict], True
 
 
-def _shown(rates: stats.Interval, by_labels: str) -> str:
+def _corrected_rate(rates: stats.Interval, by_labels: str) -> str:
     """Return a corrected rate in words; what a judge found stands in the sentence anyway."""
     return f", {percent(rates.low)}%," if by_labels and rates.low == rates.high else ""
 
 
-def _warning(cell: Cell, thresholds: Thresholds) -> str:
+def _uncalibrated_warning(cell: Cell, thresholds: Thresholds) -> str:
     if not cell.uncalibrated:
         return ""
     limits = ["min_lift"] * (thresholds.min_lift is not None)
@@ -156,7 +157,7 @@ def _warning(cell: Cell, thresholds: Thresholds) -> str:
     return f"{' and '.join(limits)} {are} compared with what an uncalibrated judge found"
 
 
-def _missing(cell: Cell) -> str:
+def _count_missing(cell: Cell) -> str:
     """Return the number of missing runs; those of other cells matter through Holm's correction."""
     if not cell.missing:
         return "missing runs of other cells"

@@ -70,7 +70,7 @@ class Judged:
         """The corrected lift with its 95 % interval; None without enough labels."""
         if not self.calibrated:
             return None
-        return stats.correct_lift(self.cases, self._labels, sampled=self._sampled)
+        return stats.correct_lift(self.cases, self._labels, sampled=self._all_labels_present)
 
     @cached_property
     def verdict(self) -> stats.Verdict:
@@ -88,12 +88,14 @@ class Judged:
         """
         if self.calibrated:
             cases = [_with_runs(*pair) for pair in zip(self.cases, counts, strict=True)]
-            return stats.corrected_verdict(cases, self._labels, self.alpha, sampled=self._sampled)
+            return stats.corrected_verdict(
+                cases, self._labels, self.alpha, sampled=self._all_labels_present
+            )
         alone = stats.verdict(counts, self.alpha)
         return "too few runs" if alone == "no effect" else alone
 
     @cached_property
-    def alone(self) -> stats.Verdict:
+    def uncorrected_verdict(self) -> stats.Verdict:
         """Verdict by the judge, as if it were always right."""
         return stats.verdict([case.counts for case in self.cases], self.alpha)
 
@@ -133,7 +135,7 @@ class Judged:
         ]
 
     @property
-    def _sampled(self) -> bool:
+    def _all_labels_present(self) -> bool:
         return all(each.present for each in (self.labels.given if self.labels else ()))
 
 

@@ -66,7 +66,7 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
     if baseline is None:
         return Comparison(then="baseline", notes=(f"no baseline: {record}",), lacking=True)
     cases = _since_baseline(cell, baseline)
-    notes = tuple(_left_out(cell, baseline, {case.id for case in cases}))
+    notes = tuple(_not_compared(cell, baseline, {case.id for case in cases}))
     lacking = not any(case.counts.usable for case in cases)
     if lacking:
         notes = (f"no case in common with the baseline: {record}", *notes)
@@ -74,7 +74,7 @@ def against_baseline(cell: Cell, baseline: Baseline | None) -> Comparison:
         then="baseline",
         cases=cases,
         lacking=lacking,
-        drift=_drift(cell, baseline, {case.id for case in cases}),
+        drift=_model_change(cell, baseline, {case.id for case in cases}),
         notes=notes,
     )
 
@@ -139,7 +139,7 @@ def _is_same(trial: TrialResult, case: BaselineCase) -> bool:
     return (trial.prompt_digest, trial.grader_digest) == (case.digest, case.grader)
 
 
-def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
+def _not_compared(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator[str]:
     """Yield lines about the cases that cannot be compared with the baseline."""
     recorded = {case.id for case in baseline.cases}
     here = {trial.case for trial in cell.now if trial.runs}
@@ -160,7 +160,7 @@ def _left_out(cell: Cell, baseline: Baseline, same: Collection[str]) -> Iterator
         )
 
 
-def _drift(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
+def _model_change(cell: Cell, baseline: Baseline, same: AbstractSet[str]) -> str:
     """Return how the model changed, by its name or its results without the skill; empty if not."""
     if renamed := _other_model(cell, baseline):
         return renamed
@@ -187,8 +187,8 @@ def _other_model(cell: TrialGroup, baseline: Baseline) -> str:
     served, recorded = set(cell.served), set(baseline.served)
     if not served or not recorded or served & recorded:
         return ""
-    return f"the model is {_listed(served)} now, {_listed(recorded)} in the baseline"
+    return f"the model is {_join_names(served)} now, {_join_names(recorded)} in the baseline"
 
 
-def _listed(names: Iterable[str]) -> str:
+def _join_names(names: Iterable[str]) -> str:
     return " and ".join(sorted(names))

@@ -42,17 +42,17 @@ class TriggerCell(TrialGroup):
     @cached_property
     def recall(self) -> Rate | None:
         """Share of the queries that should trigger the skill for which a right one is chosen."""
-        return _rate(self._recalled)
+        return _rate(self._right_choices)
 
     @cached_property
     def false_triggers(self) -> Rate | None:
         """Share of the other queries for which the skill is chosen nevertheless."""
-        return _rate(self._taken(wanted=False))
+        return _rate(self._hits_by_query(wanted=False))
 
     @cached_property
     def precision(self) -> float | None:
         """Share of the skill's triggers that are wanted; None if it is never taken."""
-        wanted, unwanted = self._taken(wanted=True), self._taken(wanted=False)
+        wanted, unwanted = self._hits_by_query(wanted=True), self._hits_by_query(wanted=False)
         return stats.trigger_precision(_counts(wanted), _counts(unwanted))
 
     @property
@@ -73,12 +73,12 @@ class TriggerCell(TrialGroup):
     @cached_property
     def recall_bounds(self) -> stats.Interval | None:
         """Recall if all missing runs took a wrong skill, and if all took the right one."""
-        return _bounds(self._recalled)
+        return _bounds(self._right_choices)
 
     @cached_property
     def false_trigger_bounds(self) -> stats.Interval | None:
         """False triggers if no missing run took the skill, and if all did."""
-        return _bounds(self._taken(wanted=False))
+        return _bounds(self._hits_by_query(wanted=False))
 
     @property
     def undecidable(self) -> str | None:
@@ -98,15 +98,15 @@ class TriggerCell(TrialGroup):
         return self.resolved.startswith("offline:")
 
     @property
-    def _recalled(self) -> list[_Hits]:
+    def _right_choices(self) -> list[_Hits]:
         """How often each query that should trigger the skill got a right one."""
-        return [(trial, trial.passes) for trial in self._asked(wanted=True)]
+        return [(trial, trial.passes) for trial in self._queries(wanted=True)]
 
-    def _taken(self, *, wanted: bool) -> list[_Hits]:
+    def _hits_by_query(self, *, wanted: bool) -> list[_Hits]:
         """Return how often each query that should trigger the skill, or should not, took it."""
-        return [(trial, _times_taken(trial)) for trial in self._asked(wanted=wanted)]
+        return [(trial, _times_taken(trial)) for trial in self._queries(wanted=wanted)]
 
-    def _asked(self, *, wanted: bool) -> list[TrialResult]:
+    def _queries(self, *, wanted: bool) -> list[TrialResult]:
         return [each for each in self.now if each.trigger and each.trigger.should is wanted]
 
     def _choices(self, *, only_wrong: bool) -> Iterator[Confusion]:
@@ -126,10 +126,10 @@ def wanted_of(trial: TrialResult) -> str:
         return trial.listed_as
     if trigger.others:
         return " or ".join(trigger.others)
-    return NO_SKILL if trigger.nothing else anything_but(trial.listed_as)
+    return NO_SKILL if trigger.nothing else any_except(trial.listed_as)
 
 
-def anything_but(skill: str) -> str:
+def any_except(skill: str) -> str:
     """Return what is wanted where only one skill would be wrong, as a row of the matrix."""
     return f"(not {skill})"
 

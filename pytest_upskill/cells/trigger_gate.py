@@ -14,7 +14,7 @@ from pytest_upskill.cells.trigger_cell import (
     Confusion,
     Rate,
     TriggerCell,
-    anything_but,
+    any_except,
 )
 from pytest_upskill.cells.wording import counted, percent
 
@@ -37,7 +37,7 @@ class TriggerGate(Decision):
         lines = [mistakes(self.cell)] if self.cell.mistakes else []
         if self.comparison is None or not self.regressed or self.outcome == "skipped":
             return lines
-        return [*lines, *self.comparison.worse, self.comparison.next_step]
+        return [*lines, *self.comparison.worse_cases, self.comparison.next_step]
 
 
 def decide_triggers(
@@ -85,13 +85,13 @@ def mistakes(cell: TriggerCell) -> str:
 
 
 def _mistake(each: Confusion) -> str:
-    if each.wanted == anything_but(each.taken):
+    if each.wanted == any_except(each.taken):
         return f"chose {each.taken} where it should not"
     taken, wanted = ("no skill" if name == NO_SKILL else name for name in (each.taken, each.wanted))
     return f"chose {taken} instead of {wanted}"
 
 
-def queries_that_would_do(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
+def too_few_queries_notes(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
     """Return a note for each rate whose interval is too wide to rely on."""
     notes = []
     limits = thresholds.overridden(cell.gate)

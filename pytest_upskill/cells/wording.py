@@ -42,20 +42,20 @@ def failure(result: TrialResult) -> str:
     missed: dict[tuple[str, ...], list[int]] = {}
     for number, run in enumerate(result.runs, 1):
         if not run.passed:
-            missed.setdefault(tuple(_misses(run)), []).append(number)
+            missed.setdefault(tuple(_failure_lines(run)), []).append(number)
     first = next(iter(missed))
     if len(result.runs) == 1 and not result.errors:
         return "\n".join(first)
     missing = f" ({len(result.errors)} missing)" if result.errors else ""
     passed = f"{result.passes} of {len(result.runs)} runs passed{missing}"
-    lines = [f"{passed}; {_required(result)}: {first[0]}"]
+    lines = [f"{passed}; {_required_passes(result)}: {first[0]}"]
     for misses, numbers in missed.items():
         lines.append(f"{'run' if len(numbers) == 1 else 'runs'} {', '.join(map(str, numbers))}:")
         lines += [f"  {line}" for line in misses]
     return "\n".join(lines)
 
 
-def _required(result: TrialResult) -> str:
+def _required_passes(result: TrialResult) -> str:
     runs = len(result.runs)
     least = math.ceil(result.min_pass_rate * runs - 1e-9)
     return f"all {runs} are required" if least == runs else f"at least {least} are required"
@@ -69,7 +69,7 @@ def cell_sentence(cell: Cell) -> str:
     needed = f", about {cell.runs_needed} are needed" if cell.runs_needed else ""
     by = " by an uncalibrated judge" if cell.uncalibrated else ""
     judged = "judged lift" if cell.judged else "lift"
-    more = [text for text in (corrected(cell), tipping(cell)) if text]
+    more = [text for text in (corrected(cell), tipping_point(cell)) if text]
     sentence = (
         f"{cell.verdict}{by}{needed}: passed {percent(other.pass_rate)}% without, "
         f"{percent(one.pass_rate)}% with, "
@@ -91,7 +91,7 @@ def lift(cell: Cell) -> str:
     return estimate(cell.deciding_lift).replace(", ", ",") + judged
 
 
-def tipping(cell: Cell) -> str:
+def tipping_point(cell: Cell) -> str:
     """Return how wrong an uncalibrated judge would have to be; empty without such a verdict."""
     least = cell.judged.tipping_point if cell.judged else None
     if least is None:
@@ -100,7 +100,7 @@ def tipping(cell: Cell) -> str:
     return f"holds unless the judge {favours} the skill by more than {points(least)[1:]} points"
 
 
-def found(agreement: Agreement) -> str:
+def judge_accuracy(agreement: Agreement) -> str:
     """Return how often a judge is right: ``accepts 92% [80-97] of correct answers, rejects …``."""
     shares = (("accepts", agreement.holds, "correct"), ("rejects", agreement.fails, "wrong"))
     return ", ".join(
@@ -120,14 +120,14 @@ def columns(text: str) -> int:
     return wcswidth(text)
 
 
-def broken(text: str, width: int) -> list[str]:
+def wrap(text: str, width: int) -> list[str]:
     """Return a line wrapped between words at ``width`` columns; continuation lines are indented."""
     return textwrap.wrap(
         text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
 
 
-def fitting(parts: Iterable[str], width: int) -> str:
+def fit_parts(parts: Iterable[str], width: int) -> str:
     """Return as many of the first parts, joined by commas, as fit in ``width`` columns."""
     joined = accumulate(map(safe, parts), "{}, {}".format)
     return max((line for line in joined if columns(line) <= width), key=len, default="")
@@ -188,7 +188,7 @@ def money(dollars: float | None, *, at_most: bool = False) -> str:
     return f"${dollars:,.{digits}f}"
 
 
-def _misses(run: RunResult) -> list[str]:
+def _failure_lines(run: RunResult) -> list[str]:
     """Return why a run did not pass: a line for each failed check, followed by its details."""
     lines = [run.stopped] if run.stopped else []
     for check in run.checks:

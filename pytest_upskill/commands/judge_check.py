@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.cells.wording import counted, found
+from pytest_upskill.cells.wording import counted, judge_accuracy
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import PASSED, CommandError, problems_error
 from pytest_upskill.commands.terminal import say
@@ -92,7 +92,7 @@ def _check_labels_file(path: Path, workplace: Workplace, new_judge: Model | None
     say(*(f"  {line}" for line in lines))
     for arm in agreements(file, valid, decided):
         labels = counted(arm.labels, "label")
-        say(f"  {arm.model} {arm.arm} the skill: {found(arm.agreement)} ({labels})")
+        say(f"  {arm.model} {arm.arm} the skill: {judge_accuracy(arm.agreement)} ({labels})")
     say(*(f"  {each}" for each in disagreements(valid, decided)))
     return not too_few if new_judge is None else len(decided) == len(valid)
 

@@ -40,7 +40,7 @@ def cell_labels(
     """
     now = current_cases(trials)
     answers = Counter(
-        key for trial in trials if trial.arm != "old_skill" for key in _decided(trial)
+        key for trial in trials if trial.arm != "old_skill" for key in _judged_answers(trial)
     )
     problems = [*drift(file, now, judge=judge, models={model: resolved})]
     labels = []
@@ -103,7 +103,7 @@ def applicable(
 
 def still_applies(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
     """Return whether the labels of an answer are about a case and a skill as they are now."""
-    return not _changed(file, answer, now) and not _older(file, answer, now)
+    return not _case_has_changed(file, answer, now) and not _skill_has_changed(file, answer, now)
 
 
 def drift(
@@ -131,13 +131,13 @@ def drift(
         names = " and ".join(models)
         yield f"{LABELS_FILE} contains no answer of {names}: {AGAIN}"
     answers = [answer for answer in of_models if answer.case in now]
-    changed = dict.fromkeys(a.case for a in answers if _changed(file, a, now[a.case]))
+    changed = dict.fromkeys(a.case for a in answers if _case_has_changed(file, a, now[a.case]))
     for case in changed:
         before = next(answer for answer in answers if answer.case == case)
         what = _difference(before, now[case])
         yield f"labels of {case} do not apply: {what} since: {AGAIN}"
     valid = [answer for answer in answers if answer.case not in changed]
-    if any(_older(file, answer, now[answer.case]) for answer in valid):
+    if any(_skill_has_changed(file, answer, now[answer.case]) for answer in valid):
         yield f"labels are for an older skill: SKILL.md has changed since: {AGAIN}"
 
 
@@ -148,19 +148,19 @@ def answer_digest(text: str) -> str:
     return hashlib.sha256(lines.encode("utf-8", "replace")).hexdigest()[:16]
 
 
-def _decided(trial: TrialResult) -> Iterable[tuple[str, bool, bool, str]]:
+def _judged_answers(trial: TrialResult) -> Iterable[tuple[str, bool, bool, str]]:
     for run in trial.runs:
         if run.by_judge is not None:
             text = answer_digest(with_changes(run.completion))
             yield trial.case, trial.arm == "with_skill", run.by_judge, text
 
 
-def _changed(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
+def _case_has_changed(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
     labelled = [label.statement for label in answer.labels]
     return file.cases[answer.case] != now.digest or labelled != list(now.statements)
 
 
-def _older(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
+def _skill_has_changed(file: LabelsFile, answer: LabelledAnswer, now: CurrentCase) -> bool:
     key = file.key[str(answer.id)]
     return key.arm == "with" and bool(now.skills) and key.skill not in now.skills
 

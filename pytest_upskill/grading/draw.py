@@ -90,7 +90,7 @@ def draw(
     Returns:
         The drawing, or None if no answer depended on the judge.
     """
-    known = _known(before)
+    known = _labels_by_statement(before)
     judged = list(_judged(trials))
     # Nobody can label an answer that the report has cut.
     candidates = [_entry(trial, run, known) for trial, run in judged if not run.cut]
@@ -99,8 +99,8 @@ def draw(
     # Reproducible, but not chosen by anybody: by the answers themselves.
     seed = "".join(sorted(digest for _, digest in (each.identity for each in candidates)))
     rng = random.Random(seed)  # noqa: S311  no secret
-    carried = _carried(before, trials, candidates, judge)
-    drawn = [*carried, *_drawn(candidates, carried, answers // STRATA, rng)]
+    carried = _carry_over(before, trials, candidates, judge)
+    drawn = [*carried, *_draw_answers(candidates, carried, answers // STRATA, rng)]
     rng.shuffle(drawn)
     file = LabelsFile(
         format=1,
@@ -120,7 +120,7 @@ def draw(
     return Drawing(
         file=file,
         kept=file.labelled,
-        dropped=tuple(_dropped(before, file)),
+        dropped=tuple(_dropped_label_reasons(before, file)),
         too_long=sum(bool(run.cut) for _, run in judged),
     )
 
@@ -133,7 +133,7 @@ def _cells(candidates: Iterable[_Entry]) -> dict[str, dict[str, int]]:
     return {model: dict(sorted(strata.items(), reverse=True)) for model, strata in cells.items()}
 
 
-def _drawn(
+def _draw_answers(
     candidates: Iterable[_Entry], carried: Sequence[_Entry], count: int, rng: random.Random
 ) -> Iterator[_Entry]:
     """Draw answers of each stratum, so that with those that are carried there are enough."""
@@ -142,7 +142,7 @@ def _drawn(
         strata.setdefault(each.place, []).append(each)
     there = Counter(each.place for each in carried)
     for place, of in strata.items():
-        yield from _some(of, count - there[place], rng)
+        yield from _draw_from_stratum(of, count - there[place], rng)
 
 
 def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunResult]]:
@@ -152,7 +152,7 @@ def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunRes
             yield from ((trial, run) for run in trial.runs if run.by_judge is not None)
 
 
-def _carried(
+def _carry_over(
     before: LabelsFile | None,
     trials: Sequence[TrialResult],
     candidates: Sequence[_Entry],
@@ -181,14 +181,14 @@ def _carried(
     ]
 
 
-def _some(of: Sequence[_Entry], count: int, rng: random.Random) -> list[_Entry]:
+def _draw_from_stratum(of: Sequence[_Entry], count: int, rng: random.Random) -> list[_Entry]:
     """Draw from a stratum: all that are labelled, and others at random."""
     shuffled = rng.sample(of, len(of))
     count = max(count, sum(each.answer.passed is not None for each in of))
     return sorted(shuffled, key=lambda each: each.answer.passed is None)[:count]
 
 
-def _known(before: LabelsFile | None) -> Known:
+def _labels_by_statement(before: LabelsFile | None) -> Known:
     return {
         (answer.case, answer_digest(answer.whole), label.statement): label
         for answer in (before.answers if before else ())
@@ -224,9 +224,9 @@ def _entry(trial: TrialResult, run: RunResult, known: Known) -> _Entry:
     )
 
 
-def _dropped(before: LabelsFile | None, file: LabelsFile) -> Iterator[str]:
+def _dropped_label_reasons(before: LabelsFile | None, file: LabelsFile) -> Iterator[str]:
     """Yield why labels of the file before are not in the new one."""
-    had, have = _known(before), _known(file)
+    had, have = _labels_by_statement(before), _labels_by_statement(file)
     answers = {
         (each.case, answer_digest(each.whole)): {label.statement for label in each.labels}
         for each in file.answers

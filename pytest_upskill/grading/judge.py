@@ -60,11 +60,11 @@ def judge_request(
     # A text cannot contain its own digest, so it cannot contain its own closing mark.
     user = MESSAGE.format(
         question=question,
-        question_mark=_mark(question),
+        question_mark=_digest(question),
         reference=reference
-        and REFERENCE.format(reference=reference, reference_mark=_mark(reference)),
+        and REFERENCE.format(reference=reference, reference_mark=_digest(reference)),
         answer=answer,
-        answer_mark=_mark(answer),
+        answer_mark=_digest(answer),
         statements="\n".join(f"{n}. {each.statement}" for n, each in enumerate(statements, 1)),
     )
     return Request(
@@ -178,7 +178,7 @@ def _verdicts_of(judgement: Completion) -> list[_Verdict]:
             value, end = decoder.raw_decode(text, start)
             found = _Judgement.model_validate(value)
         except ValidationError as error:
-            problem = problem or _what(error)
+            problem = problem or _error_text(error)
             end = start + 1
         except (ValueError, RecursionError):
             end = start + 1
@@ -188,13 +188,13 @@ def _verdicts_of(judgement: Completion) -> list[_Verdict]:
     return found.verdicts
 
 
-def _what(error: ValidationError) -> str:
+def _error_text(error: ValidationError) -> str:
     first = error.errors(include_url=False, include_input=False)[0]
     where = ".".join(map(str, first["loc"]))
     return f"{where}: {first['msg']}" if where else first["msg"]
 
 
-def _mark(text: str) -> str:
+def _digest(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest()[:16]
 
 

@@ -9,7 +9,13 @@ from collections.abc import Iterable, Iterator, Sequence
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.judged import Judged
-from pytest_upskill.cells.wording import JUDGED_PAST, corrected, estimate, found, tipping
+from pytest_upskill.cells.wording import (
+    JUDGED_PAST,
+    corrected,
+    estimate,
+    judge_accuracy,
+    tipping_point,
+)
 from pytest_upskill.checks.judge import CUT_OFF, NO_EVIDENCE, UNUSABLE
 
 _MAIN_SHARE = 0.5
@@ -63,9 +69,9 @@ def judge_warning(cells: Iterable[Cell]) -> str:
         if (vendor := vendor_of(cell.judge)) and vendor == vendor_of(cell.resolved)
     }
     if same:
-        who = f"{_listed(same)} judges its own answers"
+        who = f"{_join_names(same)} judges its own answers"
     elif vendors:
-        who = f"it is from {next(iter(vendors.values()))}, as is {_listed(vendors)}"
+        who = f"it is from {next(iter(vendors.values()))}, as is {_join_names(vendors)}"
     else:
         return ""
     return f"warning: judge: {who}: choose a judge from another vendor, or label answers"
@@ -112,7 +118,7 @@ def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
         yield f"judged {estimate(cell.lift)}, {corrected(cell)}"
     for arm, agreement in (("with", judged.with_skill), ("without", judged.without_skill)):
         if agreement is not None:
-            yield f"judge {arm} the skill: {found(agreement)}"
+            yield f"judge {arm} the skill: {judge_accuracy(agreement)}"
     yield from (f"judge: {note}" for note in judged.notes)
     correction = judged.correction
     if cell.verdict == "too few runs" and correction and correction.judge_share > _MAIN_SHARE:
@@ -120,9 +126,9 @@ def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
 
 
 def _uncalibrated(cell: Cell, judged: Judged) -> Iterator[str]:
-    if text := tipping(cell):
+    if text := tipping_point(cell):
         yield f"{cell.verdict} by an uncalibrated judge: {text}"
-    elif judged.alone == "no effect" and cell.verdict == "too few runs":
+    elif judged.uncorrected_verdict == "no effect" and cell.verdict == "too few runs":
         yield (
             "an uncalibrated judge cannot show that a skill has no effect: its errors in both arms "
             "shrink every lift"
@@ -137,5 +143,5 @@ def _name(model: str) -> str:
     return name[:1] + name[1:].partition("@")[0]
 
 
-def _listed(labels: Iterable[str]) -> str:
+def _join_names(labels: Iterable[str]) -> str:
     return " and ".join(dict.fromkeys(labels))

@@ -38,8 +38,8 @@ def merge(
     Raises:
         ReportError: The reports contradict each other or contain the same trial.
     """
-    cells = _joined_cells((file, cell) for file, report in reports.items() for cell in report.cells)
-    trigger_cells = _joined_cells(
+    cells = _merge_cells((file, cell) for file, report in reports.items() for cell in report.cells)
+    trigger_cells = _merge_cells(
         (file, cell) for file, report in reports.items() for cell in report.trigger_cells
     )
     return Report(
@@ -49,17 +49,17 @@ def merge(
     )
 
 
-def _joined_cells(found: Iterable[tuple[str, G]]) -> list[G]:
+def _merge_cells(found: Iterable[tuple[str, G]]) -> list[G]:
     """Return the cells of all files, each joined from its parts, in the order of a session."""
     parts: dict[tuple[str, str], list[tuple[str, G]]] = {}
     for file, cell in found:
         parts.setdefault((cell.path, cell.model), []).append((file, cell))
     models = list(dict.fromkeys(model for _, model in parts))
     places = sorted(parts, key=lambda place: (place[0], models.index(place[1])))
-    return with_places(_whole(parts[place]) for place in places)
+    return with_places(_join_parts(parts[place]) for place in places)
 
 
-def _whole(parts: Sequence[tuple[str, G]]) -> G:
+def _join_parts(parts: Sequence[tuple[str, G]]) -> G:
     """Return one cell joined from its parts.
 
     Raises:
@@ -86,10 +86,10 @@ def _whole(parts: Sequence[tuple[str, G]]) -> G:
     if not isinstance(whole, Cell):
         return whole
     labels = [each.labels for each in cells if isinstance(each, Cell) and each.labels is not None]
-    return replace(whole, labels=_joined(labels))
+    return replace(whole, labels=_join_labels(labels))
 
 
-def _joined(parts: Sequence[CellLabels]) -> CellLabels | None:
+def _join_labels(parts: Sequence[CellLabels]) -> CellLabels | None:
     """Return the labels of all parts; an answer is in the run if it is in one of its parts."""
     if not parts:
         return None

@@ -35,7 +35,7 @@ def notes(gates: Sequence[Gate], *, verbose: bool) -> Iterator[str]:
             "judge: not checked by a person: pytest-upskill judge draw draws answers from a report "
             "of --upskill-json for you to label"
         )
-    alike = dict.fromkeys(gate.cell.model for gate in gates if _copies(gate))
+    alike = dict.fromkeys(gate.cell.model for gate in gates if _would_repeat_answers(gate))
     if alike:
         answer = "answers" if len(alike) == 1 else "answer"
         same = f"{', '.join(alike)} {answer} the same in every run"
@@ -65,7 +65,7 @@ def notes_of(gate: Gate, *, verbose: bool) -> Iterator[str]:
     yield from _remarks(gate)
     if verbose:
         yield from _figures(gate.cell)
-        yield from _idle(gate)
+        yield from _uninformative_cases(gate)
 
 
 def _remarks(gate: Gate) -> Iterator[str]:
@@ -75,7 +75,8 @@ def _remarks(gate: Gate) -> Iterator[str]:
     if gate.outcome == "skipped":
         yield gate.text
     elif cell.missing:
-        yield f"{_are(cell.missing)} missing (no usable reply); the verdict would be the same"
+        are = _count_with_verb(cell.missing)
+        yield f"{are} missing (no usable reply); the verdict would be the same"
     if gate.comparison is not None:
         yield from gate.comparison.remarks
     if cell.judged is not None:
@@ -84,8 +85,8 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield f"warning: {gate.warning}"
     # A judge's verdict has reasons of its own.
     plain = gate.outcome != "skipped" and cell.judged is None
-    if plain and (explained := _explained(cell)):
-        yield explained
+    if plain and (explanation := _explain_verdict(cell)):
+        yield explanation
     if cell.train:
         cases = "1 train case is" if len(cell.train) == 1 else f"{len(cell.train)} train cases are"
         yield f"{cases} left out of the lift"
@@ -93,13 +94,13 @@ def _remarks(gate: Gate) -> Iterator[str]:
         yield "mixed: clearly helps some cases and clearly hurts others"
 
 
-def _copies(gate: Gate) -> bool:
+def _would_repeat_answers(gate: Gate) -> bool:
     """Return whether there are too few runs, but more would only repeat the same answers."""
     decided = gate.outcome != "skipped"
     return decided and gate.cell.repetitive and gate.verdict == "too few runs"
 
 
-def _explained(cell: Cell) -> str:
+def _explain_verdict(cell: Cell) -> str:
     """Return why the verdict seems to contradict the interval; empty if it does not."""
     open_ = cell.verdict in {"too few runs", "no effect"}
     if not open_ or cell.lift is None or cell.lift.low <= 0 <= cell.lift.high:
@@ -113,18 +114,18 @@ def _explained(cell: Cell) -> str:
     )
 
 
-def _idle(gate: Gate) -> Iterator[str]:
+def _uninformative_cases(gate: Gate) -> Iterator[str]:
     """Yield the cases that always or never pass in every arm, and so do not affect the lift."""
-    standing = {case.case: case.standing for case in case_lines(gate)}
+    status_of = {case.case: case.status for case in case_lines(gate)}
     for alike, why in (
         ("always passes", "passes with and without the skill"),
         ("never passes", "never passes"),
     ):
-        if cases := [one.case for one, _ in gate.cell.pairs if standing[one.case] == alike]:
+        if cases := [one.case for one, _ in gate.cell.pairs if status_of[one.case] == alike]:
             yield f"{why} (uninformative): {', '.join(cases)}"
 
 
-def _are(count: int) -> str:
+def _count_with_verb(count: int) -> str:
     return f"{counted(count, 'run')} {'is' if count == 1 else 'are'}"
 
 

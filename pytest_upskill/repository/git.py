@@ -107,7 +107,7 @@ def extract(commit: str, folder: Path, into: Path) -> bool:
     return True
 
 
-def gone_skills(commit: str, folder: Path) -> list[str]:
+def deleted_skills(commit: str, folder: Path) -> list[str]:
     """Return the folders, relative to the repository, whose ``SKILL.md`` was deleted since.
 
     Raises:

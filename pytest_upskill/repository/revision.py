@@ -37,12 +37,12 @@ def revision(project: Path, folders: Iterable[Path]) -> Revision | None:
         if commit is None:
             return None
         branch = _line(project, "symbolic-ref", "--short", "--quiet", "HEAD")
-        return Revision(commit=commit, branch=branch or "", dirty=_dirty(project, folders))
+        return Revision(commit=commit, branch=branch or "", dirty=_is_dirty(project, folders))
     except GitError:
         return None
 
 
-def _dirty(project: Path, folders: Iterable[Path]) -> bool:
+def _is_dirty(project: Path, folders: Iterable[Path]) -> bool:
     status = ("status", "--porcelain", "--untracked-files=no", "--", ":/", _NOT_OURS)
     if git_output(project, *status):
         return True

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from pytest_upskill.cells.wording import fitting
+from pytest_upskill.cells.wording import fit_parts
 from tests.conftest import WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.screen import PATIENCE_S, Screen
@@ -155,16 +155,16 @@ def test_a_long_line_is_broken_between_words(
 def test_parts_that_do_not_fit_are_left_out_from_the_end() -> None:
     parts = ["upskill: 3/9 answers", "waiting 12 s for a.example (rate limit)", "2 recorded"]
 
-    assert fitting(parts, 79) == ", ".join(parts)
-    assert fitting(parts, 70) == ", ".join(parts[:2])
-    assert fitting(parts, 60) == parts[0]
-    assert fitting(parts, 10) == ""
+    assert fit_parts(parts, 79) == ", ".join(parts)
+    assert fit_parts(parts, 70) == ", ".join(parts[:2])
+    assert fit_parts(parts, 60) == parts[0]
+    assert fit_parts(parts, 10) == ""
 
 
 def test_a_wide_character_takes_two_columns() -> None:
-    assert fitting(["a", "\u4e2d\u6587"], 7) == "a, \u4e2d\u6587"
-    assert fitting(["a", "\u4e2d\u6587"], 6) == "a"
+    assert fit_parts(["a", "\u4e2d\u6587"], 7) == "a, \u4e2d\u6587"
+    assert fit_parts(["a", "\u4e2d\u6587"], 6) == "a"
 
 
 def test_the_name_of_a_host_cannot_move_the_cursor() -> None:
-    assert fitting(["upskill: 3/9 answers", "waiting for \x1b[2J"], 79).endswith("\\x1b[2J")
+    assert fit_parts(["upskill: 3/9 answers", "waiting for \x1b[2J"], 79).endswith("\\x1b[2J")

@@ -12,7 +12,7 @@ from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.formats.skill_md.installed import names_of_cases, read_skill_files
 from pytest_upskill.formats.source.problems import BadFile
-from pytest_upskill.repository.git import commit_then, extract, gone_skills, is_changed
+from pytest_upskill.repository.git import commit_then, deleted_skills, extract, is_changed
 
 
 def with_history(skill: Skill, ref: str, project: Path) -> Skill:
@@ -37,7 +37,7 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
         return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         if not extract(commit, folder, Path(temporary)):
-            gone = gone_skills(commit, folder)
+            gone = deleted_skills(commit, folder)
             return replace(skill, history=_new_or_renamed(since, gone), past_unknown=bool(gone))
         try:
             before = _read(Path(temporary), skill)

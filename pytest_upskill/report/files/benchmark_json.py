@@ -110,7 +110,7 @@ def _summary(trials: Sequence[TrialResult]) -> dict[str, Any]:
     arms: dict[str, dict[str, dict[str, float]]] = {}
     for arm in _ARMS:
         runs = [_figures(run) for trial in trials if trial.arm == arm for run in trial.runs]
-        arms[arm] = {name: _spread([run[name] for run in runs]) for name in _FIGURES}
+        arms[arm] = {name: _statistics([run[name] for run in runs]) for name in _FIGURES}
 
     def delta(name: str, form: str) -> str:
         return format(arms["with_skill"][name]["mean"] - arms["without_skill"][name]["mean"], form)
@@ -125,7 +125,7 @@ def _summary(trials: Sequence[TrialResult]) -> dict[str, Any]:
     }
 
 
-def _spread(values: Sequence[float]) -> dict[str, float]:
+def _statistics(values: Sequence[float]) -> dict[str, float]:
     if not values:
         return dict.fromkeys(("mean", "stddev", "min", "max"), 0.0)
     return {

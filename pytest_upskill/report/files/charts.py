@@ -80,13 +80,13 @@ def scatter(cells: Sequence[Cell]) -> Scatter | None:
         reach = pass_rate_interval(arm.passes, arm.runs) or Interval(0, 1)
         return Dot(
             x=across(arm.tokens or 1),
-            y=_up(arm.pass_rate),
-            low_y=_up(min(reach.low, arm.pass_rate)),
-            high_y=_up(max(reach.high, arm.pass_rate)),
+            y=_rate_y(arm.pass_rate),
+            low_y=_rate_y(min(reach.low, arm.pass_rate)),
+            high_y=_rate_y(max(reach.high, arm.pass_rate)),
         )
 
     pairs = [(dot(other), dot(one)) for _, other, one in arms]
-    labels = _spread([end.y for _, end in pairs])
+    labels = _move_apart([end.y for _, end in pairs])
     return Scatter(
         arrows=tuple(
             Arrow(
@@ -106,7 +106,7 @@ def scatter(cells: Sequence[Cell]) -> Scatter | None:
             )
         ),
         x_ticks=tuple((across(n), f"{n:,}") for n in _round_counts(low, high)),
-        y_ticks=tuple((_up(n / 100), f"{n} %") for n in range(0, 101, 25)),
+        y_ticks=tuple((_rate_y(n / 100), f"{n} %") for n in range(0, 101, 25)),
     )
 
 
@@ -115,11 +115,11 @@ def bar_x(difference: float) -> float:
     return BAR_WIDTH * (0.02 + 0.96 * (difference + 1) / 2)
 
 
-def _up(rate: float) -> float:
+def _rate_y(rate: float) -> float:
     return BOTTOM - (BOTTOM - TOP) * rate
 
 
-def _spread(heights: Sequence[float]) -> list[float]:
+def _move_apart(heights: Sequence[float]) -> list[float]:
     """Return positions of labels, moved apart so that they do not overlap, in the same order."""
     places = [0.0] * len(heights)
     floor_ = float(TOP)

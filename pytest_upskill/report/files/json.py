@@ -201,22 +201,22 @@ def published_schema() -> str:
 
 
 def _entry(gate: Gate) -> Entry:
-    judge = gate.cell.judged and _copied(
+    judge = gate.cell.judged and _copy_fields(
         JudgeFigures,
         gate.cell.judged,
         name=gate.cell.judged.judge,
         corrected=gate.cell.judged.correction,
     )
-    figures = _copied(Figures, gate.cell, judge=judge)
-    return Entry(cell=gate.cell, figures=figures, gate=_copied(Decision, gate))
+    figures = _copy_fields(Figures, gate.cell, judge=judge)
+    return Entry(cell=gate.cell, figures=figures, gate=_copy_fields(Decision, gate))
 
 
 def _trigger_entry(gate: TriggerGate) -> TriggerEntry:
-    figures = _copied(TriggerFigures, gate.cell)
-    return TriggerEntry(cell=gate.cell, figures=figures, gate=_copied(TriggerDecision, gate))
+    figures = _copy_fields(TriggerFigures, gate.cell)
+    return TriggerEntry(cell=gate.cell, figures=figures, gate=_copy_fields(TriggerDecision, gate))
 
 
-def _copied(kind: type[T], source: object, **others: Any) -> T:
+def _copy_fields(kind: type[T], source: object, **others: Any) -> T:
     """Return a value whose fields, but for the others, are the attributes of a source."""
     names = {field.name for field in fields(kind)} - others.keys()
     return kind(**{name: getattr(source, name) for name in names}, **others)

@@ -83,7 +83,7 @@ def _triggers(report: Report) -> Iterator[Section]:
     rows = tuple(
         f"| {code(gate.cell.title, table=True)} | {code(gate.cell.model, table=True)} "
         f"| {rate_text(gate.cell.recall)} | {rate_text(gate.cell.false_triggers)} "
-        f"| {share_text(gate.cell.precision)} | {gate.cell.queries} | {_decided(gate)} |\n"
+        f"| {share_text(gate.cell.precision)} | {gate.cell.queries} | {_outcome(gate)} |\n"
         for gate in report.trigger_gates
     )
     if rows:
@@ -103,7 +103,7 @@ def _triggers(report: Report) -> Iterator[Section]:
         )
 
 
-def _decided(gate: TriggerGate) -> str:
+def _outcome(gate: TriggerGate) -> str:
     return "**failed**" if gate.outcome == "failed" else gate.outcome
 
 
@@ -146,18 +146,18 @@ def _details(gates: Sequence[Gate]) -> Iterator[Section]:
         cell = gate.cell
         yield Section(
             head=folded(f"{cell.name}: all cases") + table_head("case", "", *_CASE_HEAD),
-            rows=(*_measured(gate), *_unmeasured(cell)),
+            rows=(*_case_rows(gate), *_unmeasured(cell)),
             tail="\n</details>\n\n",
         )
     for gate in gates:
         for trial in gate.cell.trials:
             if (trial.arm == "with_skill" and not trial.passed) or trial.errors:
-                yield _missed(gate.cell.title, trial)
+                yield _failed_trial_section(gate.cell.title, trial)
 
 
-def _measured(gate: Gate) -> Iterator[str]:
+def _case_rows(gate: Gate) -> Iterator[str]:
     for case in case_lines(gate):
-        yield f"| {code(case.case, table=True)} | {case.standing} | {_case_columns(case)} |\n"
+        yield f"| {code(case.case, table=True)} | {case.status} | {_case_columns(case)} |\n"
 
 
 def _unmeasured(cell: Cell) -> Iterator[str]:
@@ -166,7 +166,7 @@ def _unmeasured(cell: Cell) -> Iterator[str]:
         yield f"| {code(case, table=True)} | skipped | {nothing} |\n"
 
 
-def _missed(skill: str, trial: TrialResult) -> Section:
+def _failed_trial_section(skill: str, trial: TrialResult) -> Section:
     """Return the section of a trial that failed or has errors, with its first failed run."""
     run = next((run for run in trial.runs if not run.passed), None)
     title = f"{skill}::{trial.case} on {trial.model}, {trial.arm}: "

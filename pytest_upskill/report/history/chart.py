@@ -75,12 +75,12 @@ class Chart:
 def chart(series: Series[Cell]) -> Chart:
     """Return pass rates above, and the lift with its interval below."""
     signed = [(_lift_y(n / 100), f"{n:+d}" if n else "0") for n in (-100, -50, 0, 50, 100)]
-    return _chart(series, _dots, _said, bottom=_LIFTS[1], ticks=[*_rate_ticks(), *signed])
+    return _chart(series, _dots, _describe, bottom=_LIFTS[1], ticks=[*_rate_ticks(), *signed])
 
 
 def trigger_chart(series: Series[TriggerCell]) -> Chart:
     """Return recall and false triggers with their intervals."""
-    return _chart(series, _trigger_dots, _trigger_said, bottom=_RATES[1], ticks=_rate_ticks())
+    return _chart(series, _trigger_dots, _describe_triggers, bottom=_RATES[1], ticks=_rate_ticks())
 
 
 def _chart(
@@ -152,7 +152,7 @@ def _when(point: Point[Group]) -> str:
     return f"{point.date:%Y-%m-%d %H:%M} UTC{where}"
 
 
-def _said(cell: Cell) -> str:
+def _describe(cell: Cell) -> str:
     one, other = (
         "n/a" if arm is None else f"{percent(arm.pass_rate)} %"
         for arm in (cell.with_skill, cell.without_skill)
@@ -160,7 +160,7 @@ def _said(cell: Cell) -> str:
     return f"{other} without, {one} with the skill, lift {lift(cell)}, {cell.verdict}"
 
 
-def _trigger_said(cell: TriggerCell) -> str:
+def _describe_triggers(cell: TriggerCell) -> str:
     return f"recall {rate(cell.recall)}, false triggers {rate(cell.false_triggers)}"
 
 

@@ -45,7 +45,7 @@ def trial_properties(result: TrialResult) -> Properties:
         *_agent_properties(result),
         ("upskill.digest.prompt", result.prompt_digest),
         ("upskill.digest.skill", result.skill_digest),
-        *_taken(runs),
+        *_chosen_skills(runs),
     ]
 
 
@@ -70,7 +70,7 @@ def _agent_means(found: AgentFigures) -> list[str]:
     return [safe_line(found.version), *shares, f"{found.turns:.4g}", f"{found.requests:.4g}"]
 
 
-def _taken(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
+def _chosen_skills(runs: tuple[RunResult, ...]) -> Iterator[tuple[str, str]]:
     """Yield which skills were taken, one for each run; nothing where no model chose."""
     taken = [run.choice.taken or "none" for run in runs if run.choice is not None]
     if taken:

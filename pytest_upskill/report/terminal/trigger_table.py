@@ -9,9 +9,9 @@ from pytest_upskill.cells.trigger_cell import BY_WORDS, TriggerCell
 from pytest_upskill.cells.trigger_gate import (
     TriggerGate,
     mistakes,
-    queries_that_would_do,
     rate_text,
     share_text,
+    too_few_queries_notes,
 )
 from pytest_upskill.report.terminal.table import Row, laid_out
 from pytest_upskill.trials.result import TrialResult
@@ -67,7 +67,7 @@ def trigger_notes(
         if gate.comparison is not None:
             yield from (f"{cell.name}: {remark}" for remark in gate.comparison.remarks)
         if thresholds is not None and not cell.by_words:
-            yield from (f"{cell.name}: {note}" for note in queries_that_would_do(cell, thresholds))
+            yield from (f"{cell.name}: {note}" for note in too_few_queries_notes(cell, thresholds))
     if any(gate.cell.by_words for gate in gates):
         yield f"triggers: {BY_WORDS}, so its choices fail no run"
 

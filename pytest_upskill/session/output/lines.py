@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from pytest_upskill.cells.wording import broken
+from pytest_upskill.cells.wording import wrap
 from pytest_upskill.sanitize.safe_text import safe_line
 
 
@@ -20,4 +20,4 @@ def lines_of(text: str, config: pytest.Config) -> list[str]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     if reporter is None or not reporter.isatty:
         return [text]
-    return broken(text, config.get_terminal_writer().fullwidth)
+    return wrap(text, config.get_terminal_writer().fullwidth)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
-from pytest_upskill.cells.wording import fitting
+from pytest_upskill.cells.wording import fit_parts
 from pytest_upskill.completions.service import Service
 from pytest_upskill.completions.tally import REFRESH_S, Tally, parts
 from pytest_upskill.grading.grade import Answer
@@ -153,7 +153,7 @@ class LiveLine:
 
     def show(self, parts: Sequence[str]) -> None:
         """Print the parts that fit in one row, most important first."""
-        self._write(fitting(parts, self._config.get_terminal_writer().fullwidth - 1))
+        self._write(fit_parts(parts, self._config.get_terminal_writer().fullwidth - 1))
         self._shown = True
 
     def clear(self) -> None:

@@ -8,7 +8,7 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import replace
 
-from pytest_upskill.cells.wording import broken, counted
+from pytest_upskill.cells.wording import counted, wrap
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.completion import Completion
 from pytest_upskill.completions.estimate import Estimate, forecast
@@ -69,7 +69,7 @@ class Engine:
         """Print lines, on a terminal broken between words; quotes and diffs stay as they are."""
         width = self._line.columns
         for text in map(safe_line, lines):
-            shown = broken(text, width) if width and text[:1].isalpha() else [text]
+            shown = wrap(text, width) if width and text[:1].isalpha() else [text]
             self._out.writelines(f"{each}\n" for each in shown)
         self._out.flush()
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterable
 from typing import TextIO
 
-from pytest_upskill.cells.wording import fitting
+from pytest_upskill.cells.wording import fit_parts
 from pytest_upskill.sanitize.safe_text import safe_line
 
 _AGAIN_S = 60.0
@@ -30,7 +30,7 @@ class LiveLine:
     def show(self, parts: Iterable[str]) -> None:
         """Show as many parts as fit; in a log, a line is written now and then."""
         if self._live:
-            self._write(f"\r\x1b[K{fitting(parts, self.columns - 1)}")
+            self._write(f"\r\x1b[K{fit_parts(parts, self.columns - 1)}")
         elif time.monotonic() >= self._due:
             self._write(f"{safe_line(', '.join(parts))}\n")
             self._due = time.monotonic() + _AGAIN_S
