@@ -70,17 +70,17 @@ def _load(kind: Kind, block: Block) -> list[Any]:
             case "yaml":
                 return load_yaml(block.code)
     except RecursionError:
-        raise ValueError(_broken(kind, block.line, "nested too deeply")) from None
+        raise ValueError(_invalid_message(kind, block.line, "nested too deeply")) from None
     except json.JSONDecodeError as error:
-        raise ValueError(_broken(kind, block.line + error.lineno - 1, error.msg)) from None
+        raise ValueError(_invalid_message(kind, block.line + error.lineno - 1, error.msg)) from None
     except ValueError as error:
         what = str(error)
         told = _LINE.search(what)
         line = block.line + int(told[1]) - 1 if told else block.line
-        raise ValueError(_broken(kind, line, _LINE.sub("", what))) from None
+        raise ValueError(_invalid_message(kind, line, _LINE.sub("", what))) from None
 
 
-def _broken(kind: Kind, line: int, what: str) -> str:
+def _invalid_message(kind: Kind, line: int, what: str) -> str:
     return f"invalid {kind.upper()} in line {line} of the answer: {what}"
 
 

@@ -68,7 +68,7 @@ def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
             value = _item(value, step, walked)
         else:
             value = _entry(value, step, walked, as_key)
-        walked = _join(walked, step)
+        walked = _join_step(walked, step)
     return value
 
 
@@ -139,7 +139,7 @@ def _entry(value: Any, key: str, walked: str, as_key: Callable[[str], Any]) -> A
     raise NowhereError(f"no {key!r} in {walked}, which has {keys or 'no keys'}")
 
 
-def _join(walked: str, step: Step) -> str:
+def _join_step(walked: str, step: Step) -> str:
     before = "" if walked == "the top level" else walked
     if isinstance(step, int):
         return f"{before}[{step}]"

@@ -110,5 +110,5 @@ def _yields(node: ast.AST) -> bool:
 def _can_fail(node: ast.stmt) -> bool:
     if isinstance(node, _FUNCTION | ast.ClassDef):
         return False
-    telling = (ast.Assert, ast.Raise, ast.Call)
-    return any(isinstance(each, telling) for each in ast.walk(node))
+    failing = (ast.Assert, ast.Raise, ast.Call)
+    return any(isinstance(each, failing) for each in ast.walk(node))

@@ -11,7 +11,7 @@ from referencing import Registry
 from referencing.exceptions import Unresolvable
 from referencing.jsonschema import DRAFT202012
 
-MAX_DEPARTURES = 20
+MAX_VIOLATIONS = 20
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
@@ -27,9 +27,9 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     )
     if error := best_match(metaschema.iter_errors(schema)):
         # If the type of the value fits only one alternative, report that alternative's error.
-        fitting = [each for each in error.context or () if each.validator != "type"]
-        told = fitting[0] if len(fitting) == 1 else error
-        raise ValueError(f"not a JSON Schema: {error.json_path}: {told.message}")
+        type_matches = [each for each in error.context or () if each.validator != "type"]
+        reported = type_matches[0] if len(type_matches) == 1 else error
+        raise ValueError(f"not a JSON Schema: {error.json_path}: {reported.message}")
     resource = DRAFT202012.create_resource(schema)
     base = resource.id() or ""
     resolver = Registry().with_resource(base, resource).crawl().resolver(base)
@@ -40,16 +40,16 @@ def check_schema(schema: Mapping[str, Any]) -> None:
             raise ValueError(f"$ref {reference!r} points outside the schema") from None
 
 
-def departures(schema: Mapping[str, Any], value: object) -> list[str]:
+def schema_violations(schema: Mapping[str, Any], value: object) -> list[str]:
     """Return the violations of a schema by a value, the most relevant first.
 
     Returns:
-        At most `MAX_DEPARTURES` lines, ``$.path: message``.
+        At most `MAX_VIOLATIONS` lines, ``$.path: message``.
     """
     # The empty registry keeps references from being fetched over the network.
     validator = Draft202012Validator(schema, registry=Registry())
     errors = sorted(validator.iter_errors(value), key=relevance, reverse=True)
-    return [f"{error.json_path}: {error.message}" for error in errors[:MAX_DEPARTURES]]
+    return [f"{error.json_path}: {error.message}" for error in errors[:MAX_VIOLATIONS]]
 
 
 def _references(schema: object) -> Iterator[str]:

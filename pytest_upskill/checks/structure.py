@@ -51,14 +51,14 @@ class JsonSchema:
         """
         # Imported late: the Markdown and schema libraries are slow to import, few cases need them.
         from pytest_upskill.checks.documents import read_documents
-        from pytest_upskill.checks.schemas import departures
+        from pytest_upskill.checks.schemas import schema_violations
 
         try:
             value = read_documents("json", text)[-1].value
         except ValueError as error:
             return failed(self.name, f": {error}")
         try:
-            found = limited(self.name, departures, self.schema, value)
+            found = limited(self.name, schema_violations, self.schema, value)
         except RecursionError:
             raise CheckError(
                 f"{self.name}: a $ref of the schema refers to itself: fix the schema"

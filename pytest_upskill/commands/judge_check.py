@@ -24,7 +24,7 @@ from pytest_upskill.grading.check import agreements, decisions, disagreements, l
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.report.judge_notes import unusable
-from pytest_upskill.session.without_tests.workplace import in_session
+from pytest_upskill.session.without_tests.workplace import run_in_session
 from pytest_upskill.trials.digests import case_digest, installed_digest, judge_name, skill_digest
 from pytest_upskill.trials.result import unlabelled
 from pytest_upskill.trials.trial import user_message
@@ -46,7 +46,7 @@ def check_judge(options: argparse.Namespace) -> int:
         valid = [_check_labels_file(path, workplace, new_judge) for path in paths]
         return PASSED if all(valid) else FAILED
 
-    return in_session(
+    return run_in_session(
         check_all,
         place=paths[0].parent,
         teacher=options.judge or "offline",

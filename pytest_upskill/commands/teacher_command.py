@@ -11,7 +11,7 @@ from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number_type
 from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
-from pytest_upskill.session.without_tests.workplace import in_session
+from pytest_upskill.session.without_tests.workplace import run_in_session
 from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision, Outcome
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.terms import Consent, Terms
@@ -142,7 +142,7 @@ def run_teacher_command(
         is_as_requested = decision.reason in {DRY_RUN, UNMEASURED}
         return PASSED if is_as_requested else _EXIT_CODES[decision.decision]
 
-    return in_session(
+    return run_in_session(
         run_in_workplace,
         place=place,
         teacher=options.model,

@@ -13,7 +13,7 @@ from pytest_upskill.compile.toolchain import Built
 from pytest_upskill.repository.atomic_write import write_whole
 
 
-class Remembered:
+class BuildCache:
     """A folder of build results, one JSON file per build; several processes may share it.
 
     Args:

@@ -98,11 +98,11 @@ class Command:
                     return Built(
                         passed=False,
                         compiler=self.label,
-                        message=diagnostics.why(outcome, lines, LIMITS),
+                        message=diagnostics.failure_reason(outcome, lines, LIMITS),
                         diagnostics=(*said,),
                         lasting=diagnostics.finds_fault(outcome, lines),
                     )
-                kept += self._kept(home)
+                kept += self._take_outputs(home)
         return Built(
             passed=True,
             compiler=self.label,
@@ -148,7 +148,7 @@ class Command:
             )
         return outcome, diagnostics.read(outcome, home)
 
-    def _kept(self, home: Workspace) -> Iterator[bytes]:
+    def _take_outputs(self, home: Workspace) -> Iterator[bytes]:
         """Yield the contents of the files to keep, and remove them before the next unit."""
         for file in sorted((home.root / "tmp").iterdir()):
             if file.suffix in self.keep:

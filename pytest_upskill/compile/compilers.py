@@ -16,7 +16,7 @@ from pytest_upskill.checks.extensions import raised
 from pytest_upskill.checks.files import Files, WorkspaceFile
 from pytest_upskill.checks.languages import canonical
 from pytest_upskill.checks.relative_path import relative_path
-from pytest_upskill.compile.build_cache import Remembered
+from pytest_upskill.compile.build_cache import BuildCache
 from pytest_upskill.compile.cuda.nvcc import Cuda
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.language import Language
@@ -63,7 +63,7 @@ class Compilers:
         }
         self._built = SingleFlight[object, Built]()
         self._headers = SingleFlight[object, str | None]()
-        self._remembered = Remembered(folder)
+        self._build_cache = BuildCache(folder)
         self._own_version = version("pytest-upskill")
         self._sandbox: Sandbox | None = None
         self._closed = False
@@ -76,7 +76,7 @@ class Compilers:
         Raises:
             SandboxError: The requested level does not work on this machine.
         """
-        return self._confine().level
+        return self._open_sandbox().level
 
     def missing(self, check: Sandboxed) -> str | None:
         """Return in one line why this machine cannot decide ``check``, None if it can."""
@@ -115,7 +115,7 @@ class Compilers:
         """
         if self._closed:
             raise CannotCompile(_ENDED)
-        if reason := self.missing(check) or _bad_options(check):
+        if reason := self.missing(check) or _option_problems(check):
             raise CannotCompile(reason)
         language = self._languages[_spelling(check)]
         if check.file:
@@ -142,7 +142,7 @@ class Compilers:
             files=check.files if isinstance(check, Compile) else {},
             workspace=tuple(workspace.values()) if isinstance(check, Run) else (),
         )
-        built = self._do(check, language, sources)
+        built = self._run_once(check, language, sources)
         required = built.required if built.passed else unbuilt(check)
         return describe(check, language, units, built), *required
 
@@ -160,7 +160,7 @@ class Compilers:
         key = (_spelling(check), check.headers, *_identity(check))
         try:
             header = self._headers.get(
-                key, lambda: toolchain.missing_header(check, self._confine())
+                key, lambda: toolchain.missing_header(check, self._open_sandbox())
             )
         except (CannotCompile, SandboxError) as error:
             return str(error)
@@ -168,11 +168,11 @@ class Compilers:
             return None
         return f"header {header!r} is not installed here: install its library"
 
-    def _do(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
+    def _run_once(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
         """Build or run the code, or return the result of the same work in this session."""
 
         def do() -> Built:
-            sandbox = self._confine()
+            sandbox = self._open_sandbox()
             if isinstance(check, Run):
                 assert language.runner is not None
                 return language.runner.run(sources, check.code, sandbox)
@@ -203,10 +203,10 @@ class Compilers:
             check.requires,
         )
         name = hashlib.sha256(repr(decisive).encode("utf-8", "replace")).hexdigest()[:32]
-        built = self._remembered.find(name)
+        built = self._build_cache.find(name)
         if built is None:
             built = toolchain.build(sources, check, sandbox)
-            self._remembered.keep(name, built)
+            self._build_cache.keep(name, built)
         return built
 
     def _language(self, check: Sandboxed) -> Language | None:
@@ -218,7 +218,7 @@ class Compilers:
         By default, answers run only in a sandbox that hides the user's files and the network.
         """
         try:
-            if self._wanted == "auto" and not self._confine().hides_files:
+            if self._wanted == "auto" and not self._open_sandbox().hides_files:
                 return (
                     "'run' needs a sandbox that hides files and network, and none works here: "
                     "install bubblewrap, or add --upskill-sandbox limits to run answers with all "
@@ -228,7 +228,7 @@ class Compilers:
             return str(error)
         return None
 
-    def _confine(self) -> Sandbox:
+    def _open_sandbox(self) -> Sandbox:
         with self._lock:
             if self._sandbox is None:
                 if self._closed:
@@ -270,7 +270,7 @@ def _identity(check: Sandboxed) -> tuple[object, ...]:
     return (check.arch, check.flags, check.host, check.requires, *check.files.items())
 
 
-def _bad_options(check: Sandboxed) -> str | None:
+def _option_problems(check: Sandboxed) -> str | None:
     if isinstance(check, Run):
         return None
     language = _spelling(check)

@@ -40,7 +40,7 @@ def read(outcome: Outcome, home: Workspace) -> list[str]:
     return [_in_answer(line) for line in _in_source(lines, home)]
 
 
-def why(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
+def failure_reason(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
     """Return in one line why a build failed.
 
     Args:

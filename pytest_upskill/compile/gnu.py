@@ -11,7 +11,7 @@ from typing import Literal
 from pytest_upskill.checks import Compile
 from pytest_upskill.compile.build_cache import stamps
 from pytest_upskill.compile.command import Command, Probes
-from pytest_upskill.compile.toolchain import Built, Sources, ask, homes_of
+from pytest_upskill.compile.toolchain import Built, Sources, homes_of, run_trusted
 from pytest_upskill.sandbox.run import Sandbox
 
 _PROGRAMS = {"c": ("gcc", "clang", "cc"), "cpp": ("g++", "clang++", "c++")}
@@ -106,7 +106,7 @@ class Gnu:
 
     @cached_property
     def _about(self) -> str:
-        return ask(self._program, "--version") if self._program else ""
+        return run_trusted(self._program, "--version") if self._program else ""
 
     @property
     def _family(self) -> Literal["gcc", "clang"]:

@@ -151,14 +151,14 @@ def write_sources(home: Workspace, sources: Sources, suffix: str) -> list[str]:
         home.write(f"include/{name}", text)
     for header in sources.headers:
         if header.name not in sources.files:
-            home.write(f"src/{header.name}", _in_place(header))
+            home.write(f"src/{header.name}", _at_own_line(header))
     return [
-        home.write(f"src/{unit.name or 'answer' + suffix}", _in_place(unit))
+        home.write(f"src/{unit.name or 'answer' + suffix}", _at_own_line(unit))
         for unit in sources.units
     ]
 
 
-def ask(program: Path, *arguments: str) -> str:
+def run_trusted(program: Path, *arguments: str) -> str:
     """Return the output of a trusted program outside the sandbox, "" if it fails to run.
 
     It must not read any part of an answer. It has 20 seconds.
@@ -201,5 +201,5 @@ def wheel_programs(name: str) -> Iterator[Path]:
             yield from sorted(Path(folder).glob(f"cu[0-9]*/bin/{name}"), reverse=True)
 
 
-def _in_place(block: Block) -> str:
+def _at_own_line(block: Block) -> str:
     return "\n" * (block.line - 1) + block.code

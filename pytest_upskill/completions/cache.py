@@ -18,7 +18,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from pytest_upskill.completion import AgentRun, Completion, Request
 from pytest_upskill.completions import run_record
-from pytest_upskill.completions.identity import address, asked_of, identity, lines_of
+from pytest_upskill.completions.identity import address, identity, lines_of, request_fields
 from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.wire.reasoning import without_reasoning
@@ -105,7 +105,7 @@ class Cache:
         try:
             most = _MOST_BYTES if request.task is None else run_record.MOST_BYTES
             recording = _RECORDING.validate_json(_read(file, most))
-            if recording.request == asked_of(request, url):
+            if recording.request == request_fields(request, url):
                 completion = _completion(recording)
                 self._compare(recording, completion.agent_run, request.model, url)
                 return completion
@@ -136,7 +136,7 @@ class Cache:
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
-            request=asked_of(request, url),
+            request=request_fields(request, url),
             text=tuple(lines_of(recorded.pop("text"))),
             reasoning=tuple(lines_of(reasoning))
             if (reasoning := recorded.pop("reasoning"))
@@ -146,7 +146,7 @@ class Cache:
         )
         try:
             data = _RECORDING.dump_json(recording, indent=1) + b"\n"
-            self._hide()
+            self._write_gitignore()
             write_whole(self._file(request, url), data, mode=0o666)
         except OSError as error:
             self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
@@ -180,7 +180,7 @@ class Cache:
 
     def changes(self, subject: str, request: Request, url: str) -> list[str]:
         """Return what changed since ``subject`` was recorded; empty if it never was."""
-        now = asked_of(request, url)
+        now = request_fields(request, url)
         recorded = self._requests.get(subject, ())
         differences = (
             [key for key in {**then, **now} if then.get(key) != now.get(key)] for then in recorded
@@ -239,7 +239,7 @@ class Cache:
         folder = self.folder if request.task is None else self.folder / run_record.FOLDER
         return folder / f"{name[:2]}/{name[2:34]}.json"
 
-    def _hide(self) -> None:
+    def _write_gitignore(self) -> None:
         if not self._hidden:
             return
         ignore = self.folder / ".gitignore"

@@ -55,7 +55,7 @@ class Rounds:
             return Answer(completion=None, not_needed=True)
         passes = runs = 0
         try:
-            answer = await self._checked(trial, await ask())
+            answer = await self._check(trial, await ask())
             result = grade(trial, [answer])
             passes, runs = result.passes, len(result.runs)
         finally:
@@ -67,7 +67,7 @@ class Rounds:
         """End the process that checks answers."""
         self._worker.close()
 
-    async def _checked(self, trial: Trial, answer: Answer) -> Answer:
+    async def _check(self, trial: Trial, answer: Answer) -> Answer:
         """Check the text of an answer; the trial's item reuses the result."""
         checks = text_checks_of(trial.case)
         if answer.completion is None or answer.error or not checks:

@@ -21,11 +21,11 @@ _LATEST = 256
 @lru_cache(maxsize=_LATEST)
 def identity(request: Request, url: str) -> str:
     """Return a digest of a request, its host and its run: equal digests have one answer."""
-    return hashlib.sha256(json.dumps(asked_of(request, url)).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(request_fields(request, url)).encode()).hexdigest()
 
 
 @lru_cache(maxsize=_LATEST)
-def asked_of(request: Request, url: str) -> Mapping[str, Any]:
+def request_fields(request: Request, url: str) -> Mapping[str, Any]:
     """Return everything that is sent, where to, and the run; without key, timeout and label."""
     asked: dict[str, Any] = {
         "model": address(request.model),

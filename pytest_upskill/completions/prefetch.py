@@ -69,7 +69,7 @@ class Prefetcher(Generic[K, T]):
         # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
         queue = self._queue_of.get(key)
         if queue is not None and (self._lookahead is not None or key in queue):
-            self._post(self._move_up, key)
+            self._call_on_loop(self._prioritize, key)
 
     def future(self, key: K) -> Future[T]:
         """Return the future of ``key``; want it before waiting for it."""
@@ -77,12 +77,12 @@ class Prefetcher(Generic[K, T]):
 
     def stop(self, timeout: float = 2.0) -> None:
         """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
-        self._post(self._stopped.set)
+        self._call_on_loop(self._stopped.set)
         self._thread.join(timeout)
         if self._unclosed is not None:
             raise self._unclosed
 
-    def _post(self, function: Callable[..., object], *args: object) -> None:
+    def _call_on_loop(self, function: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: every future is settled
             self._loop.call_soon_threadsafe(function, *args)
 
@@ -90,15 +90,15 @@ class Prefetcher(Generic[K, T]):
 
     def _run(self) -> None:
         try:
-            self._loop.run_until_complete(self._main())
+            self._loop.run_until_complete(self._run_workers())
         finally:
             for future in self._futures.values():
                 future.cancel()
             self._loop.close()
 
-    async def _main(self) -> None:
+    async def _run_workers(self) -> None:
         workers = [
-            asyncio.create_task(self._work(queue))
+            asyncio.create_task(self._fetch_queue(queue))
             for queue in self._queues
             for _ in range(min(self._width, len(queue)))
         ]
@@ -108,16 +108,16 @@ class Prefetcher(Generic[K, T]):
             for worker in workers:
                 worker.cancel()
             await asyncio.gather(*workers, return_exceptions=True)
-            await self._release()
+            await self._close_clients()
 
-    async def _release(self) -> None:
+    async def _close_clients(self) -> None:
         if self._close is not None:
             try:
                 await self._close()
             except Exception as error:  # noqa: BLE001  raised by stop()
                 self._unclosed = error
 
-    async def _work(self, queue: OrderedDict[K, None]) -> None:
+    async def _fetch_queue(self, queue: OrderedDict[K, None]) -> None:
         while queue:
             key = next(iter(queue))
             if not self._may_start(key):
@@ -141,7 +141,7 @@ class Prefetcher(Generic[K, T]):
             return True
         return self._started < len(self._wanted) + self._lookahead
 
-    def _move_up(self, key: K) -> None:
+    def _prioritize(self, key: K) -> None:
         self._wanted.add(key)
         queue = self._queue_of[key]
         if key in queue and not self._in_order:

@@ -36,7 +36,7 @@ def unpacked(run: object) -> object:
     """Return the fields of a run from what `packed` made; their validation reports the rest."""
     if not isinstance(run, Mapping) or not isinstance(run.get("changed"), list):
         return run
-    return {**run, "changed": [_joined(file) for file in run["changed"]]}
+    return {**run, "changed": [_join_lines(file) for file in run["changed"]]}
 
 
 def refuse_unsafe(run: AgentRun) -> None:
@@ -61,7 +61,7 @@ def refuse_unsafe(run: AgentRun) -> None:
         raise UnsafeRecordError(f"has more than {MAX_BYTES >> 20} MiB of files")
 
 
-def _joined(file: object) -> object:
+def _join_lines(file: object) -> object:
     if not isinstance(file, Mapping):
         return file
     lines = file.get("text")

@@ -83,7 +83,7 @@ class Service:
         self._rounds = Rounds(trials.values(), policy.clear) if policy.clear is not None else None
         recorded: dict[Key, Answer] = {}
         lanes: dict[Host, list[Key]] = {}
-        for name, run in _in_turn(trials, by_round=self._rounds is not None):
+        for name, run in _order_runs(trials, by_round=self._rounds is not None):
             trial = trials[name]
             if self._rounds is None and (answer := self._runner.recorded(trial, run)):
                 recorded[name, run] = answer
@@ -100,7 +100,7 @@ class Service:
             known=recorded,
             close=self._close,
         )
-        self._results = {name: whole(self.runs(name)) for name in trials}
+        self._results = {name: join_futures(self.runs(name)) for name in trials}
 
     def want(self, name: str) -> None:
         """Move a trial to the front, as somebody waits for it now."""
@@ -133,7 +133,7 @@ class Service:
                 return await self._runner.answer(trial, run)
             return await self._rounds.play(trial, run, partial(self._runner.answer, trial, run))
         except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
-            return Answer(completion=None, error=_unexpected(error))
+            return Answer(completion=None, error=_internal_error(error))
 
     async def _close(self) -> None:
         try:
@@ -143,7 +143,7 @@ class Service:
                 self._rounds.close()
 
 
-def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
+def join_futures(futures: Sequence[Future[T]]) -> Future[list[T]]:
     """Return the future of all results together; it fails, or is cancelled, if one of them is."""
     together: Future[list[T]] = Future()
     missing, lock = len(futures), Lock()
@@ -166,7 +166,7 @@ def whole(futures: Sequence[Future[T]]) -> Future[list[T]]:
     return together
 
 
-def _unexpected(error: Exception) -> str:
+def _internal_error(error: Exception) -> str:
     """Return a line about an error that this package should not have raised."""
     said = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     where = traceback.extract_tb(error.__traceback__)[-1]
@@ -174,7 +174,7 @@ def _unexpected(error: Exception) -> str:
     return f"internal error of pytest-upskill, please report it: {' '.join(said.split())} ({place})"
 
 
-def _in_turn(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
+def _order_runs(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
     """Yield the runs in order: trial by trial, or round by round."""
     keys = ((name, run) for name, trial in trials.items() for run in range(trial.runs))
     yield from sorted(keys, key=lambda key: key[1]) if by_round else keys

@@ -94,7 +94,7 @@ class CompletionSource:
         """
         host = self.hosts[asked.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
-        pay = partial(self._pay, asked, subject, usable, bill)
+        pay = partial(self._request_answer, asked, subject, usable, bill)
         if not host.recorded or self._cache.mode == "off":
             return await pay()
         # Two labels of one model, or two skills without their blocks, ask the same.
@@ -132,7 +132,7 @@ class CompletionSource:
         if errors:
             raise ExceptionGroup("clients failed to close", errors)
 
-    async def _pay(
+    async def _request_answer(
         self,
         asked: Request,
         subject: str,
@@ -141,9 +141,9 @@ class CompletionSource:
     ) -> Answer:
         """Send a request to the model, within the budget, and record a usable answer."""
         try:
-            completion = await self._billed(asked, bill)
+            completion = await self._complete_and_bill(asked, bill)
             if not usable(completion):
-                completion = await self._billed(asked, bill)
+                completion = await self._complete_and_bill(asked, bill)
         except (BudgetError, ProviderError) as error:
             if error.paid is not None:
                 bill.append(error.paid)
@@ -157,7 +157,7 @@ class CompletionSource:
             self._cache.store(asked, host.url, completion, subject)
         return Answer(completion=completion)
 
-    async def _billed(self, asked: Request, bill: list[Completion]) -> Completion:
+    async def _complete_and_bill(self, asked: Request, bill: list[Completion]) -> Completion:
         completion = without_reasoning(await self._complete(asked))
         if asked.model.provider != "offline":
             bill.append(completion)

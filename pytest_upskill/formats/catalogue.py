@@ -81,7 +81,7 @@ class Catalogue:
         return self._texts[run]
 
 
-def replaced(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalogue:
+def replace_skill(catalogue: Catalogue, skill: ListedSkill, old_name: str) -> Catalogue:
     """Return a catalogue with a skill in place of the one with another name, or of its own.
 
     It is the same object if nothing changes, so that equal catalogues share their texts.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replaced
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replace_skill
 from pytest_upskill.formats.skill import Skill, SkillVersion
 from pytest_upskill.formats.skill_md.files import leads_out
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
@@ -41,12 +41,12 @@ class Catalogues:
 
     def of(self, skill: Skill) -> Catalogue:
         """Return what an agent sees with a skill as it is now."""
-        return self._shown(skill, skill)
+        return self._catalogue_with(skill, skill)
 
     def before(self, skill: Skill) -> Catalogue:
         """Return the same with the earlier version of the skill, which there must be."""
         assert skill.before is not None
-        return self._shown(skill, skill.before)
+        return self._catalogue_with(skill, skill.before)
 
     def folder(self, folder: Path) -> Folder:
         """Return the skills in a folder."""
@@ -54,11 +54,11 @@ class Catalogues:
             self._folders[folder] = _read_folder(folder, self.root)
         return self._folders[folder]
 
-    def _shown(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
+    def _catalogue_with(self, skill: Skill, version: Skill | SkillVersion) -> Catalogue:
         base = self.committed or self.folder(skill.folder.absolute().parent).catalogue
         key = (listed(version), skill.name, id(base))
         if key not in self._own:
-            self._own[key] = replaced(base, listed(version), skill.name)
+            self._own[key] = replace_skill(base, listed(version), skill.name)
         return self._own[key]
 
 

@@ -93,10 +93,10 @@ class Places:
         if owner := next((skill for one, skill in self.owners if case_file.match(one)), None):
             return owner
         named = name_of_all(case_file)
-        if around := _around(case_file):
-            own = {"", plain_name(around.name), plain_name(title_of(around))}
+        if enclosing := _enclosing_skill(case_file):
+            own = {"", plain_name(enclosing.name), plain_name(title_of(enclosing))}
             other = plain_name(named) not in own and self.find_skill(named, case_file)
-            return other or around
+            return other or enclosing
         return (
             self._of_path(case_file)
             or self.find_skill(named, case_file)
@@ -212,7 +212,7 @@ def _holds_cases(path: Path) -> bool:
     return False
 
 
-def _around(case_file: Path) -> Path | None:
+def _enclosing_skill(case_file: Path) -> Path | None:
     """Return the skill whose folder contains the file, if the file is in a place for cases."""
     for folder in case_file.parents[:_MOST_ABOVE]:
         if (folder / "SKILL.md").exists():

@@ -139,10 +139,10 @@ def _labels(document: Document) -> LabelsFile:
         file = LabelsFile.model_validate(document.value)
     except ValidationError as error:
         raise BadFile(
-            translated(document, details, meant=_meant, messages=_MESSAGES)
+            translated(document, details, meant=_suggestion, messages=_MESSAGES)
             for details in error.errors(include_url=False)
         ) from None
-    if problems := [*_misplaced(document, file), *_keyless(document, file)]:
+    if problems := [*_statement_problems(document, file), *_answer_problems(document, file)]:
         raise BadFile(problems)
     return file
 
@@ -168,7 +168,7 @@ def without_excluded(cases: Sequence[Case], case_file: Path) -> tuple[Case, ...]
         return tuple(cases)
     document = _document(case_file.parent / LABELS_FILE)
     problems, kept = [], {case.id: case for case in cases}
-    for place, number, mark in _places(file.statements):
+    for place, number, mark in _marked_statements(file.statements):
         path: JsonPath = ("statements", f"{place}/{number}")
         if place not in kept:
             problems.append(document.problem(path, f"there is no case {place!r}", key=True))
@@ -194,20 +194,20 @@ def write_labels(folder: Path, file: LabelsFile) -> Path:
     return path
 
 
-def _places(statements: Mapping[str, Mark]) -> Iterator[tuple[str, int, Mark]]:
+def _marked_statements(statements: Mapping[str, Mark]) -> Iterator[tuple[str, int, Mark]]:
     for place, mark in statements.items():
         if match := _PLACE.fullmatch(place):
             yield match["case"], int(match["number"]), mark
 
 
-def _misplaced(document: Document, file: LabelsFile) -> Iterator[Problem]:
+def _statement_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
     for place in file.statements:
         if not _PLACE.fullmatch(place):
             what = "must be a case's id, a slash, and the number of a statement, such as noise/2"
             yield document.problem(("statements", place), what, key=True)
 
 
-def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
+def _answer_problems(document: Document, file: LabelsFile) -> Iterator[Problem]:
     """Find answers that share an id, or whose key is missing or does not fit."""
     first: dict[int, int] = {}
     for index, answer in enumerate(file.answers):
@@ -226,5 +226,5 @@ def _keyless(document: Document, file: LabelsFile) -> Iterator[Problem]:
             yield document.problem((*path, "case"), what)
 
 
-def _meant(path: JsonPath) -> str:
+def _suggestion(path: JsonPath) -> str:
     return did_you_mean(str(path[-1]), _KEYS) or ": remove it"

@@ -86,16 +86,16 @@ def _check(check: AnyCheck, question: str) -> Iterator[str]:
     match check:
         case Contains() | ContainsAny() | Regex():
             if _holds(check.check, ""):
-                yield f"{_named(check)} can never fail: it passes even for an empty answer"
+                yield f"{_describe(check)} can never fail: it passes even for an empty answer"
             elif _holds(check.check, question):
                 yield (
-                    f"{_named(check)} is satisfied by the question itself: an answer that "
+                    f"{_describe(check)} is satisfied by the question itself: an answer that "
                     f"repeats it passes"
                 )
         case NotContains() if not check.text.strip():
-            yield f"{_named(check)} can hardly ever pass: it forbids spaces"
+            yield f"{_describe(check)} can hardly ever pass: it forbids spaces"
         case NotRegex() if not _holds(check.check, ""):
-            yield f"{_named(check)} can never pass: it is found even in an empty answer"
+            yield f"{_describe(check)} can never pass: it is found even in an empty answer"
         case Run() if check.language == "python" and (problem := _wrong_tests(check.code)):
             yield f"run can never be decided: {problem}"
 
@@ -107,7 +107,7 @@ def _contradictions(case: Case) -> Iterator[str]:
         if isinstance(check, Contains):
             for other in forbidden:
                 if other.text.casefold() in check.text.casefold():
-                    yield f"{_named(check)} and {_named(other)} can never both pass"
+                    yield f"{_describe(check)} and {_describe(other)} can never both pass"
 
 
 def _holds(check: Callable[[str], object], text: str) -> bool:
@@ -124,12 +124,12 @@ def _wrong_tests(code: str) -> str | None:
         return f"it is not Python: {error}"
 
 
-def _named(check: Contains | ContainsAny | Regex | NotContains | NotRegex) -> str:
+def _describe(check: Contains | ContainsAny | Regex | NotContains | NotRegex) -> str:
     match check:
         case Contains() | NotContains():
-            said = repr(check.text)
+            text = repr(check.text)
         case ContainsAny():
-            said = ", ".join(map(repr, check.texts))
+            text = ", ".join(map(repr, check.texts))
         case _:
-            said = repr(check.pattern)
-    return f"{check.name} {said if len(said) <= 60 else said[:59] + '…'}"  # noqa: PLR2004  a line's
+            text = repr(check.pattern)
+    return f"{check.name} {text if len(text) <= 60 else text[:59] + '…'}"  # noqa: PLR2004  a line's

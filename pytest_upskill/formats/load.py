@@ -89,9 +89,9 @@ class _Loader:
             self._text_of(self._folder)
             groups[self._folder] = []
         cases: Sequence[tuple[Path, Case]] = ()
-        with self._noting(str(self._shown)):
+        with self._collect_problems(str(self._shown)):
             cases = self._cases()
-        with self._noting(str(self._shown.parent / LABELS_FILE)):
+        with self._collect_problems(str(self._shown.parent / LABELS_FILE)):
             cases = self._without_excluded(cases)
         if self._problems:
             raise SkillError("\n".join(self._problems))
@@ -105,7 +105,7 @@ class _Loader:
         text = self._texts[folder]
         bundle = read_bundle(folder, text)
         warnings = [
-            each.at(self._shown_text(folder)) for each in (*text.warnings, *bundle.warnings)
+            each.at(self._display_name(folder)) for each in (*text.warnings, *bundle.warnings)
         ]
         # The first skill of a file carries the warnings about its cases, so that each appears once.
         if folder == next(iter(groups)):
@@ -198,7 +198,7 @@ class _Loader:
             self._texts[folder] = SkillText(name=folder.name, text="", body_at=0, warnings=())
             file = folder / "SKILL.md"
             if file.exists():
-                with self._noting(self._shown_text(folder)):
+                with self._collect_problems(self._display_name(folder)):
                     self._texts[folder] = read_skill_text(self._read(file), folder=folder.name)
             else:
                 what = f"no SKILL.md beside {self._path.name} (a skill is a folder with a SKILL.md)"
@@ -214,12 +214,12 @@ class _Loader:
             raise BadFile([Problem(what=what)])
         return read_text(path)
 
-    def _shown_text(self, folder: Path) -> str:
+    def _display_name(self, folder: Path) -> str:
         to_skill = os.path.relpath(folder / "SKILL.md", self._path.parent)
         return os.path.normpath(self._shown.parent / to_skill)
 
     @contextmanager
-    def _noting(self, path: str) -> Iterator[None]:
+    def _collect_problems(self, path: str) -> Iterator[None]:
         """Collect the problems of a bad file instead of raising."""
         try:
             yield

@@ -127,18 +127,18 @@ class Candidate:
 
 def needs_agent(statement: str) -> bool:
     """Return whether a statement seems to be about what an agent did."""
-    return bool(_work(statement))
+    return bool(_agent_words(statement))
 
 
-def _work(statement: str) -> str:
+def _agent_words(statement: str) -> str:
     """Return the words of a statement that seem to be about an agent's work, empty if none."""
     statement = _ASIDE.sub("", statement)
     found = _AGENT.search(statement)
     if found is None or _SAYS.search(statement, 0, found.start()):
         return ""
     denied = re.search(r"\b(?:not|never)\b", found[0], re.IGNORECASE)
-    told = _OR_SAYS.search(statement, found.end()) and not denied
-    return "" if told else found[0].strip()
+    is_about_answer = _OR_SAYS.search(statement, found.end()) and not denied
+    return "" if is_about_answer else found[0].strip()
 
 
 def candidates(case: Case) -> list[Candidate]:
@@ -147,7 +147,7 @@ def candidates(case: Case) -> list[Candidate]:
     for check in case.checks:
         if not isinstance(check, Judge):
             continue
-        if words := _work(check.statement):
+        if words := _agent_words(check.statement):
             reason, mark = f"{words!r} is an agent's work, which an answer cannot show", MARKS[0]
         elif _VACUOUS.fullmatch(check.statement.strip()):
             reason, mark = "it names no criterion: every answer could satisfy it", MARKS[1]

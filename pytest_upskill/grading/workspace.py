@@ -53,7 +53,7 @@ def for_reports(completion: Completion, *, judged: bool) -> Completion:
     if run is None:
         return completion
     if judged:
-        files = tuple(_shown(run))
+        files = tuple(_changed_files(run))
     else:
         files = tuple(
             replace(file, text="" if file.binary else file.text[:_MAX_KEPT])
@@ -70,7 +70,7 @@ def process_results(
 
 
 def _changes(run: AgentRun) -> Iterator[str]:
-    shown = tuple(_shown(run))
+    shown = tuple(_changed_files(run))
     for file in shown:
         text = "(not text)" if file.binary else file.text
         yield f'\n\n<file name="{file.name}">\n{text}\n</file>'
@@ -80,7 +80,7 @@ def _changes(run: AgentRun) -> Iterator[str]:
         yield f"\n\n(of the changed files, only the first {_MAX_SHOWN:,} characters are shown)"
 
 
-def _shown(run: AgentRun) -> Iterator[WorkspaceFile]:
+def _changed_files(run: AgentRun) -> Iterator[WorkspaceFile]:
     """Yield the changed files as a judge sees them, cut to its limit of characters."""
     left = _MAX_SHOWN
     for file in run.changed:

@@ -173,7 +173,7 @@ def _passages(markdown: str) -> tuple[_Passage, ...]:
     return tuple(
         _passage(headings, text)
         for headings, blocks in _sections(markdown)
-        for text in _joined(blocks)
+        for text in _join_blocks(blocks)
     )
 
 
@@ -205,7 +205,7 @@ def _sections(markdown: str) -> Iterator[tuple[tuple[str, ...], list[_Block]]]:
     yield tuple(headings.values()), blocks
 
 
-def _joined(blocks: Iterable[_Block]) -> Iterator[str]:
+def _join_blocks(blocks: Iterable[_Block]) -> Iterator[str]:
     """Join the blocks of a section to passages, which end at a code block or a maximum length."""
     passage = ""
     for text, kind in blocks:

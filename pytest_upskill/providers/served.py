@@ -29,16 +29,16 @@ def served_models(endpoint: Endpoint, names: Iterable[str]) -> dict[str, str]:
         names: Names of the models to describe.
     """
     try:
-        listed = _listed(endpoint)
+        listed = _fetch_list(endpoint)
     except Exception:  # noqa: BLE001  whatever goes wrong, the request for an answer reports it
         return {}
-    found = {name: _described(listed, name) for name in names}
+    found = {name: _describe(listed, name) for name in names}
     return {
         name: endpoint.redact(clean(text))[:_MOST_CHARS] for name, text in found.items() if text
     }
 
 
-def _listed(endpoint: Endpoint) -> list[Mapping[str, Any]]:
+def _fetch_list(endpoint: Endpoint) -> list[Mapping[str, Any]]:
     # Imported late: without the SDKs there is no HTTP client, but recordings can still be replayed.
     import httpx2
 
@@ -60,7 +60,7 @@ def _listed(endpoint: Endpoint) -> list[Mapping[str, Any]]:
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
-def _described(listed: list[Mapping[str, Any]], name: str) -> str:
+def _describe(listed: list[Mapping[str, Any]], name: str) -> str:
     """Return a description of the model with a name, "" if it is unknown.
 
     If the host has only one model, it is that one: llama-server accepts any name.

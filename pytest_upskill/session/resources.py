@@ -56,7 +56,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         budget=Budget(limit, prices),
         activity=InFlight(),
         bill=Bill(),
-        redactor=Redactor(secrets(settings.asked, os.environ)),
+        redactor=Redactor(secrets(settings.requested_models, os.environ)),
     )
     return settings, resources
 
@@ -64,7 +64,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
 def _costly(settings: Settings, prices: Prices) -> bool:
     """Return whether agents are to be paid for, at prices that are all known."""
     agents = any(model.agent for model in settings.models)
-    return agents and all(map(prices.known, settings.asked))
+    return agents and all(map(prices.known, settings.requested_models))
 
 
 def _agent_sandbox(level: Level) -> Sandbox:

@@ -16,6 +16,6 @@ def send_to_controller(config: pytest.Config, key: str, value: object) -> bool:
     return True
 
 
-def sent_by(node: Any, key: str) -> Any:
+def received_from(node: Any, key: str) -> Any:
     """Return what the worker of ``node`` sent under ``key``; None if nothing, as after a crash."""
     return getattr(node, "workeroutput", {}).get(key)

@@ -61,7 +61,7 @@ class Budget:
     @property
     def left(self) -> float | None:
         """Dollars that no request has cost or reserved; None for no limit."""
-        return None if self.limit is None else max(0.0, self.limit - self._taken())
+        return None if self.limit is None else max(0.0, self.limit - self._committed())
 
     async def reserve(self, request: Request) -> Reservation:
         """Reserve the maximum cost of a request, or of an agent's run.
@@ -77,7 +77,7 @@ class Budget:
             return reserved
         async with self._settled:
             await self._settled.wait_for(lambda: self.stopped or self._fits(most) or not self._open)
-            left = self.limit - self._taken()
+            left = self.limit - self._committed()
             if request.task is not None and most is not None and left > 0:
                 reserved.left = min(most, left)
             elif not self._fits(most):
@@ -147,12 +147,12 @@ class Budget:
                 self._open.remove(reserved)
                 self._settled.notify_all()
 
-    def _taken(self) -> float:
+    def _committed(self) -> float:
         return self._spent + sum(each.left or 0.0 for each in self._open)
 
     def _fits(self, most: float | None) -> bool:
         assert self.limit is not None
-        return most is not None and self._taken() + most <= self.limit
+        return most is not None and self._committed() + most <= self.limit
 
     def _exceeded(self) -> BudgetError:
         return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}")

@@ -91,7 +91,7 @@ class HostHealth:
             self.silences += error.status is None
 
     @property
-    def in_doubt_for(self) -> float:
+    def seconds_in_doubt(self) -> float:
         """Seconds since the first failure of a host that has never answered, else 0."""
         return self._clock() - self._first_failed_at if self._in_doubt() else 0.0
 

@@ -75,7 +75,7 @@ class Prices:
     def __init__(self, own: Mapping[str, OwnPrice]) -> None:
         self._own = own
         # Slow to import, so it is imported with the first price.
-        self._listed = find_spec("genai_prices") is not None
+        self._has_price_list = find_spec("genai_prices") is not None
 
     def cost(self, model: Model, completion: Completion) -> float | None:
         """Return the price of a completion in dollars, with cached and tiered rates, or None."""
@@ -114,7 +114,7 @@ class Prices:
 
     def unknown(self, model: Model) -> str:
         """Return the message for a model without a price, which says how to set one."""
-        listed = "" if self._listed or model.base_url else "pip install genai-prices, or "
+        listed = "" if self._has_price_list or model.base_url else "pip install genai-prices, or "
         return (
             f"no price is known for {model.address!r}: {listed}set upskill_prices = "
             f"'{model.label} = IN/OUT' in dollars for a million tokens"
@@ -130,7 +130,7 @@ class Prices:
         # A user's own server may have any price, even for a model with a vendor's name. The list
         # identifies vendors by their URLs, all https, so it need not be imported for other URLs.
         own_server = model.base_url is not None and not model.base_url.startswith("https:")
-        if own_server or not self._listed:
+        if own_server or not self._has_price_list:
             return None
         return _list_price(model, counts)
 
@@ -140,7 +140,7 @@ def _list_price(model: Model, counts: TokenCounts) -> float | None:
     from genai_prices import Usage, calc_price
 
     usage = Usage(**counts._asdict())
-    name, url = _listed(model)
+    name, url = _price_list_name(model)
     try:
         price = (
             calc_price(usage, name, provider_id=model.provider)
@@ -158,7 +158,7 @@ def _charges_for_writing(model: Model) -> bool:
     return host is not None and host.wire == "anthropic"
 
 
-def _listed(model: Model) -> tuple[str, str | None]:
+def _price_list_name(model: Model) -> tuple[str, str | None]:
     """Return the name and the URL by which genai-prices knows a model; None for its provider's."""
     host = BY_PREFIX.get(model.provider)
     if model.base_url is not None or host is None or host.sdk:

@@ -101,7 +101,7 @@ class Retries:
             except ProviderError as error:
                 jitter = random.random()  # noqa: S311  no secret
                 pause = self._policy.pause(len(attempts.errors), error, jitter=jitter)
-                if not error.retryable or self._out_of_patience(attempts, pause):
+                if not error.retryable or self._must_give_up(attempts, pause):
                     raise self._give_up(error, attempts) from None
                 self.activity.pause(self._host, _reason(error), pause)
             else:
@@ -119,7 +119,7 @@ class Retries:
                 try:
                     completion = await (once() if timed else self._in_time(once, sent, attempts))
                 except ProviderError as error:
-                    self._learn(error, sent, attempts, began)
+                    self._record_failure(error, sent, attempts, began)
                     raise
                 self._health.answered(model)
                 self._slots.answered(sent)
@@ -138,7 +138,9 @@ class Retries:
                 timed_out=True,
             ) from None
 
-    def _learn(self, error: ProviderError, sent: Sent, attempts: _Attempts, began: float) -> None:
+    def _record_failure(
+        self, error: ProviderError, sent: Sent, attempts: _Attempts, began: float
+    ) -> None:
         attempts.errors.append(error)
         self._health.failed(attempts.request, error, began=began)
         if error.timed_out:
@@ -152,11 +154,11 @@ class Retries:
         else:
             self._slots.failed()
 
-    def _asking_for(self, attempts: _Attempts) -> float:
+    def _seconds_asking(self, attempts: _Attempts) -> float:
         """Return the seconds since the request for a completion, without the wait for slots."""
         return self._clock() - attempts.started - attempts.in_line
 
-    def _out_of_patience(self, attempts: _Attempts, pause: float) -> bool:
+    def _must_give_up(self, attempts: _Attempts, pause: float) -> bool:
         """Return whether there is to be no further attempt after a pause in seconds."""
         policy, health, error = self._policy, self._health, attempts.errors[-1]
         tried = len(attempts.errors)
@@ -170,22 +172,22 @@ class Retries:
         down = down and health.answered_at < attempts.started
         limit = min(policy.deadline, policy.unavailable) if down else policy.deadline
         # In doubt, requests take turns: one that just began may be the last after many.
-        return max(self._asking_for(attempts), health.in_doubt_for) + pause > limit
+        return max(self._seconds_asking(attempts), health.seconds_in_doubt) + pause > limit
 
     def _give_up(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
         """Make the final error of a completion; stop the model if other requests would fail too."""
         message, model, health = str(error), attempts.request.model, self._health
-        tried, seconds = len(attempts.errors), self._asking_for(attempts)
+        tried, seconds = len(attempts.errors), self._seconds_asking(attempts)
         if not health.heard:
             tried, seconds = max(tried, health.silences), self._clock() - attempts.started
         if tried > 1:
             message += f" (after {tried} attempts in {seconds:.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
-        ails = error.retryable and error.status != HTTPStatus.OK
+        is_host_error = error.retryable and error.status != HTTPStatus.OK
         hopeless = (
             error.fatal
             or health.refuses_all(model, error)
-            or (ails and health.answered_at < attempts.started)
+            or (is_host_error and health.answered_at < attempts.started)
         )
         return ProviderError(
             health.stop(model, message) if hopeless else message,

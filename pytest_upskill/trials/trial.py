@@ -105,7 +105,7 @@ def plan(
     blocks: dict[Arm, str] = {"with_skill": block_of(skill), "without_skill": ""}
     if skill.before is not None:
         blocks["old_skill"] = block_of(skill.before)
-    shown = {} if catalogues is None else _shown(skill, catalogues)
+    shown = {} if catalogues is None else _trigger_catalogues(skill, catalogues)
     asked = Counter[tuple[object, ...]]()
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
@@ -127,16 +127,16 @@ def plan(
                     early_stop=early_stop,
                     judge=judge,
                 )
-                yield _drawn(answered, asked)
+                yield _with_draw(answered, asked)
             for arm, (catalogue, own) in shown.items() if case.trigger else ():
                 query = _query(case, catalogue, workspace=bool(model.agent))
                 chosen = make(
                     case=query, arm=arm, skill_block="", runs=runs, catalogue=catalogue, listed=own
                 )
-                yield _drawn(chosen, asked)
+                yield _with_draw(chosen, asked)
 
 
-def _drawn(trial: Trial, asked: Counter[tuple[object, ...]]) -> Trial:
+def _with_draw(trial: Trial, asked: Counter[tuple[object, ...]]) -> Trial:
     """Return a trial with its ``draw``: cases with one answer would not be independent.
 
     It is counted by model and arm in the order of the file, whatever is selected later: so an
@@ -191,7 +191,7 @@ def request(trial: Trial, run: int) -> Request:
         model=trial.model,
         frame="" if agent else FRAME,
         skill="" if agent else trial.skill_block,
-        task=_task(trial) if agent else None,
+        task=_agent_task(trial) if agent else None,
         user=user_message(trial.case),
         max_tokens=trial.max_tokens,
         run=trial.first_run + run,
@@ -228,7 +228,9 @@ def is_described_anew(skill: Skill) -> bool:
     return skill.before is not None and listed(skill.before) != listed(skill)
 
 
-def _shown(skill: Skill, catalogues: Catalogues) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
+def _trigger_catalogues(
+    skill: Skill, catalogues: Catalogues
+) -> dict[Arm, tuple[Catalogue, ListedSkill]]:
     """Return the catalogue of each trigger arm, and the skill as it is listed there."""
     shown: dict[Arm, tuple[Catalogue, ListedSkill]] = {
         "trigger": (catalogues.of(skill), listed(skill))
@@ -239,7 +241,7 @@ def _shown(skill: Skill, catalogues: Catalogues) -> dict[Arm, tuple[Catalogue, L
     return shown
 
 
-def _task(trial: Trial) -> AgentTask:
+def _agent_task(trial: Trial) -> AgentTask:
     """Return what an agent gets in the trial's arm."""
     version: Skill | SkillVersion | None = None
     if trial.arm == "with_skill":

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.checks import AtMost, Compile
 from pytest_upskill.compile import Built, Compilers
-from pytest_upskill.compile.build_cache import Remembered
+from pytest_upskill.compile.build_cache import BuildCache
 from tests.compiling import build, fenced
 from tests.conftest import Run, WriteSkill
 
@@ -123,7 +123,7 @@ def test_an_outcome_that_cannot_be_read_is_built_again(
 
 
 def test_a_build_that_ran_into_a_limit_is_not_kept(tmp_path: Path) -> None:
-    remembered = Remembered(tmp_path)
+    remembered = BuildCache(tmp_path)
 
     remembered.keep("slow", Built(passed=False, compiler="c", message="takes more than 60 s"))
 
@@ -134,7 +134,7 @@ def test_a_build_that_ran_into_a_limit_is_not_kept(tmp_path: Path) -> None:
 def test_a_build_that_cannot_be_kept_raises_no_error(tmp_path: Path) -> None:
     file = tmp_path / "file"
     file.touch()
-    remembered = Remembered(file)
+    remembered = BuildCache(file)
 
     remembered.keep("a", Built(passed=True, compiler="c", message="builds", lasting=True))
 

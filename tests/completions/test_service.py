@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from pytest_upskill.completions.service import whole
+from pytest_upskill.completions.service import join_futures
 
 
 def test_the_answers_of_a_trial_are_there_with_the_last_of_them_in_the_order_of_its_runs() -> None:
     first, second = Future[int](), Future[int]()
-    together = whole([first, second])
+    together = join_futures([first, second])
 
     second.set_result(2)
     assert not together.done()
@@ -20,7 +20,7 @@ def test_the_answers_of_a_trial_are_there_with_the_last_of_them_in_the_order_of_
 
 def test_a_trial_that_is_stopped_halfway_has_no_answers() -> None:
     first, second = Future[int](), Future[int]()
-    together = whole([first, second])
+    together = join_futures([first, second])
 
     first.set_result(1)
     second.cancel()
@@ -30,7 +30,7 @@ def test_a_trial_that_is_stopped_halfway_has_no_answers() -> None:
 
 def test_an_error_of_a_run_is_raised_to_whoever_waits_for_its_trial() -> None:
     only = Future[int]()
-    together = whole([only])
+    together = join_futures([only])
 
     only.set_exception(LookupError("gone"))
 

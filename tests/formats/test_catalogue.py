@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replaced
+from pytest_upskill.formats.catalogue import Catalogue, ListedSkill, replace_skill
 from pytest_upskill.formats.catalogue_file import read_catalogue, write_catalogue
 from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.formats.description_lint import cut, description_findings
@@ -98,7 +98,7 @@ def test_of_a_committed_catalogue_only_the_skill_under_test_is_live(tmp_path: Pa
 def test_a_renamed_skill_takes_the_place_of_its_old_name() -> None:
     new = ListedSkill(name="tables", description="About csv.")
 
-    assert replaced(listed("csv", "tsv"), new, "csv").names == {"tables", "tsv"}
+    assert replace_skill(listed("csv", "tsv"), new, "csv").names == {"tables", "tsv"}
 
 
 def test_the_descriptions_that_claude_code_would_cut_are_named() -> None:

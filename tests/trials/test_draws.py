@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.checks import Contains, WorkspaceFile
-from pytest_upskill.completions.identity import asked_of
+from pytest_upskill.completions.identity import request_fields
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion, Trigger
@@ -84,7 +84,7 @@ def test_two_cases_that_ask_the_same_get_an_answer_each(
 
 def test_the_first_of_them_is_recorded_as_if_it_were_the_only_one() -> None:
     one, other = (
-        asked_of(request(trial, run=0), "http://127.0.0.1:9/v1")
+        request_fields(request(trial, run=0), "http://127.0.0.1:9/v1")
         for trial in trials(case("one"), case("other"))
         if trial.arm == "with_skill"
     )

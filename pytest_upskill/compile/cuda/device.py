@@ -66,7 +66,7 @@ def read_functions(output: str) -> list[Function]:
     return list(found.values())
 
 
-def hold(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
+def check_limit(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
     """Check the function with the highest usage against a limit.
 
     Args:
@@ -81,7 +81,7 @@ def hold(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
     return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
 
 
-def look_for(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
+def check_instruction(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
     """Check that the device code contains an instruction.
 
     Args:
@@ -91,14 +91,14 @@ def look_for(wanted: Instruction, instructions: Iterable[str]) -> CheckResult:
     kind = wanted.name.partition("_")[0].upper()
     text = " ".join(wanted.text.split())
     listing = list(dict.fromkeys(instructions))
-    found = any(_holds(text, instruction) for instruction in listing)
+    found = any(_matches(text, instruction) for instruction in listing)
     message = f"{wanted.name} {wanted.text!r}: {'in' if found else 'not in'} the {kind}"
-    if not found and (near := list(_near(text, listing))):
+    if not found and (near := list(_same_family(text, listing))):
         message += f" (it has {', '.join(near[:3])})"
     return CheckResult(name=wanted.name, passed=found, message=message)
 
 
-def _holds(text: str, instruction: str) -> bool:
+def _matches(text: str, instruction: str) -> bool:
     """Return whether an opcode contains ``text``, or an operand is that special register.
 
     Other operands are names that the author chooses.
@@ -110,7 +110,7 @@ def _holds(text: str, instruction: str) -> bool:
     return any(register == text or register.startswith(f"{text}.") for register in registers)
 
 
-def _near(text: str, instructions: Iterable[str]) -> Iterator[str]:
+def _same_family(text: str, instructions: Iterable[str]) -> Iterator[str]:
     """Yield opcodes of the same family, such as ``wgmma.fence`` for ``wgmma.mma_async``."""
     family = re.split(r"[.\s]", text, maxsplit=1)[0]
     opcodes = (instruction.partition(" ")[0] for instruction in instructions)

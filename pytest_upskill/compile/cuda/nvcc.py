@@ -16,7 +16,12 @@ from pytest_upskill.checks import AtMost, CheckResult, Compile
 from pytest_upskill.compile.build_cache import stamps
 from pytest_upskill.compile.command import LIMITS, Command, Probes
 from pytest_upskill.compile.cuda import cubin
-from pytest_upskill.compile.cuda.device import Function, hold, look_for, read_functions
+from pytest_upskill.compile.cuda.device import (
+    Function,
+    check_instruction,
+    check_limit,
+    read_functions,
+)
 from pytest_upskill.compile.cuda.ptx import ptx_instructions
 from pytest_upskill.compile.cuda.sass import Disassembler
 from pytest_upskill.compile.gnu import find_host_compiler
@@ -24,8 +29,8 @@ from pytest_upskill.compile.toolchain import (
     Built,
     CannotCompile,
     Sources,
-    ask,
     homes_of,
+    run_trusted,
     wheel_programs,
 )
 from pytest_upskill.sandbox.run import Sandbox
@@ -131,9 +136,9 @@ class Cuda:
             instructions["sass_contains"] = [*chain.from_iterable(sass)]
         for requirement in check.requires:
             if isinstance(requirement, AtMost):
-                yield hold(requirement, functions)
+                yield check_limit(requirement, functions)
             else:
-                yield look_for(requirement, instructions[requirement.name])
+                yield check_instruction(requirement, instructions[requirement.name])
 
     def _functions(self, check: Compile, code: _DeviceCode, sandbox: Sandbox) -> list[Function]:
         """Return the resource usage of functions, from separate runs of ptxas on the PTX.
@@ -211,14 +216,14 @@ class Cuda:
     def _toolkit(self) -> Path:
         """The toolkit's folder, as nvcc reports it: nvcc itself may be a script elsewhere."""
         assert self._nvcc is not None
-        told = _TOP.search(ask(self._nvcc, "--dryrun", "-E", "x.cu"))
-        return Path(told[1]).resolve() if told else self._nvcc.resolve().parent.parent
+        match = _TOP.search(run_trusted(self._nvcc, "--dryrun", "-E", "x.cu"))
+        return Path(match[1]).resolve() if match else self._nvcc.resolve().parent.parent
 
     @cached_property
     def _version(self) -> str:
         assert self._nvcc is not None
-        told = _VERSION.search(ask(self._nvcc, "--version"))
-        return told[1] if told else "(unknown version)"
+        match = _VERSION.search(run_trusted(self._nvcc, "--version"))
+        return match[1] if match else "(unknown version)"
 
     def _shadowed(self, sources: Sources) -> str | None:
         """Return the name of an answer's file that hides a header of the toolkit, None if none."""

@@ -231,7 +231,7 @@ def _is_from_tests(error: BaseException | None) -> bool:
     """Return whether only test code, pytest and unittest raised an exception, not the answer."""
     libraries = tuple(
         os.path.dirname(sys.modules[name].__file__ or "")  # noqa: PTH120 - as above
-        for name in _loaded()
+        for name in _loaded_libraries()
     )
     while error:
         files = [frame.f_code.co_filename for frame, _ in traceback.walk_tb(error.__traceback__)]
@@ -243,7 +243,7 @@ def _is_from_tests(error: BaseException | None) -> bool:
     return True
 
 
-def _loaded() -> list[str]:
+def _loaded_libraries() -> list[str]:
     return [name for name in ("_pytest", "pluggy", "unittest") if name in sys.modules]
 
 

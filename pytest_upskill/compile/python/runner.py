@@ -139,17 +139,17 @@ def _read(outcome: Outcome, mark: str) -> Built:
     printed = [line for line in lines if line.strip() and not line.startswith(mark)]
     if outcome.succeeded and verdicts == ["nothing ran"]:
         raise CannotCompile("run python: the test code is wrong: nothing ran")
-    said = [_PLACE.sub(_named, line) for line in printed]
+    said = [_PLACE.sub(_describe_place, line) for line in printed]
     passed = outcome.succeeded and verdicts == ["passed"]
     return Built(
         passed=passed,
         compiler=_PROGRAM,
-        message="passes" if passed else _why(outcome, said),
+        message="passes" if passed else _failure_reason(outcome, said),
         diagnostics=tuple(said),
     )
 
 
-def _why(outcome: Outcome, said: Sequence[str]) -> str:
+def _failure_reason(outcome: Outcome, said: Sequence[str]) -> str:
     """Return in one line why a test run failed.
 
     Raises:
@@ -164,7 +164,7 @@ def _why(outcome: Outcome, said: Sequence[str]) -> str:
     return said[-1][:_MAX_LINE] if said else "it fails without a message"
 
 
-def _named(match: re.Match[str]) -> str:
+def _describe_place(match: re.Match[str]) -> str:
     """Return how a place in a traceback is called."""
     folder, name, line = match.groups()
     return f"test line {line}" if folder == "check" else place_in_answer(name, line)

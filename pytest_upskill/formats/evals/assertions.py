@@ -22,7 +22,7 @@ def checks_of(assertion: object) -> Checks:
         ValueError: It is invalid; the message is one line.
     """
     if isinstance(assertion, str):
-        return _written(assertion)
+        return _checks_of_text(assertion)
     if not isinstance(assertion, dict):
         got = shown(assertion)
         raise ValueError(f"must be text or an object, got {got}")  # noqa: TRY004  a file's mistake
@@ -33,14 +33,14 @@ def checks_of(assertion: object) -> Checks:
     if told := [key for key in assertion if _plain(key) in MAKERS and assertion[key]]:
         made = [_typed(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
         return [check for checks in made for check in checks]
-    if text := _said(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
+    if text := _first_text(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
         return statements([text])
     if any(assertion.values()):
         raise Unsupported("has no known key: add 'text'")
     raise ValueError("is empty: add 'text'")
 
 
-def _written(text: str) -> Checks:
+def _checks_of_text(text: str) -> Checks:
     """Make the checks of a text: a statement, or a check such as ``not_contains:TODO``."""
     text = text.strip()
     if match := _TYPED_TEXT.fullmatch(text):
@@ -69,7 +69,7 @@ def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
         if not words.isdisjoint(kind.split("_")):
             raise Unsupported(f"{kind}: {why}")
     judged = ("value",) if not _JUDGED.isdisjoint(kind.split("_")) else ()
-    if text := _said(assertion, (*_PROSE_KEYS, *judged)):
+    if text := _first_text(assertion, (*_PROSE_KEYS, *judged)):
         return statements([text])
     raise Unsupported(f"{kind}: unknown type of assertion")
 
@@ -91,7 +91,7 @@ def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
     return [Judge(statement=prefix + text) for text in said]
 
 
-def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
+def _first_text(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
     """Return the first value of ``keys`` that is not empty, "" if there is none or not text."""
     value = next((assertion[key] for key in keys if assertion.get(key)), None)
     return value if isinstance(value, str) else ""
@@ -99,7 +99,7 @@ def _said(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:
 
 def _words(assertion: Mapping[str, Any]) -> str:
     """Return the name if it is a phrase, ``Greets by name`` but not ``greets-by-name``, else ""."""
-    name = _said(assertion, ("name", "id"))
+    name = _first_text(assertion, ("name", "id"))
     return "" if _SLUG.fullmatch(name) else name
 
 
@@ -128,7 +128,7 @@ def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
         # Tried last: beside another key, it may just describe the assertion.
         given = ["text"]
     if not given and len(assertion) > 1:
-        if "negate" not in assertion and (text := _said(assertion, _PROSE_KEYS)):
+        if "negate" not in assertion and (text := _first_text(assertion, _PROSE_KEYS)):
             return statements([text])
         raise Unsupported(f"{kind}: no known key says what to look for")
     value = next((assertion[key] for key in given if assertion[key]), None)

@@ -157,7 +157,7 @@ class _Reader:
         ]
         files = dict(_inline(parts.get("files"))) | dict(_inline(self.value.get("files")))
         if self._owner is not None:
-            for name in _named(self.value.get("files")):
+            for name in _file_names(self.value.get("files")):
                 try:
                     files |= self._owner.read_files(name)
                 except Unreadable as error:
@@ -228,7 +228,7 @@ def _references(value: Mapping[str, Any], *, alone: bool) -> Checks:
     ]
 
 
-def _named(files: object) -> list[str]:
+def _file_names(files: object) -> list[str]:
     """Return the files that are given by name only."""
     return [name for name in (files if isinstance(files, list) else [files]) if _is_text(name)]
 

@@ -60,7 +60,7 @@ def derive(skill: Skill) -> Derived:
                 own.append(proposal)
             else:
                 found.judged.append((case.id, statement))
-        if own or any(_written(check) for check in case.checks):
+        if own or any(_entries_of(check) for check in case.checks):
             found.cases.append(_derived_case(case, own))
         found.proposals.extend((case.id, each) for each in own)
     return found
@@ -73,7 +73,7 @@ def _statements(case: Case) -> Iterator[str]:
 def _derived_case(case: Case, proposals: Sequence[Proposal]) -> Mapping[str, Any]:
     expected: dict[str, Any] = {}
     for check in case.checks:
-        for key, value in _written(check):
+        for key, value in _entries_of(check):
             _add(expected, key, value)
     for proposal in proposals:
         if proposal.key == "contains_any" and "contains_any" in expected:
@@ -98,7 +98,7 @@ def _add(expected: dict[str, Any], key: str, value: Any) -> None:
         expected[key].append(value)
 
 
-def _written(check: AnyCheck) -> list[tuple[str, Any]]:
+def _entries_of(check: AnyCheck) -> list[tuple[str, Any]]:
     """Return the entries of ``expected`` that a check by code is written as."""
     match check:
         case Contains() | NotContains():

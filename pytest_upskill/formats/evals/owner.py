@@ -52,7 +52,7 @@ def owner_of(value: object, owner: Owner | None, find: FindOwner) -> tuple[Owner
     if not isinstance(value, dict):
         return owner, ""
     if key := next((key for key, part in value.items() if part and key in NAMING), ""):
-        return _named(key, value[key], owner, find)
+        return _find_named(key, value[key], owner, find)
     if owner is not None:
         return owner, ""
     hinted = (find(name) for key in HINTING for name in names_in(value.get(key)))
@@ -78,7 +78,7 @@ def plain_name(name: str) -> str:
     return _NOT_IN_NAMES.sub("-", last.rpartition(":")[2].lower()).strip("-")
 
 
-def _named(
+def _find_named(
     key: str, value: object, owner: Owner | None, find: FindOwner
 ) -> tuple[Owner | None, str]:
     names = list(dict.fromkeys(names_in(value)))

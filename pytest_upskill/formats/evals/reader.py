@@ -74,7 +74,7 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     document = _SYNTAX[suffix](text)
     entries = find_entries(document)
     flaws, warnings = _flaws(document, entries)
-    names = lenient_ids([_said(value) for _, value in entries])
+    names = lenient_ids([_id_parts(value) for _, value in entries])
     # If no entry has a question, the file is for a tool that gets it from elsewhere.
     must_ask = any(has_prompt(value) for _, value in entries)
     cases: list[Case] = []
@@ -137,10 +137,10 @@ _COMMON = frozenset({"context", "files", "messages", "tags", "tools"})
 """Keys of cases that are common in other data too."""
 
 
-def _said(value: object) -> tuple[str, str, Mapping[str, Any]]:
+def _id_parts(value: object) -> tuple[str, str, Mapping[str, Any]]:
     """Return what the id of an entry is made from: its name, its question, and the whole entry."""
-    said = value if isinstance(value, dict) else {"": value}
-    return _first(said, NAMES), _first(said, PROMPTS), said
+    entry = value if isinstance(value, dict) else {"": value}
+    return _first(entry, NAMES), _first(entry, PROMPTS), entry
 
 
 def _first(value: Mapping[str, Any], among: Sequence[str]) -> str:
@@ -182,11 +182,11 @@ def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
             if there and key not in _READ and key not in seen and _TELLING.search(key):
                 seen.add(key)
                 yield document.problem((*path, key), "is not read", key=True)
-    for key in _around(document):
+    for key in _keys_beside_cases(document):
         yield document.problem((key,), "is not read", key=True)
 
 
-def _around(document: Document) -> list[str]:
+def _keys_beside_cases(document: Document) -> list[str]:
     """Return the keys beside the cases that look like expectations and hold objects or lists."""
     value = document.value
     if not isinstance(value, dict) or has_prompt(value):

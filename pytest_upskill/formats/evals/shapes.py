@@ -55,13 +55,13 @@ def find_entries(document: Document) -> Entries:
     """
     value = document.value
     if isinstance(value, list):
-        return _listed(value, ())
+        return _entries(value, ())
     if isinstance(value, dict):
         asks = has_prompt(value)
         if any(_has_known_list(*part) for part in value.items()) or (
             keys_of_cases(value) and not asks
         ):
-            return _collected(value)
+            return _collect_cases(value)
         if asks:
             return [((), value)]
     what = "contains no cases: write a list of cases, or an object with such a list as 'evals'"
@@ -80,24 +80,24 @@ def keys_of_cases(value: object) -> set[str]:
     return {key for key, inner in value.items() if _holds_cases(key, inner)}
 
 
-def _listed(value: Sequence[Any], path: JsonPath) -> Entries:
+def _entries(value: Sequence[Any], path: JsonPath) -> Entries:
     return [((*path, index), entry) for index, entry in enumerate(value)]
 
 
-def _collected(value: Mapping[str, Any]) -> Entries:
+def _collect_cases(value: Mapping[str, Any]) -> Entries:
     """Return the cases of every part of a document."""
     found: Entries = []
     for key, inner in value.items():
         if key in _TRIGGERS:
-            found += _triggers({key: inner}, ())
+            found += _trigger_cases({key: inner}, ())
         elif _is_trigger_set(inner):
-            found += _triggers(inner, (key,), skill="" if _PART.fullmatch(key) else key)
+            found += _trigger_cases(inner, (key,), skill="" if _PART.fullmatch(key) else key)
         elif isinstance(inner, list) and _holds_cases(key, inner):
-            found += _listed(inner, (key,))
+            found += _entries(inner, (key,))
     return found
 
 
-def _triggers(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entries:
+def _trigger_cases(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entries:
     """Return the questions of a trigger set, which are texts or cases, as cases.
 
     Args:
@@ -106,14 +106,14 @@ def _triggers(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entr
         skill: The skill that it names, if any.
     """
     return [
-        (place, _triggering(entry, triggers, skill, anywhere=key.startswith("global_")))
+        (place, _as_trigger_case(entry, triggers, skill, anywhere=key.startswith("global_")))
         for key, triggers in _TRIGGERS.items()
         if isinstance(value.get(key), list)
-        for place, entry in _listed(value[key], (*path, key))
+        for place, entry in _entries(value[key], (*path, key))
     ]
 
 
-def _triggering(entry: object, triggers: bool, skill: str, *, anywhere: bool) -> object:
+def _as_trigger_case(entry: object, triggers: bool, skill: str, *, anywhere: bool) -> object:
     """Convert a question of a trigger set to a case, without its redundant ``expected``.
 
     Args:

@@ -69,8 +69,8 @@ class Choice:
         stated = _of_assertion(assertion)
         if stated is None:
             return False
-        about, said = stated
-        if self._value.get(about, self._stated.setdefault(about, said)) != said:
+        about, booleans = stated
+        if self._value.get(about, self._stated.setdefault(about, booleans)) != booleans:
             self.reasons.append(f"{key}: {CONTRADICTION}")
         return True
 
@@ -94,27 +94,27 @@ def trigger_of(value: Mapping[str, Any], owner: Owner | None, *, alone: bool) ->
         owner: The skill that it belongs to, if any.
         alone: Whether the case asks for nothing else; only then an empty key means no skill.
     """
-    said = [_said(value[key]) for key in _SAYING if key in value]
+    booleans = [_as_boolean(value[key]) for key in _SAYING if key in value]
     empty = any(
         key in value and value[key] in (None, "", []) and (alone or key in SKILLS)
         for key in _SAYING
     )
-    names = [name for each in said for name in names_in(each)]
+    names = [name for each in booleans for name in names_in(each)]
     nothing = [name for name in names if name.lower() in _NOTHING]
     wanted = [name for name in names if name not in nothing]
     allowed = [*wanted, *names_in(value.get(ACCEPTABLE))]
     forbidden = [name for key in FORBIDDEN for name in names_in(value.get(key))]
-    others = tuple(dict.fromkeys(name for name in allowed if not _is(owner, name)))
-    if False in said or any(_is(owner, name) for name in forbidden):
+    others = tuple(dict.fromkeys(name for name in allowed if not _is_called(owner, name)))
+    if False in booleans or any(_is_called(owner, name) for name in forbidden):
         others = tuple(name for name in others if name in wanted)
         return Trigger(should=False, others=others, nothing=empty and not others)
-    if any(_is(owner, name) for name in allowed) and (wanted or True in said):
+    if any(_is_called(owner, name) for name in allowed) and (wanted or True in booleans):
         return Trigger(should=True, others=others)
     if wanted:
         return Trigger(should=False, others=others)
-    if nothing or (empty and True not in said):
+    if nothing or (empty and True not in booleans):
         return Trigger(should=False, nothing=True)
-    return Trigger(should=True, others=others) if True in said else None
+    return Trigger(should=True, others=others) if True in booleans else None
 
 
 def _of_assertion(assertion: object) -> tuple[str, object] | None:
@@ -134,7 +134,7 @@ def _of_assertion(assertion: object) -> tuple[str, object] | None:
     told = assertion | config if isinstance(config, dict) else assertion
     if not _CHOICE.fullmatch(kind) or not _BESIDE.issuperset(told):
         return None
-    values = [_said(told[key]) for key in _VALUES if told.get(key) is not None]
+    values = [_as_boolean(told[key]) for key in _VALUES if told.get(key) is not None]
     flags = {value for value in values if isinstance(value, bool)}
     names = {name for value in values for name in names_in(value)}
     if len(names) > 1 or len(flags) > 1 or (kind in _TOPICS and not values):
@@ -177,10 +177,10 @@ def _unclear(value: Mapping[str, Any]) -> Iterator[str]:
                 )
 
 
-def _said(given: object) -> object:
+def _as_boolean(given: object) -> object:
     """Return true or false for the words that mean them, else the value."""
     return _WORDS.get(str(given).strip().lower(), given)
 
 
-def _is(owner: Owner | None, name: str) -> bool:
+def _is_called(owner: Owner | None, name: str) -> bool:
     return owner is not None and owner.is_called(name)

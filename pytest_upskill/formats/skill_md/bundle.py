@@ -55,26 +55,26 @@ def read_bundle(folder: Path, skill: SkillText) -> Bundle:
     parts: list[str] = []
     warnings: list[Problem] = []
     left = MAX_TOTAL_BYTES
-    for name, at in _named(folder, skill.text, skill.body_at):
+    for name, at in _named_files(folder, skill.text, skill.body_at):
         try:
             content = read_file(folder, folder / name, shown=name)
         except BinaryError as error:
             if PurePosixPath(name).suffix in _TEXT:
-                warnings.append(_left_out(skill.text, at, str(error)))
+                warnings.append(_left_out_problem(skill.text, at, str(error)))
             continue
         except Unreadable as error:
             if not _is_of_another_skill(folder, name):
-                warnings.append(_left_out(skill.text, at, str(error)))
+                warnings.append(_left_out_problem(skill.text, at, str(error)))
             continue
         left -= len(content.encode())
         if left < 0:
             what = f"with {name!r} it would exceed {MAX_TOTAL_BYTES >> 10} KiB"
-            warnings.append(_left_out(skill.text, at, what))
+            warnings.append(_left_out_problem(skill.text, at, what))
             break
         parts.append(f'\n\n<file name="{name}">\n{content.rstrip()}\n</file>')
     for name, at in _missing_links(folder, skill):
         what = f"{name!r} is not in the skill's folder"
-        warnings.append(_left_out(skill.text, at, what))
+        warnings.append(_left_out_problem(skill.text, at, what))
     text = skill.text.rstrip() + "".join(parts) if parts else skill.text
     return Bundle(text=text, warnings=tuple(warnings))
 
@@ -92,7 +92,7 @@ def deeper_references(folder: Path, skill: SkillText) -> Iterator[tuple[str, Pro
     Yields:
         Name of the file that refers to a document, and the problem.
     """
-    named = [name for name, _ in _named(folder, skill.text, skill.body_at)]
+    named = [name for name, _ in _named_files(folder, skill.text, skill.body_at)]
     seen = set(named)
     for name in named:
         text = _readable(folder, name) if name.endswith(".md") else ""
@@ -120,7 +120,7 @@ def _readable(folder: Path, name: str) -> str:
         return ""
 
 
-def _named(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
+def _named_files(folder: Path, text: str, body_at: int) -> Iterator[tuple[str, int]]:
     """Yield the names of existing files, each with the offset of its first mention."""
     found: dict[str, int] = {}
     for name, at in chain(_mentions(text, body_at), _links(text, body_at)):
@@ -175,5 +175,5 @@ def _mentions(text: str, start: int) -> Iterator[tuple[str, int]]:
     return iter(found.items())
 
 
-def _left_out(text: str, at: int, why: str) -> Problem:
+def _left_out_problem(text: str, at: int, why: str) -> Problem:
     return Problem.in_text(text, at, f"left out of the context: {why}")

@@ -50,8 +50,8 @@ def read_files(
     path = root / name
     if not path.exists():
         others = [folder / name for folder in (beside, *beside.parents, *root.parents)]
-        path = next((o for o in others if o.exists() and _home(o, homes)), path)
-    home = _home(path, homes) or root
+        path = next((o for o in others if o.exists() and _enclosing_folder(o, homes)), path)
+    home = _enclosing_folder(path, homes) or root
     if not path.is_dir():
         return {name: read_file(home, path, shown=name)}
     _stay_inside(path, home, shown=name)
@@ -177,7 +177,7 @@ def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
         raise Unreadable(f"{shown!r} {cure} the skill's folder")
 
 
-def _home(path: Path, homes: list[Path]) -> Path | None:
+def _enclosing_folder(path: Path, homes: list[Path]) -> Path | None:
     return next((home for home in homes if _is_inside(path, home)), None)
 
 

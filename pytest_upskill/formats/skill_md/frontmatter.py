@@ -85,10 +85,13 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     warnings: list[Problem] = []
     frontmatter = _frontmatter(text)
     fields = _fields(_compose(frontmatter, warnings), warnings)
-    if problems := [*_unusable(fields, "name"), *_unusable(fields, "description")]:
+    if problems := [
+        *_required_problems(fields, "name"),
+        *_required_problems(fields, "description"),
+    ]:
         raise BadFile(problems)
     name = _text(fields["name"][1])
-    warnings += _departures(fields, folder)
+    warnings += _spec_violations(fields, folder)
     body_at = text.index("\n") + 1 + len(frontmatter)
     return SkillText(
         name=name,
@@ -147,15 +150,15 @@ def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
     return fields
 
 
-def _unusable(fields: _Fields, key: str) -> Iterator[Problem]:
+def _required_problems(fields: _Fields, key: str) -> Iterator[Problem]:
     """Find the problem of a required key."""
     if key not in fields:
         yield Problem(line=1, column=1, where=key, what="missing from the frontmatter")
-    elif what := _why_unusable(key, fields[key][1]):
+    elif what := _unusable_reason(key, fields[key][1]):
         yield _problem(fields[key][1].start_mark, key, what)
 
 
-def _why_unusable(key: str, value: yaml.Node) -> str:
+def _unusable_reason(key: str, value: yaml.Node) -> str:
     text = _text(value)
     if not _is_scalar(value):
         return "must be text"
@@ -168,21 +171,21 @@ def _why_unusable(key: str, value: yaml.Node) -> str:
     return ""
 
 
-def _departures(fields: _Fields, folder: str) -> Iterator[Problem]:
+def _spec_violations(fields: _Fields, folder: str) -> Iterator[Problem]:
     """Find violations of the specification in the frontmatter."""
     for key, (key_node, value) in fields.items():
         if key not in _SPECIFIED | _CLAUDE_CODE:
             what = "unknown key: the specification keeps such entries under 'metadata'"
             yield _problem(key_node.start_mark, key, what)
-        elif what := _departure(key, value, folder):
+        elif what := _spec_violation(key, value, folder):
             yield _problem(value.start_mark, key, what)
 
 
-def _departure(key: str, value: yaml.Node, folder: str) -> str:
+def _spec_violation(key: str, value: yaml.Node, folder: str) -> str:
     text = _text(value)
     match key:
         case "name":
-            return _name_departure(text, folder)
+            return _name_violation(text, folder)
         case "description" if len(text) > MAX_DESCRIPTION:
             return f"has {len(text):,} characters; at most {MAX_DESCRIPTION:,} are allowed"
         case "compatibility" if len(text) > MAX_COMPATIBILITY:
@@ -194,7 +197,7 @@ def _departure(key: str, value: yaml.Node, folder: str) -> str:
     return ""
 
 
-def _name_departure(name: str, folder: str) -> str:
+def _name_violation(name: str, folder: str) -> str:
     name = normalize("NFKC", name)
     if len(name) > MAX_NAME:
         return f"has {len(name)} characters; at most {MAX_NAME} are allowed"

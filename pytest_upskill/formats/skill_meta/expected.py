@@ -32,7 +32,7 @@ from pytest_upskill.formats.skill_meta.values import (
     Text,
     Texts,
     WorkspaceName,
-    wrong,
+    wrong_value,
 )
 
 
@@ -48,12 +48,12 @@ def _as_compile_entry(value: object) -> object:
         return {"language": value}
     if isinstance(value, dict):
         return value
-    raise wrong(value, "a language or an object")
+    raise wrong_value(value, "a language or an object")
 
 
 def _present(value: object) -> object:
     if value is None:
-        raise wrong(value, "an object")
+        raise wrong_value(value, "an object")
     return value
 
 

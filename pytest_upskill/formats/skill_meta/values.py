@@ -23,12 +23,12 @@ from pytest_upskill.sanitize.suggestion import did_you_mean
 _ID = r"^(?!(trigger-)?gate$)(?!\s)(?!.*(::|[\[\]]|\s$)).+$"
 
 
-def _listed(value: object) -> object:
+def _as_list(value: object) -> object:
     if isinstance(value, str):
         return [value]
     if isinstance(value, list):
         return value
-    raise wrong(value, "a string or a list of strings")
+    raise wrong_value(value, "a string or a list of strings")
 
 
 def _without(problem_of: Callable[[str], str | None]) -> AfterValidator:
@@ -108,7 +108,7 @@ def _read_schema(value: object, info: ValidationInfo) -> object:
 
     schema = _read_json(_folder(value, info), value) if isinstance(value, str) else value
     if not isinstance(schema, dict):
-        raise wrong(schema, "a JSON Schema (an object) or the path of one")
+        raise wrong_value(schema, "a JSON Schema (an object) or the path of one")
     if not schema:
         raise ValueError("must not be empty: every answer would be valid")
     check_schema(schema)
@@ -123,7 +123,7 @@ def _read_workspace(value: object, info: ValidationInfo) -> object:
     if isinstance(value, str):
         return read_workspace(_folder(value, info), value)
     if not isinstance(value, dict):
-        raise wrong(value, "an object of names and texts, or the path of a folder")
+        raise wrong_value(value, "an object of names and texts, or the path of a folder")
     for name, text in value.items():
         if not isinstance(text, str):
             raise ValueError(f"{name}: must be text, got {shown(text)}")  # noqa: TRY004  in a file
@@ -139,7 +139,7 @@ def suggestion(word: str, known: tuple[str, ...]) -> str:
     return did_you_mean(word, known) or f" (known: {', '.join(sorted(known))})"
 
 
-def wrong(value: object, wanted: str) -> ValueError:
+def wrong_value(value: object, wanted: str) -> ValueError:
     """Return an error that says what a value must be."""
     return ValueError(f"must be {wanted}, got {shown(value)}")
 
@@ -150,7 +150,7 @@ _OneOrMore = Annotated[
     list[_Each],
     Field(min_length=1),
     BeforeValidator(
-        _listed, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
+        _as_list, json_schema_input_type=Text | Annotated[list[Text], Field(min_length=1)]
     ),
 ]
 Texts = _OneOrMore[Text]

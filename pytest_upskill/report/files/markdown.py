@@ -173,7 +173,7 @@ def _failed_trial_section(skill: str, trial: TrialResult) -> Section:
     title += f"{trial.passes}/{len(trial.runs)} passed"
     body = [fence("\n".join(dict.fromkeys(trial.errors)))] if trial.errors else []
     if run is not None:
-        body += [fence("\n".join(_evidence(run))), "The answer:\n\n", fence(_shown(run))]
+        body += [fence("\n".join(_evidence(run))), "The answer:\n\n", fence(_shorten(run))]
     return Section(head=folded(title) + "\n".join(body), tail="\n</details>\n\n")
 
 
@@ -186,7 +186,7 @@ def _evidence(run: RunResult) -> Iterator[str]:
             yield from (f"     {line}" for line in safe(check.detail).splitlines()[:20])
 
 
-def _shown(run: RunResult) -> str:
+def _shorten(run: RunResult) -> str:
     text = run.completion.text
     more = len(text) - _ANSWER_SHOWN + run.cut
     return f"{text[:_ANSWER_SHOWN]}\n[... {more} more characters]" if more > 0 else text

@@ -52,18 +52,18 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             client = _client(model, config)
         except (pytest.fail.Exception, pytest.skip.Exception) as error:
             # Every request is missing data with the reason, and recordings are replayed.
-            served[model] = _given(model, partial(_refuse, model, raised(error)), settings)
+            served[model] = _plugin_host(model, partial(_refuse, model, raised(error)), settings)
             continue
         if client is None:
             own.append(model)
         else:
             opened = partial(PluginClient, client, model.address, redactor=resources.redactor)
             accepts_tools = getattr(client, "accepts_tools", False) is True
-            served[model] = _given(model, opened, settings, accepts_tools=accepts_tools)
+            served[model] = _plugin_host(model, opened, settings, accepts_tools=accepts_tools)
     return served | _own_hosts(own, settings, resources)
 
 
-def _given(
+def _plugin_host(
     model: Model, opened: Callable[[], Client], settings: Settings, *, accepts_tools: bool = True
 ) -> Host:
     """Return the host of a model that a plugin serves."""

@@ -20,7 +20,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import TrialItem
-from pytest_upskill.session.collection.places import names_of, places_of, shown
+from pytest_upskill.session.collection.places import node_id_names, places_of, shown
 from pytest_upskill.session.options.settings import (
     NO_MODELS,
     SETTINGS,
@@ -61,7 +61,7 @@ class SkillFile(pytest.File):
         except SkillError as error:
             raise self.CollectError(str(error)) from None
         _count(self, sum(len(skill.cases) for skill in skills))
-        for skill, folder in zip(skills, names_of(skills), strict=True):
+        for skill, folder in zip(skills, node_id_names(skills), strict=True):
             self._warn(skill.warnings)
             name = shown(self.path, self.config)
             unlisted = unlisted_choices(skill, catalogues_of(self.config))

@@ -83,11 +83,11 @@ class LintItem(ItemOutsidePackages):
         for skill in skills:
             for line, case, what in self._unmeasured(skill):
                 self.config.stash[GROUPED_WARNINGS].note(f"{path}:{line}", what, case=case)
-            if said := _about_statements(skill):
-                warnings.warn_explicit(pytest.PytestWarning(said), None, path, 1)
+            if warning := _suspect_statements_warning(skill):
+                warnings.warn_explicit(pytest.PytestWarning(warning), None, path, 1)
             lines += skill.warnings
-            lines += self._about_text(skill.folder)
-            lines += self._about_catalogue(skill)
+            lines += self._text_findings(skill.folder)
+            lines += self._catalogue_findings(skill)
             lines += [safe_line(f"{path}:{each.line}: {each.what}") for each in findings(skill)]
         if lines:
             raise LintFailed("\n".join(lines))
@@ -103,7 +103,7 @@ class LintItem(ItemOutsidePackages):
                 if foreign := case.foreign(labels):
                     yield case.line, case.id, foreign
 
-    def _about_catalogue(self, skill: Skill) -> Iterator[str]:
+    def _catalogue_findings(self, skill: Skill) -> Iterator[str]:
         """Warn of a description that agents may not see or choose; yield a stale catalogue."""
         catalogues = catalogues_of(self.config)
         place = f"{shown(skill.folder / 'SKILL.md', self.config)}:1"
@@ -118,15 +118,15 @@ class LintItem(ItemOutsidePackages):
                 "--upskill-catalogue-update"
             )
 
-    def _about_text(self, folder: Path) -> Iterator[str]:
+    def _text_findings(self, folder: Path) -> Iterator[str]:
         """Yield the findings about the ``SKILL.md`` itself."""
         whole = (folder / "SKILL.md").read_text("utf-8-sig")
         text = read_skill_text(whole, folder=folder.name)
         # body_at is at the line break before the line that closes the frontmatter.
         body = text.text[text.body_at + 1 :].partition("\n")[2]
-        if said := too_long(body):
+        if warning := too_long(body):
             line = text.text.count("\n", 0, len(text.text) - len(body)) + 1
-            yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {said}"
+            yield f"{shown(folder / 'SKILL.md', self.config)}:{line}: {warning}"
         for name, problem in deeper_references(folder, text):
             yield problem.at(shown(folder / name, self.config))
 
@@ -142,7 +142,7 @@ class LintItem(ItemOutsidePackages):
         return self.path, 0, f"lint {shown(self.path, self.config)}"
 
 
-def _about_statements(skill: Skill) -> str:
+def _suspect_statements_warning(skill: Skill) -> str:
     """Return one warning about the statements that no judge should decide, empty if none is."""
     lines = [
         f'line {case.line}, {case.id}: "{MARK_KEY}": {{"{each.number}": "{each.mark}"}} for '

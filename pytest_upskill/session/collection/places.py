@@ -39,7 +39,7 @@ def path_from(root: Path, path: Path) -> str:
         return path.as_posix()
 
 
-def names_of(skills: Sequence[Skill]) -> list[str]:
+def node_id_names(skills: Sequence[Skill]) -> list[str]:
     """Return what the node ids of a file's skills contain: their folders, as short as is unique.
 
     Args:

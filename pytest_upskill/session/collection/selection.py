@@ -16,7 +16,7 @@ from pytest_upskill.repository.git import commit_then, is_changed
 from pytest_upskill.repository.git_command import GitError
 from pytest_upskill.session.collection.items import TrialItem
 from pytest_upskill.session.options.settings import SETTINGS
-from pytest_upskill.session.worker_output import send_to_controller, sent_by
+from pytest_upskill.session.worker_output import received_from, send_to_controller
 
 _KEY = "upskill_selection"
 
@@ -69,7 +69,7 @@ class Selection:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read from a worker what it deselected; all workers deselect the same."""
-        if output := sent_by(node, _KEY):
+        if output := received_from(node, _KEY):
             unchanged, self._nothing_left, self.may_be_empty = output
             self._unchanged = set(unchanged)
 

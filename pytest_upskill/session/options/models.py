@@ -99,11 +99,11 @@ def with_parameters(
                 f"--upskill-param: no model has the label {label!r}{meant}: write one of "
                 f"{', '.join(labels)}, or no label for all models"
             )
-    told = tuple(_told(model, given) for model in models)
-    return told, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
+    configured = tuple(_model_with_parameters(model, given) for model in models)
+    return configured, judge and replace(judge, parameters=given.get(_JUDGE, Parameters()))
 
 
-def _told(model: Model, given: dict[str, Parameters]) -> Model:
+def _model_with_parameters(model: Model, given: dict[str, Parameters]) -> Model:
     """Return a model of the trials with its parameters."""
     if model.provider == "offline":
         if model.label in given:

@@ -105,7 +105,7 @@ class Settings:
         return bool(self.reports or self.runs_dir)
 
     @property
-    def asked(self) -> tuple[Model, ...]:
+    def requested_models(self) -> tuple[Model, ...]:
         """All models that may get requests: those of the trials, and the judge."""
         return self.models if self.judge is None else (*self.models, self.judge)
 

@@ -12,7 +12,7 @@ from pytest_upskill import CASE_FILE
 from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.places import places_of
 from pytest_upskill.session.output.lines import write
-from pytest_upskill.session.worker_output import send_to_controller, sent_by
+from pytest_upskill.session.worker_output import received_from, send_to_controller
 
 _NOTHING_RAN = (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.INTERNAL_ERROR)
 
@@ -43,7 +43,7 @@ class Hints:
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:
         """Read from a pytest-xdist worker which skills it saw; all workers see the same."""
-        self._met.update(sent_by(node, _KEY) or ())
+        self._met.update(received_from(node, _KEY) or ())
 
     def pytest_sessionfinish(self) -> None:
         """Send the folders to the pytest-xdist controller."""

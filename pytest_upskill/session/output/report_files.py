@@ -29,7 +29,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.options.settings import SETTINGS, Settings, runs_tests
 from pytest_upskill.session.resources import RESOURCES
 from pytest_upskill.session.results.cells import unmeasured
-from pytest_upskill.session.results.exit_code import not_written
+from pytest_upskill.session.results.exit_code import fail_unwritten
 from pytest_upskill.session.results.results import RESULTS
 from pytest_upskill.trials.result import RunResult, TrialResult
 
@@ -100,7 +100,7 @@ class Files:
             self._written += write()
         except OSError as error:
             self._problems.append(f"cannot write {path}: {error.strerror}")
-            not_written(session)
+            fail_unwritten(session)
 
     def _report(self, *, complete: bool) -> Report:
         """Return the report of the session as a value, from which all formats are written.

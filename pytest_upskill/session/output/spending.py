@@ -54,9 +54,11 @@ class Spending:
         runs = [run for group in groups for trial in group.trials for run in trial.runs]
         cells = [gate.cell for gate in self._results.gates]
         bill = self._config.stash[RESOURCES].bill
-        if spent := _spent(bill.answers, [run.completion for run in runs]):
+        if spent := _cost_summary(bill.answers, [run.completion for run in runs]):
             write(terminalreporter, spent)
-        if spent := _spent(bill.judgements, [run.judgement for run in runs if run.judgement]):
+        if spent := _cost_summary(
+            bill.judgements, [run.judgement for run in runs if run.judgement]
+        ):
             write(terminalreporter, f"judge: {spent}")
         for line in _ungraded(cells):
             write(terminalreporter, line, yellow=True)
@@ -93,7 +95,7 @@ def forecast_lines(config: pytest.Config, trials: Iterable[Trial], ahead: Estima
     if ahead.trials == 0 or (config.get_verbosity() < 0 and not settings.dry_run):
         return []
     replay = settings.cache_mode == "replay"
-    plan = _plan(ahead, replay=replay, by_model=settings.dry_run)
+    plan = _plan_lines(ahead, replay=replay, by_model=settings.dry_run)
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
         plan += [f"upskill: {prices.unknown(model)}" for model in ahead.unpriced]
@@ -104,25 +106,28 @@ def forecast_lines(config: pytest.Config, trials: Iterable[Trial], ahead: Estima
     return [line for part in plan for line in lines_of(part, config)]
 
 
-def _plan(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
+def _plan_lines(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
     """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
     trials, answers = counted(ahead.trials, "trial"), counted(ahead.runs, "answer")
     line = f"upskill: {trials}, {answers}: {ahead.recorded} recorded, "
     if replay:
         return [f"{line}{ahead.to_send} missing"]
     paid = [each for each in ahead.models if each.model.provider != "offline"]
-    line += f"{ahead.to_send} to request{_most(paid)}"
+    line += f"{ahead.to_send} to request{_upper_bounds(paid)}"
     if ahead.judgements:
-        line += f"; up to {ahead.judgements.requests} to judge{_most([ahead.judgements])}"
+        line += f"; up to {ahead.judgements.requests} to judge{_upper_bounds([ahead.judgements])}"
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
         line,
-        *(f"  {each.model.label}: {each.requests} to request{_most([each])}" for each in paid),
+        *(
+            f"  {each.model.label}: {each.requests} to request{_upper_bounds([each])}"
+            for each in paid
+        ),
     ]
 
 
-def _most(estimates: Iterable[ModelEstimate]) -> str:
+def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
     """Return the upper bounds of tokens and cost of requests to models."""
     estimates = list(estimates)
     if not estimates:
@@ -148,7 +153,7 @@ def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"
 
 
-def _spent(asked: Sequence[Completion], completions: Iterable[Completion]) -> str:
+def _cost_summary(asked: Sequence[Completion], completions: Iterable[Completion]) -> str:
     """Return what this session's requests cost, and what the replayed answers had cost."""
     replayed = [each for each in completions if each.replayed]
     retried = sum(each.attempts > 1 for each in asked)

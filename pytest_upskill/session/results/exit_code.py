@@ -51,7 +51,7 @@ class ExitCode:
             self.not_measured = True
             session.exitstatus = NOT_MEASURED
         if any(update.refused for update in self._results.baselines):
-            not_written(session)
+            fail_unwritten(session)
 
     @property
     def nothing_measured(self) -> str:
@@ -98,7 +98,7 @@ class ExitCode:
         for gate in self._results.decisions:
             for gap in gate.comparison.gaps if gate.comparison else ():
                 cells[gap].append(gate.cell.name)
-        gaps = [f"{_listed(names)}: {gap}" for gap, names in cells.items()]
+        gaps = [f"{_list_names(names)}: {gap}" for gap, names in cells.items()]
         if then:
             more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
             yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
@@ -117,12 +117,12 @@ class ExitCode:
         return any(gate.misses_data for gate in self._results.decisions)
 
 
-def _listed(names: Sequence[str]) -> str:
+def _list_names(names: Sequence[str]) -> str:
     """Return the first names and how many more there are."""
     more = f" and {len(names) - _NAMED} more" if names[_NAMED:] else ""
     return f"{', '.join(names[:_NAMED])}{more}"
 
 
-def not_written(session: pytest.Session) -> None:
+def fail_unwritten(session: pytest.Session) -> None:
     """Set the exit status, if it is OK, to that of a file which could not be written."""
     session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR

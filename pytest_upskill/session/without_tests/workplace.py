@@ -18,7 +18,7 @@ Work = Callable[[Workplace, tuple[Model, ...], Model, Path], int]
 """Does the work with the workplace, the students, the teacher and the folder of ``.upskill``."""
 
 
-def in_session(
+def run_in_session(
     work: Work,
     *,
     place: Path,
