@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from pytest_upskill.completion import ProviderError
 
+_MOST_DOUBLINGS = 30
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
@@ -43,6 +45,8 @@ class RetryPolicy:
             error: The last of them.
             jitter: Share of the first backoff to add, so that requests do not return together.
         """
-        backoff = self.first_backoff * (2.0 ** (failures - 1) + jitter)
+        # A host may fail very often in a long session, and 2.0 ** 1024 is too large a number.
+        doubled = 2.0 ** min(failures - 1, _MOST_DOUBLINGS)
+        backoff = self.first_backoff * (doubled + jitter)
         asked_for = min(error.retry_after or 0.0, self.longest_retry_after)
         return max(min(backoff, self.longest_backoff), asked_for)

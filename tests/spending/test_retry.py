@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from itertools import cycle
 
 import pytest
 
@@ -53,6 +55,22 @@ def test_pauses_double_with_jitter_up_to_the_longest() -> None:
     bounds = [(1, 2), (2, 3), (4, 5), (8, 8), (8, 8), (8, 8)]
     assert all(low <= s <= high for s, (low, high) in zip(clock.slept, bounds, strict=True))
     assert len(set(clock.slept[:3])) == 3
+
+
+def test_a_host_may_fail_for_a_moment_more_than_a_thousand_times_in_a_session() -> None:
+    turns = cycle([True, False])
+
+    def every_other_time() -> Completion:
+        if next(turns):
+            raise later()
+        return ANSWER
+
+    client = client_of(Host(rest=every_other_time), Clock())
+
+    async def ask_in_turn() -> Completion:
+        return [await client.complete(request()) for _ in range(1100)][-1]
+
+    assert outcome(ask_in_turn()) == replace(ANSWER, attempts=2)
 
 
 @pytest.mark.parametrize(("asked", "slept"), [(7, 7), (3600, 60)])
