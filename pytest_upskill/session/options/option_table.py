@@ -55,7 +55,7 @@ OPTIONS = (
         "models",
         "run",
         "Run the cases of skills on these models, with and without the skill: an alias (haiku, "
-        "sonnet, opus), offline, or [label=][host:]model[@base_url].",
+        "sonnet, opus, kimi), offline, or [label=][agent:][host:]model[@base_url].",
         "MODEL[,MODEL...]",
         "args",
     ),
@@ -69,8 +69,8 @@ OPTIONS = (
         "param",
         "run",
         "Send this parameter with every request: temperature, top_p, seed, stop, effort, "
-        "max_tokens or body.NAME=JSON. LABEL: limits it to one model, judge: to the judge. May be "
-        "repeated.",
+        "max_tokens or body.NAME=JSON. The prefix LABEL: restricts it to one model, judge: to the "
+        "judge. May be repeated.",
         "[LABEL:]KEY=VALUE",
         "args",
         plural="params",
@@ -81,9 +81,7 @@ OPTIONS = (
         "Model that decides the 'judge' statements of cases; without it, they are ungraded.",
         "MODEL",
     ),
-    Option(
-        "runs", "run", "Runs of each case with the skill, and as many without it.", "N", "int", 1
-    ),
+    Option("runs", "run", "Number of runs of each case in each arm.", "N", "int", 1),
     Option(
         "changed-since",
         "run",
@@ -100,7 +98,7 @@ OPTIONS = (
         "concurrency", "run", "Maximum number of requests in flight at one host.", "N", "int", 20
     ),
     Option("max-tokens", "run", "Maximum number of output tokens of one answer.", "N", "int", 8192),
-    Option("timeout", "run", "Timeout of one request, in seconds.", "SECONDS", "int", 120),
+    Option("timeout", "run", "Seconds to wait for the reply to a request.", "SECONDS", "int", 120),
     Option(
         "early-stop",
         "run",
@@ -160,8 +158,8 @@ OPTIONS = (
     Option(
         "min-pass-rate",
         "gate",
-        "Share of runs that must pass, from 0 to 1: of each case (default: all), and, for the "
-        "gate, of all cases of a skill.",
+        "Share of runs that must pass, from 0 to 1: in each case (default: all of them) and, for "
+        "the gate, on average over the cases of a skill.",
         "RATE",
         "float",
     ),
@@ -295,7 +293,7 @@ OPTIONS = (
     Option(
         "junit-properties",
         "reports",
-        "Repeat the JUnit properties under the names that these read: datadog, codecov.",
+        "Also write the JUnit properties under the names that datadog or codecov read.",
         "WORDS",
     ),
 )
