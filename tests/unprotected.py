@@ -128,7 +128,7 @@ COMPILING = (
     Removal("test_only_an_instruction_counts_as_one", (Edit("compile/cuda/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
     Removal("test_instructions_are_told_apart_from_all_else_in_ptx", (Edit("compile/cuda/ptx.py", '_COMMENT_OR_STRING.sub(" ", ptx)', "ptx"),)),
     Removal("test_instructions_are_looked_for_in_the_sass", (Edit("compile/cuda/sass.py", "(?:@!?\\w+[ \\t]+)?([A-Z]", "(?:@!?\\w+[ \\t]+)?([a-z]"),)),
-    Removal("test_a_file_that_would_replace_a_header_of_the_toolkit_fails", (Edit("compile/cuda/nvcc.py", "if shadowed := self._shadowed(sources):", "if shadowed := None:"),)),
+    Removal("test_a_file_that_would_replace_a_header_of_the_toolkit_fails", (Edit("compile/cuda/nvcc.py", "if shadowed := self._shadowing_file(sources):", "if shadowed := None:"),)),
     Removal("test_a_line_of_diagnostics_stays_one_line", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
     Removal("test_diagnostics_cannot_steer_a_terminal", (Edit("sandbox/run.py", 'return _UNPRINTABLE.sub("\\ufffd", text.replace', "return (text.replace"),)),
 )

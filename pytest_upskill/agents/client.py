@@ -15,7 +15,7 @@ from pytest_upskill.agents.programs.cli import Cli, Installed, NoAgentError
 from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import HostUpstream, Upstream
-from pytest_upskill.agents.record.left_files import with_files_left
+from pytest_upskill.agents.record.left_files import with_left_files
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.completion import Completion, ProviderError, Request
@@ -198,9 +198,9 @@ class CliClient:
             proxy.end(self._reason_at_exit(proxy.tally, said))
             run = proxy.tally.run(self._installed.version, self._limit(proxy))
             if not proxy.tally.has_chosen:
-                run = await asyncio.to_thread(with_files_left, run, request, root / "work")
+                run = await asyncio.to_thread(with_left_files, run, request, root / "work")
                 # The model may have written what the host sent back in several parts.
-                redact = upstream.redacted
+                redact = upstream.redact
                 kept = (replace(file, text=redact(file.text)) for file in run.changed)
                 run = replace(run, changed=tuple(kept))
         finally:

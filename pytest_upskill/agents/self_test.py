@@ -89,8 +89,8 @@ class Script:
             events = response_events(model, call, text)
         return await receive(_ScriptedReply(events))
 
-    def redacted(self, value: Any) -> Any:
-        """See `Upstream.redacted`: nothing here knows a key."""
+    def redact(self, value: Any) -> Any:
+        """See `Upstream.redact`: nothing here knows a key."""
         return value
 
     async def aclose(self) -> None:

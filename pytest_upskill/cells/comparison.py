@@ -35,7 +35,7 @@ class ComparedCase:
         now, then = ((each.passes, each.runs) if each else (0, 0) for each in (self.now, self.then))
         return stats.CaseCounts(*now, *then)
 
-    def filled(self, *, worse: bool) -> stats.CaseCounts:
+    def with_missing(self, *, worse: bool) -> stats.CaseCounts:
         """Return the counts with all missing runs unfavorable to the current skill, or favorable.
 
         Args:
@@ -83,7 +83,7 @@ class Comparison:
 
     def would_regress(self, *, worse: bool) -> bool:
         """Return whether the skill regressed if all missing runs were unfavorable, or favorable."""
-        counts = [case.filled(worse=worse) for case in self.cases]
+        counts = [case.with_missing(worse=worse) for case in self.cases]
         p = self.p_if_worse if worse else self.p_if_better
         return self._case_is_worse(counts, p) and not self.drift
 
@@ -197,7 +197,7 @@ def adjust(comparisons: Sequence[C | None]) -> list[C | None]:
     compared = [each for each in comparisons if each and each.cases]
     observed = _holm([[case.counts for case in each.cases] for each in compared])
     worse, better = (
-        _holm([[case.filled(worse=worse) for case in each.cases] for each in compared])
+        _holm([[case.with_missing(worse=worse) for case in each.cases] for each in compared])
         for worse in (True, False)
     )
     tested = iter(

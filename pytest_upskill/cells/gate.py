@@ -87,7 +87,7 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
     """
     if reason := cell.undecidable:
         return no_decision(Gate, cell, reason, misses_data=cell.missing_data is not None)
-    thresholds = thresholds.overridden(cell.gate)
+    thresholds = thresholds.with_overrides(cell.gate)
     gate = decision(
         Gate,
         cell,

@@ -27,7 +27,7 @@ class Thresholds:
     max_false_triggers: float | None = None
     """Maximum rate of false triggers, a fraction; None for none."""
 
-    def overridden(self, by: GateRule) -> Thresholds:
+    def with_overrides(self, by: GateRule) -> Thresholds:
         """Return the thresholds with those that a case file sets in their place."""
         own = {limit.name: getattr(by, limit.name) for limit in fields(by)}
         return replace(self, **{name: value for name, value in own.items() if value is not None})

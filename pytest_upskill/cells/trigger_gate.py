@@ -94,7 +94,7 @@ def _mistake(each: Confusion) -> str:
 def too_few_queries_notes(cell: TriggerCell, thresholds: Thresholds) -> list[str]:
     """Return a note for each rate whose interval is too wide to rely on."""
     notes = []
-    limits = thresholds.overridden(cell.gate)
+    limits = thresholds.with_overrides(cell.gate)
     for rate, least, most, kind in (
         (cell.recall, limits.min_recall, None, "that should trigger it"),
         (cell.false_triggers, None, limits.max_false_triggers, "that should not"),
@@ -114,7 +114,7 @@ def _decide(
     if reason := cell.undecidable:
         misses_data = bool(cell.missing) and not cell.by_words
         return no_decision(TriggerGate, cell, reason, misses_data=misses_data)
-    problems = _problems(cell, thresholds.overridden(cell.gate), comparison)
+    problems = _problems(cell, thresholds.with_overrides(cell.gate), comparison)
     return decision(TriggerGate, cell, problems, trigger_sentence(cell), comparison=comparison)
 
 

@@ -111,7 +111,7 @@ def _start_worker() -> subprocess.Popen[bytes]:
     return child
 
 
-def limited(subject: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
+def call_untrusted(subject: str, function: Callable[[*Ts], R], *args: *Ts) -> R:
     """Call a function on untrusted input with a limit of one second of CPU time.
 
     Args:

@@ -48,7 +48,7 @@ NO_EXTENSIONS = Extensions()
 """The extensions of a session without plugins."""
 
 
-def raised(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """Return in one line the exception that a plugin's code raised, with its place."""
     words = str(error).encode("utf-8", "replace").decode().split()
     said = f"{type(error).__name__}: {' '.join(words)}"

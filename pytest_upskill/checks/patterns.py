@@ -8,7 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
-from pytest_upskill.checks.cpu_limit import limited
+from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.result import (
     CheckError,
     CheckResult,
@@ -39,11 +39,11 @@ class Regex:
             CheckError: The search takes too long.
         """
         subject = f"{self.name} {quoted(self.pattern)}"
-        if limited(subject, _find, self.pattern, text, 0) is not None:
+        if call_untrusted(subject, _find, self.pattern, text, 0) is not None:
             return passed(self.name, f" {quoted(self.pattern)}: found")
         hint = ""
         with suppress(CheckError):
-            if limited(subject, _find, self.pattern, text, re.IGNORECASE) is not None:
+            if call_untrusted(subject, _find, self.pattern, text, re.IGNORECASE) is not None:
                 hint = "; (?i) would find it"
         return failed(self.name, f" {quoted(self.pattern)}: not found in {summary(text)}{hint}")
 
@@ -62,7 +62,7 @@ class NotRegex:
         Raises:
             CheckError: The search takes too long.
         """
-        start = limited(f"{self.name} {quoted(self.pattern)}", _find, self.pattern, text, 0)
+        start = call_untrusted(f"{self.name} {quoted(self.pattern)}", _find, self.pattern, text, 0)
         if start is None:
             return passed(self.name, f" {quoted(self.pattern)}: not found")
         place = excerpt(text, *line_column(text, start))

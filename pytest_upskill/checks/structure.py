@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
-from pytest_upskill.checks.cpu_limit import limited
+from pytest_upskill.checks.cpu_limit import call_untrusted
 from pytest_upskill.checks.paths import NowhereError, follow, same, shown
 from pytest_upskill.checks.result import CheckError, CheckResult, cut, failed, passed
 
@@ -28,7 +28,7 @@ class ValueAtPath:
             CheckError: Reading the data takes too long.
         """
         try:
-            holds, what = limited(f"{self.name} {self.path}", _find, self, text)
+            holds, what = call_untrusted(f"{self.name} {self.path}", _find, self, text)
         except ValueError as error:
             return failed(self.name, f" {self.path}: {error}")
         return (passed if holds else failed)(self.name, f" {self.path}: {what}")
@@ -58,7 +58,7 @@ class JsonSchema:
         except ValueError as error:
             return failed(self.name, f": {error}")
         try:
-            found = limited(self.name, schema_violations, self.schema, value)
+            found = call_untrusted(self.name, schema_violations, self.schema, value)
         except RecursionError:
             raise CheckError(
                 f"{self.name}: a $ref of the schema refers to itself: fix the schema"

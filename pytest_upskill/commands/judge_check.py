@@ -20,7 +20,7 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.installed import InstallError, with_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
-from pytest_upskill.grading.check import agreements, decisions, disagreements, lacking
+from pytest_upskill.grading.check import agreements, decisions, disagreements, too_few_labels
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.report.judge_notes import unusable
@@ -87,7 +87,7 @@ def _check_labels_file(path: Path, workplace: Workplace, new_judge: Model | None
         valid = applicable(file, now, judge=file.judge, models=file.models)
         decided = _ask_judge(valid, cases, new_judge, workplace)
         say(f"  compared with {judge_name(new_judge)}")
-    too_few = [*lacking(file, valid)]
+    too_few = [*too_few_labels(file, valid)]
     lines = [*changes, *too_few] if new_judge is None else []
     say(*(f"  {line}" for line in lines))
     for arm in agreements(file, valid, decided):

@@ -12,7 +12,7 @@ from types import MappingProxyType
 from pytest_upskill.checks import CheckResult, Compile, Run, Sandboxed, languages
 from pytest_upskill.checks.blocks import Block, blocks, choose
 from pytest_upskill.checks.compile_options import C_FAMILY, check_arch, check_file, check_flags
-from pytest_upskill.checks.extensions import raised
+from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.checks.files import Files, WorkspaceFile
 from pytest_upskill.checks.languages import canonical
 from pytest_upskill.checks.relative_path import relative_path
@@ -20,7 +20,7 @@ from pytest_upskill.compile.build_cache import BuildCache
 from pytest_upskill.compile.cuda.nvcc import Cuda
 from pytest_upskill.compile.gnu import Gnu
 from pytest_upskill.compile.language import Language
-from pytest_upskill.compile.message import describe, result, seen, unbuilt
+from pytest_upskill.compile.message import describe, found_languages, result, unbuilt
 from pytest_upskill.compile.once import SingleFlight
 from pytest_upskill.compile.python.bytecode import Python
 from pytest_upskill.compile.python.runner import PythonRunner
@@ -133,7 +133,9 @@ class Compilers:
             found = blocks(text)
             units = choose(found, *language.spellings)
         if not units and not (check.file and isinstance(check, Run)):
-            message = f"{check.name} {language.name}: no {language.name} block ({seen(found)})"
+            message = (
+                f"{check.name} {language.name}: no {language.name} block ({found_languages(found)})"
+            )
             return result(check, False, message), *unbuilt(check)
         headers = {block.name: block for block in found if _is_header_for(block, units)}
         sources = Sources(
@@ -187,7 +189,9 @@ class Compilers:
         except CannotCompile:
             raise
         except Exception as error:  # a plugin's toolchain or runner
-            raise CannotCompile(f"{check.name} {language.name}: raised {raised(error)}") from error
+            raise CannotCompile(
+                f"{check.name} {language.name}: raised {describe_exception(error)}"
+            ) from error
 
     def _build(
         self, toolchain: Toolchain, sources: Sources, check: Compile, sandbox: Sandbox

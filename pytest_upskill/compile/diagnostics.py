@@ -37,7 +37,7 @@ def read(outcome: Outcome, home: Workspace) -> list[str]:
         home: The workspace in which it ran.
     """
     lines = [line for line in outcome.output.splitlines() if line.strip()]
-    return [_in_answer(line) for line in _in_source(lines, home)]
+    return [_map_to_answer(line) for line in _map_to_source(lines, home)]
 
 
 def failure_reason(outcome: Outcome, lines: Sequence[str], limits: Limits) -> str:
@@ -96,7 +96,7 @@ def place_in_answer(name: str, line: str) -> str:
     return where if name.startswith("answer.") else f"{name} ({where})"
 
 
-def _in_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
+def _map_to_source(lines: Sequence[str], home: Workspace) -> Iterator[str]:
     """Replace places in PTX, which has errors only in inline assembly, by places in the source."""
     places: dict[str, list[str]] = {}
     for line in lines:
@@ -126,7 +126,7 @@ def _places_in_ptx(file: Path) -> list[str]:
     return places
 
 
-def _in_answer(line: str) -> str:
+def _map_to_answer(line: str) -> str:
     line = _ANSWERS_LINE.sub(lambda match: place_in_answer(*match.groups()), line)
     line = _ASSEMBLY.sub("assembly: ", line)
     return line.replace("../src/", "").replace("../include/", "")

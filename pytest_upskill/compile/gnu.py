@@ -105,12 +105,12 @@ class Gnu:
         return _find(self._language)
 
     @cached_property
-    def _about(self) -> str:
+    def _version_output(self) -> str:
         return run_trusted(self._program, "--version") if self._program else ""
 
     @property
     def _family(self) -> Literal["gcc", "clang"]:
-        return "clang" if "clang" in self._about else "gcc"
+        return "clang" if "clang" in self._version_output else "gcc"
 
     @property
     def _cpp(self) -> tuple[str, ...]:
@@ -118,7 +118,7 @@ class Gnu:
 
     @property
     def _version(self) -> str:
-        version = _VERSION.search(self._about)
+        version = _VERSION.search(self._version_output)
         name = {"gcc": ("gcc", "g++"), "clang": ("clang", "clang++")}[self._family]
         return f"{name[self._language == 'cpp']} {version[0] if version else '(unknown version)'}"
 

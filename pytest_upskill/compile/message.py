@@ -15,7 +15,7 @@ MAX_NAMES = 5
 """Maximum lines and characters of diagnostics, and maximum file names, in a result."""
 
 
-def seen(found: tuple[Block, ...]) -> str:
+def found_languages(found: tuple[Block, ...]) -> str:
     """Return the languages of an answer's code blocks as text."""
     languages = dict.fromkeys(block.language or "unlabelled" for block in found)
     return f"found: {', '.join(languages)}" if languages else "no code block at all"

@@ -132,7 +132,7 @@ class Cache:
         if completion.agent_run is None:
             del recorded["agent_run"]
         else:
-            recorded["agent_run"] = run_record.packed(recorded["agent_run"])
+            recorded["agent_run"] = run_record.pack_run(recorded["agent_run"])
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
@@ -274,7 +274,7 @@ def _completion(recording: Recording) -> Completion:
         "reasoning": "\n".join(recording.reasoning),
         "replayed": True,
     }
-    run = run_record.unpacked(recording.completion.get("agent_run"))
+    run = run_record.unpack_run(recording.completion.get("agent_run"))
     fields = {**recording.completion, **told, "agent_run": run}
     completion = _COMPLETION.validate_python(fields)
     if completion.agent_run is not None:

@@ -77,7 +77,7 @@ def judge_answers(
         record_command="the same command without --cache replay",
     )
 
-    async def one(asked: JudgedAnswer) -> list[bool] | str:
+    async def judge_one(asked: JudgedAnswer) -> list[bool] | str:
         said = await judged(Answer(completion=None), asked, judge, source)
         if said.judged is None:
             return said.error or said.not_sent
@@ -85,7 +85,7 @@ def judge_answers(
 
     async def judge_all() -> list[list[bool] | str]:
         try:
-            return await asyncio.gather(*map(one, answers))
+            return await asyncio.gather(*map(judge_one, answers))
         finally:
             await source.aclose()
 

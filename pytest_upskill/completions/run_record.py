@@ -19,7 +19,7 @@ class UnsafeRecordError(ValueError):
     """A run record that no agent can have left; the message is a predicate."""
 
 
-def packed(run: Mapping[str, Any]) -> dict[str, Any]:
+def pack_run(run: Mapping[str, Any]) -> dict[str, Any]:
     """Return the fields of a run as they are recorded: texts by line, so that a diff is readable.
 
     Args:
@@ -32,8 +32,8 @@ def packed(run: Mapping[str, Any]) -> dict[str, Any]:
     return {**run, "changed": files}
 
 
-def unpacked(run: object) -> object:
-    """Return the fields of a run from what `packed` made; their validation reports the rest."""
+def unpack_run(run: object) -> object:
+    """Return the fields of a run from what `pack_run` made; their validation reports the rest."""
     if not isinstance(run, Mapping) or not isinstance(run.get("changed"), list):
         return run
     return {**run, "changed": [_join_lines(file) for file in run["changed"]]}

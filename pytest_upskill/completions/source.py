@@ -9,7 +9,7 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
-from pytest_upskill.checks.extensions import raised
+from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.completions.daemon_thread import in_daemon_thread
 from pytest_upskill.completions.identity import identity
@@ -106,7 +106,7 @@ class CompletionSource:
             if completion := self.recorded(asked):
                 return Answer(completion=completion)
             if self._cache.mode == "replay":
-                return Answer(completion=None, error=self._unrecorded(asked, subject))
+                return Answer(completion=None, error=self._no_recording_error(asked, subject))
             self._asked[same] = asyncio.create_task(pay())
         answer = self._answers[same] = await self._asked[same]
         # A task takes ten times the memory of what it leaves.
@@ -175,7 +175,7 @@ class CompletionSource:
         async with self._warmup.turn(asked):
             return await client.complete(asked)
 
-    def _unrecorded(self, asked: Request, subject: str) -> str:
+    def _no_recording_error(self, asked: Request, subject: str) -> str:
         """Return what a replay lacks and how to record it."""
         # Without the subject, which is the test's: so pytest reports one cause once.
         found = self._cache.changes(subject, asked, self.hosts[asked.model].url)
@@ -222,7 +222,7 @@ class CompletionSource:
         except ProviderError as error:
             return str(error)
         except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it
-            return f"cannot create a client for {host.name}: {raised(error)}"
+            return f"cannot create a client for {host.name}: {describe_exception(error)}"
 
 
 def _paid_already(answer: Answer) -> Answer:

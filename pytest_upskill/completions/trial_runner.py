@@ -13,7 +13,7 @@ from pytest_upskill.completions.tool_probe import ToolProbe
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
-from pytest_upskill.trials.conversation import choice_of, joined, next_request
+from pytest_upskill.trials.conversation import choice_of, join_completions, next_request
 from pytest_upskill.trials.trial import Trial, request
 
 if TYPE_CHECKING:
@@ -66,14 +66,14 @@ class TrialRunner:
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
         if trial.chooses and (problem := await self._tools.problem(trial.model, trial.max_tokens)):
             return problem
-        answer = await self._completed(trial, run, subject)
+        answer = await self._complete(trial, run, subject)
         if answer.completion is None or answer.is_miss:
             return answer
         if self._builds and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._builds.answer(trial, sandboxed, answer.completion)
         if self._judge is None or answer.error or not statements_of(trial.case):
             return answer
-        return await self._judged(self._judge, trial, answer, subject)
+        return await self._judge_answer(self._judge, trial, answer, subject)
 
     async def aclose(self) -> None:
         """Kill running compilers and close the connections.
@@ -85,7 +85,7 @@ class TrialRunner:
             self._builds.close()
         await self._source.aclose()
 
-    async def _completed(self, trial: Trial, run: int, subject: str) -> Answer:
+    async def _complete(self, trial: Trial, run: int, subject: str) -> Answer:
         """Return the answer that the requests of a run lead to; most take only one."""
         completions: list[Completion] = []
         following: Request | None = request(trial, run)
@@ -98,7 +98,9 @@ class TrialRunner:
             following = next_request(following, answer.completion)
         return _answer(trial, completions)
 
-    async def _judged(self, judge: Model, trial: Trial, answer: Answer, subject: str) -> Answer:
+    async def _judge_answer(
+        self, judge: Model, trial: Trial, answer: Answer, subject: str
+    ) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
         # Imported here: most trials have no statements.
         from pytest_upskill.completions.judging import JudgedAnswer, judged
@@ -133,7 +135,7 @@ def _answer(trial: Trial, completions: Sequence[Completion]) -> Answer:
     if trial.catalogue is None:
         return Answer(completion=completions[0])
     choice = choice_of(completions, trial.catalogue.names)
-    return Answer(completion=joined(completions), choice=choice)
+    return Answer(completion=join_completions(completions), choice=choice)
 
 
 def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:

@@ -18,7 +18,7 @@ from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
 from pytest_upskill.formats.source.text import read_text
-from pytest_upskill.formats.source.validation import MESSAGES, translated
+from pytest_upskill.formats.source.validation import MESSAGES, translate_error
 from pytest_upskill.formats.statement_marks import Mark, marked
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.sanitize.suggestion import did_you_mean
@@ -139,7 +139,7 @@ def _labels(document: Document) -> LabelsFile:
         file = LabelsFile.model_validate(document.value)
     except ValidationError as error:
         raise BadFile(
-            translated(document, details, meant=_suggestion, messages=_MESSAGES)
+            translate_error(document, details, meant=_suggestion, messages=_MESSAGES)
             for details in error.errors(include_url=False)
         ) from None
     if problems := [*_statement_problems(document, file), *_answer_problems(document, file)]:

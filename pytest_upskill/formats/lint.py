@@ -38,7 +38,7 @@ class Finding:
 
 def findings(skill: Skill) -> list[Finding]:
     """Return the defects of a skill's cases, in the order of the file."""
-    found = list(_repeated(skill))
+    found = list(_repeated_inputs(skill))
     for case in skill.cases:
         found += [Finding(line=case.line, what=f"{case.id}: {what}") for what in _case(case)]
     return sorted(found)
@@ -60,7 +60,7 @@ def too_long(body: str) -> str | None:
     )
 
 
-def _repeated(skill: Skill) -> Iterator[Finding]:
+def _repeated_inputs(skill: Skill) -> Iterator[Finding]:
     """Find cases with the same input: what is one question counts as two in every rate."""
     first: dict[object, Case] = {}
     for case in skill.cases:

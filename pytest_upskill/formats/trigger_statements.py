@@ -45,7 +45,8 @@ def with_trigger(case: Case, skills: Collection[str]) -> Case:
     chosen = {
         check.number: said
         for check in case.checks
-        if isinstance(check, Judge) and (said := _chosen(check.statement, skills)) is not None
+        if isinstance(check, Judge)
+        and (said := _expects_choice(check.statement, skills)) is not None
     }
     if not chosen:
         return case
@@ -53,7 +54,7 @@ def with_trigger(case: Case, skills: Collection[str]) -> Case:
     return replace(without(case, chosen), trigger=trigger)
 
 
-def _chosen(statement: str, skills: Collection[str]) -> bool | None:
+def _expects_choice(statement: str, skills: Collection[str]) -> bool | None:
     """Return whether this skill is expected to be chosen, None if the statement is not about it."""
     found = next(filter(None, (each.fullmatch(statement.strip()) for each in _TRIGGERS)), None)
     if found is None:

@@ -86,7 +86,7 @@ def agreements(
             yield ArmAgreement(model=model, arm=arm, labels=len(labels), agreement=found)
 
 
-def lacking(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str]:
+def too_few_labels(file: LabelsFile, answers: Sequence[LabelledAnswer]) -> Iterator[str]:
     """Yield a line for each stratum with too few labels for a correction.
 
     Args:

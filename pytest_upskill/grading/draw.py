@@ -91,7 +91,7 @@ def draw(
         The drawing, or None if no answer depended on the judge.
     """
     known = _labels_by_statement(before)
-    judged = list(_judged(trials))
+    judged = list(_judged_runs(trials))
     # Nobody can label an answer that the report has cut.
     candidates = [_entry(trial, run, known) for trial, run in judged if not run.cut]
     if not candidates:
@@ -145,7 +145,7 @@ def _draw_answers(
         yield from _draw_from_stratum(of, count - there[place], rng)
 
 
-def _judged(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunResult]]:
+def _judged_runs(trials: Iterable[TrialResult]) -> Iterator[tuple[TrialResult, RunResult]]:
     """Yield the runs that depended on the judge, in the arms and cases that a lift is of."""
     for trial in trials:
         if trial.arm != "old_skill" and not trial.train:

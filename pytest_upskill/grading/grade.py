@@ -98,7 +98,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         decide: Function that decides custom checks.
     """
     needed = [answer for answer in answers if not answer.not_needed]
-    graded = [_graded(trial, answer, decide) for answer in needed]
+    graded = [_grade_run(trial, answer, decide) for answer in needed]
     runs = tuple(run for run in graded if isinstance(run, RunResult))
     # Without a judge for one run, the statements of none count.
     ungraded = any(
@@ -122,7 +122,7 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         early_stop=trial.early_stop,
         errors=tuple(run for run in graded if isinstance(run, str)),
         agent=trial.model.agent,
-        broken=next(filter(None, map(_broken, reversed(needed))), ""),
+        broken=next(filter(None, map(_broken_reason, reversed(needed))), ""),
         train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,
@@ -145,11 +145,11 @@ def _agent_statements(case: Case) -> int:
     return sum(each.mark == "agent" for each in candidates(case))
 
 
-def _graded(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
+def _grade_run(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
     """Return the result of a run, or why it is missing."""
     if answer.completion is None or answer.error:
         return answer.error
-    if broken := _broken(answer):
+    if broken := _broken_reason(answer):
         return broken
     try:
         checks = tuple(_check(trial, answer, answer.completion, decide))
@@ -164,7 +164,7 @@ def _graded(trial: Trial, answer: Answer, decide: Decide) -> RunResult | str:
     )
 
 
-def _broken(answer: Answer) -> str:
+def _broken_reason(answer: Answer) -> str:
     """Return why an agent's run measures nothing, "" if it does or is missing for another cause."""
     if answer.completion is None or answer.completion.agent_run is None or answer.error:
         return ""

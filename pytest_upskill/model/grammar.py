@@ -99,7 +99,7 @@ def parse_model(
     label, spec = _split_label(spec)
     agent, colon, inner = spec.partition(":")
     if colon and agent in AGENTS:
-        return _of_agent(agent, inner, label, aliases, default_base_url)
+        return _parse_agent(agent, inner, label, aliases, default_base_url)
     name, *urls = _BASE_URL.split(spec, maxsplit=1)
     if not urls:
         refuse_bad_url(spec)
@@ -126,7 +126,7 @@ def parse_model(
     )
 
 
-def _of_agent(
+def _parse_agent(
     agent: str,
     inner: str,
     label: str | None,
@@ -198,7 +198,7 @@ def _resolve(
         if not tail:
             raise ModelError(f"bad model {name!r}: no model name after '{head}:'")
         if known == "anthropic":
-            tail = _of_anthropic(name, tail, aliases)
+            tail = _anthropic_name(name, tail, aliases)
         if known == "generic":
             return "openai", tail, base_url or _generic_url(name, default_base_url)
         local = BY_PREFIX[known].url if BY_PREFIX[known].local else None
@@ -226,7 +226,7 @@ def _prefix(head: str, *, with_url: bool = False) -> str | None:
     return None
 
 
-def _of_anthropic(name: str, tail: str, aliases: Mapping[str, str]) -> str:
+def _anthropic_name(name: str, tail: str, aliases: Mapping[str, str]) -> str:
     """Return the name of a model of Anthropic's, which may be an alias.
 
     Raises:

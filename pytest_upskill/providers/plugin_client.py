@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.checks.extensions import raised
+from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, Completion, ProviderError, Request, clean
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.wire.fields import clean_json
@@ -49,7 +49,8 @@ class PluginClient:
             if _is_cancellation(error):
                 raise
             raise ProviderError(
-                f"{self._name}: its client's complete() raised {self._clean(raised(error))}"
+                f"{self._name}: its client's complete() raised "
+                f"{self._clean(describe_exception(error))}"
             ) from None
         if not isinstance(completion, Completion):
             what = type(completion).__name__
@@ -81,7 +82,8 @@ class PluginClient:
             if _is_cancellation(error):
                 raise
             raise ProviderError(
-                f"{self._name}: its client's aclose() raised {self._clean(raised(error))}: "
+                f"{self._name}: its client's aclose() raised "
+                f"{self._clean(describe_exception(error))}: "
                 "no answer is lost"
             ) from None
 

@@ -54,9 +54,9 @@ def judge_notes(gate: Gate) -> Iterator[str]:
     if gate.verdict == "regression":
         yield JUDGED_PAST
     if judged.calibrated:
-        yield from _calibrated(cell, judged)
+        yield from _calibrated_notes(cell, judged)
     else:
-        yield from _uncalibrated(cell, judged)
+        yield from _uncalibrated_notes(cell, judged)
 
 
 def judge_warning(cells: Iterable[Cell]) -> str:
@@ -113,7 +113,7 @@ def vendor_of(model: str) -> str:
     return next((vendor for vendor, pattern in _VENDORS if re.search(pattern, name)), "")
 
 
-def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
+def _calibrated_notes(cell: Cell, judged: Judged) -> Iterator[str]:
     if cell.lift is not None:
         yield f"judged {estimate(cell.lift)}, {corrected(cell)}"
     for arm, agreement in (("with", judged.with_skill), ("without", judged.without_skill)):
@@ -125,7 +125,7 @@ def _calibrated(cell: Cell, judged: Judged) -> Iterator[str]:
         yield "too few labels: more of them would narrow the interval most"
 
 
-def _uncalibrated(cell: Cell, judged: Judged) -> Iterator[str]:
+def _uncalibrated_notes(cell: Cell, judged: Judged) -> Iterator[str]:
     if text := tipping_point(cell):
         yield f"{cell.verdict} by an uncalibrated judge: {text}"
     elif judged.uncorrected_verdict == "no effect" and cell.verdict == "too few runs":

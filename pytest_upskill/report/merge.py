@@ -80,7 +80,7 @@ def _join_parts(parts: Sequence[tuple[str, G]]) -> G:
     cells = [cell for _, cell in parts]
     whole = replace(
         first,
-        trials=tuple(_ordered(chain.from_iterable(cell.trials for cell in cells))),
+        trials=tuple(_sort_trials(chain.from_iterable(cell.trials for cell in cells))),
         skipped=tuple(sorted({case for cell in cells for case in cell.skipped})),
     )
     if not isinstance(whole, Cell):
@@ -119,7 +119,7 @@ def _difference(one: TrialGroup, other: TrialGroup) -> str | None:
     return None
 
 
-def _ordered(trials: Iterable[TrialResult]) -> list[TrialResult]:
+def _sort_trials(trials: Iterable[TrialResult]) -> list[TrialResult]:
     """Return trials in the order of the case file, the arms of a case next to each other."""
     trials = list(trials)
     first: dict[str, int] = {}

@@ -34,7 +34,7 @@ def failed_trials(report: Report) -> list[tuple[str, TrialResult]]:
         (nodeid, trial)
         for nodeid, trial in _trials(report)
         if (trial.decides and trial.settled and not trial.passed)
-        or (trial.errors and _replayed(report))
+        or (trial.errors and _is_replay(report))
     ]
 
 
@@ -43,7 +43,7 @@ def unmeasured_trials(report: Report) -> list[tuple[str, TrialResult]]:
     return [
         (nodeid, trial)
         for nodeid, trial in _trials(report)
-        if not trial.settled and trial.errors and not _replayed(report)
+        if not trial.settled and trial.errors and not _is_replay(report)
     ]
 
 
@@ -73,6 +73,6 @@ def _trials(report: Report) -> Iterator[tuple[str, TrialResult]]:
             yield f"{cell.path}::{trial.case}[{trial.model}-{trial.arm}]", trial
 
 
-def _replayed(report: Report) -> bool:
+def _is_replay(report: Report) -> bool:
     """Return whether a session replayed, so that every run must have a recording."""
     return any(session.options.get("cache") == "replay" for session in report.sessions)

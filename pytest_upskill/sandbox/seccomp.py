@@ -97,7 +97,7 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
         tests = _check(_TESTS[name], errno.ENOTTY if name == "ioctl" else errno.EPERM)
         steps += [(_JUMP_IF_EQUAL, 0, len(tests), number), *tests]
     steps.append((_RETURN, 0, 0, _FAIL | errno.ENOSYS))
-    return _packed(steps)
+    return _pack(steps)
 
 
 def build_open_filter(machine: str) -> bytes:
@@ -110,7 +110,7 @@ def build_open_filter(machine: str) -> bytes:
     steps: list[_Step] = [*_start(machine), (_JUMP_IF_LEAST, 0, 1, _X32), (_RETURN, 0, 0, denied)]
     for _, number in numbers(BEYOND_NAMESPACES, machine):
         steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, denied)]
-    return _packed([*steps, (_RETURN, 0, 0, _ALLOW)])
+    return _pack([*steps, (_RETURN, 0, 0, _ALLOW)])
 
 
 def _start(machine: str) -> list[_Step]:
@@ -123,7 +123,7 @@ def _start(machine: str) -> list[_Step]:
     ]
 
 
-def _packed(steps: list[_Step]) -> bytes:
+def _pack(steps: list[_Step]) -> bytes:
     return b"".join(struct.pack("=HBBI", *step) for step in steps)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from pytest_upskill.checks import CheckError, CheckResult, Custom
-from pytest_upskill.checks.extensions import Extensions, raised
+from pytest_upskill.checks.extensions import Extensions, describe_exception
 from pytest_upskill.checks.languages import RUNNABLE
 from pytest_upskill.checks.result import MAX_MESSAGE, cut
 from pytest_upskill.completion import clean
@@ -31,7 +31,9 @@ def languages_of(config: pytest.Config) -> tuple[Language, ...]:
     try:
         found = config.hook.pytest_upskill_languages()
     except Exception as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(f"{hook} raised {raised(error)}: fix the plugin") from None
+        raise pytest.UsageError(
+            f"{hook} raised {describe_exception(error)}: fix the plugin"
+        ) from None
     for languages in found:
         if not isinstance(languages, (list, tuple)):
             what = type(languages).__name__
@@ -78,7 +80,7 @@ def decider(hook: HookRelay, case: Case) -> Callable[[Custom, str], CheckResult]
             raise CheckError(clean(str(error))) from error
         except (Exception, pytest.fail.Exception) as error:  # a plugin's
             raise CheckError(
-                f"{check.name}: pytest_upskill_check raised {raised(error)}"
+                f"{check.name}: pytest_upskill_check raised {describe_exception(error)}"
             ) from error
         if isinstance(result, bool):
             said = "holds" if result else "does not hold"

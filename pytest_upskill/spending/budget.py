@@ -84,7 +84,7 @@ class Budget:
                 self.stopped = True
             if self.stopped:
                 self._settled.notify_all()
-                raise self._exceeded()
+                raise self._exceeded_error()
             self._open.append(reserved)
         return reserved
 
@@ -105,7 +105,7 @@ class Budget:
                     reserved.left = max(reserved.left, most)
             if most is None or most > reserved.left:
                 self.stopped = True
-                raise self._exceeded()
+                raise self._exceeded_error()
         return partial(self.settle, reserved, most=most)
 
     async def settle(
@@ -154,5 +154,5 @@ class Budget:
         assert self.limit is not None
         return most is not None and self._committed() + most <= self.limit
 
-    def _exceeded(self) -> BudgetError:
+    def _exceeded_error(self) -> BudgetError:
         return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}")

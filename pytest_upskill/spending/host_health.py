@@ -59,13 +59,13 @@ class HostHealth:
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until a request may be sent, which is sent in the block."""
-        if not self._in_doubt():
+        if not self._is_in_doubt():
             yield
             return
         async with self._alone:
-            while self._in_doubt() and (wait := self._quiet_until - self._clock()) > 0:
+            while self._is_in_doubt() and (wait := self._quiet_until - self._clock()) > 0:
                 await self._sleep(wait)
-            if self._in_doubt():
+            if self._is_in_doubt():
                 yield
                 return
         yield
@@ -93,7 +93,7 @@ class HostHealth:
     @property
     def seconds_in_doubt(self) -> float:
         """Seconds since the first failure of a host that has never answered, else 0."""
-        return self._clock() - self._first_failed_at if self._in_doubt() else 0.0
+        return self._clock() - self._first_failed_at if self._is_in_doubt() else 0.0
 
     def refuses_all(self, model: Model, error: ProviderError) -> bool:
         """Return whether a model has answered nothing, and refused enough in an error's words."""
@@ -109,7 +109,7 @@ class HostHealth:
         """Return why a model was stopped, "" if it was not."""
         return self._stopped.get(None) or self._stopped.get(model, "")
 
-    def _in_doubt(self) -> bool:
+    def _is_in_doubt(self) -> bool:
         return self._failures > 0 and self.answered_at == -math.inf
 
 

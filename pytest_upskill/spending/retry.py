@@ -117,7 +117,9 @@ class Retries:
                     raise ProviderError(stopped, fatal=True, billable=False)
                 began = self._clock()
                 try:
-                    completion = await (once() if timed else self._in_time(once, sent, attempts))
+                    completion = await (
+                        once() if timed else self._send_in_time(once, sent, attempts)
+                    )
                 except ProviderError as error:
                     self._record_failure(error, sent, attempts, began)
                     raise
@@ -125,7 +127,7 @@ class Retries:
                 self._slots.answered(sent)
                 return completion
 
-    async def _in_time(self, once: Once, sent: Sent, attempts: _Attempts) -> Completion:
+    async def _send_in_time(self, once: Once, sent: Sent, attempts: _Attempts) -> Completion:
         try:
             async with self._slots.patience(sent):
                 return await once()

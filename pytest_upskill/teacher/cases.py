@@ -55,7 +55,7 @@ def propose_cases(
         kept = keep_cases(engine, demand)
         engine.say(*kept.summary_lines(), *_missing_for_refine([*skill.cases, *kept.cases]))
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
-        decision = replace(decision.about(kept.cases, kept.dropped), reason=str(kept))
+        decision = replace(decision.with_cases(kept.cases, kept.dropped), reason=str(kept))
         if not kept.cases:
             return replace(decision, decision="not shown")
         engine.say(*_case_lines(kept))

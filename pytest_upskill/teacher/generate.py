@@ -81,7 +81,7 @@ class _Generation:
         case_file = with_cases(None, kept.entries)
         say(*kept.summary_lines())
         self.drafts.write(CASE_FILE, case_file.decode())
-        decision = decision.about(kept.cases, kept.dropped)
+        decision = decision.with_cases(kept.cases, kept.dropped)
         return self._confirm_best(
             replace(skill, cases=tuple(kept.cases)), case_file, folder, decision
         )

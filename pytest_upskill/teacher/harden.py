@@ -23,7 +23,7 @@ from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.files import Change, check_clean
 from pytest_upskill.teacher.work.marks import MATERIAL, marked
 from pytest_upskill.teacher.work.plan import Part, check_models, plan_lines
-from pytest_upskill.teacher.work.reply import Refused, complete_text, read_json_reply, validated
+from pytest_upskill.teacher.work.reply import Refused, complete_text, read_json_reply, validate_as
 from pytest_upskill.trials.trial import Trial
 
 _HARDEN = """\
@@ -183,7 +183,7 @@ def _read_checks(
         check: _ProposedCheck | Refused
         number: object
         try:
-            check = validated(_CHECK, entry)
+            check = validate_as(_CHECK, entry)
             number = check.statement
         except Refused as reason:
             check, number = reason, entry.get("statement") if isinstance(entry, dict) else None

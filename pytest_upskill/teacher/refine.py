@@ -66,7 +66,7 @@ def refine(engine: Engine, skill: Skill, *, steps: int, runs: int) -> Decision:
     drafts = engine.terms.drafts(skill.name, "refine", str(file), *given)
     cases, left_out = eligible_cases(engine, skill.cases)
     train, holdout = split_cases(cases)
-    start = Decision(command="refine", skill=skill.name).about(cases, left_out)
+    start = Decision(command="refine", skill=skill.name).with_cases(cases, left_out)
     engine.say(*(f"left out: {case}: {reason}" for case, reason in left_out.items()))
     if reason := _too_few_reason(train, holdout):
         engine.say(reason)

@@ -220,7 +220,7 @@ def _choice_of_run(run: AgentRun, names: Collection[str]) -> Choice:
     )
 
 
-def joined(completions: Sequence[Completion]) -> Completion:
+def join_completions(completions: Sequence[Completion]) -> Completion:
     """Return the completions of a run as one: tokens, cost and seconds are sums."""
     return replace(
         with_totals(completions),

@@ -85,14 +85,14 @@ def _checks(case: Case) -> Iterator[dict[str, Any]]:
 
 
 def _as_json(said: list[Any]) -> str:
-    return json.dumps(said, sort_keys=True, default=_described)
+    return json.dumps(said, sort_keys=True, default=_describe)
 
 
-def _described(value: Any) -> dict[str, Any]:
+def _describe(value: Any) -> dict[str, Any]:
     """Return the fields of a value, and its name, which may be an attribute of its class."""
     described: dict[str, Any] = {"name": value.name} | asdict(value)
     if "check" in described:
-        described["check"] = _described(value.check)
+        described["check"] = _describe(value.check)
     return described
 
 

@@ -54,13 +54,13 @@ def skip_reasons(reasons: Iterable[str]) -> str:
     for reason in reasons:
         alike[_QUOTED.sub("", reason)].append(reason)
     groups = sorted(alike.values(), key=len, reverse=True)
-    parts = [_counted(group) for group in groups[:_MOST_REASONS]]
+    parts = [_reason_with_count(group) for group in groups[:_MOST_REASONS]]
     if rest := sum(map(len, groups[_MOST_REASONS:])):
         parts.append(f"{_cases(rest)} for other reasons; -rs lists them")
     return "; ".join(parts)
 
 
-def _counted(reasons: list[str]) -> str:
+def _reason_with_count(reasons: list[str]) -> str:
     count, first = len(reasons), reasons[0]
     if first == NO_JUDGE:
         return f"{_cases(count)} {first if count == 1 else first.replace('has', 'have', 1)}"

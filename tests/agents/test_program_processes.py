@@ -183,7 +183,7 @@ class _Endless:
         completion: Completion = await receive(self)
         return completion
 
-    def redacted(self, body: Any) -> Any:
+    def redact(self, body: Any) -> Any:
         return body
 
     async def aclose(self) -> None:

@@ -89,11 +89,11 @@ def test_two_sessions_do_not_work_on_one_skill_at_once(
 ) -> None:
     first = Drafts(depot.folder / ".upskill" / "drafts", "codes", "another teacher")
 
-    with first.locked():
+    with first.lock():
         assert depot.refine() == 4
         assert "another session is working on this skill: wait" in capsys.readouterr().err
         assert depot.loopback.requests == []
-    with first.locked():
+    with first.lock():
         pass
 
 

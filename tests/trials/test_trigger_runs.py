@@ -11,7 +11,7 @@ from pytest_upskill.trials.conversation import (
     Choice,
     choice_of,
     first_request,
-    joined,
+    join_completions,
     longest_requests,
     next_request,
 )
@@ -103,10 +103,10 @@ def test_each_call_that_ends_nothing_gets_one_reply(
 
 
 def test_the_requests_of_a_run_are_counted_together() -> None:
-    one = joined([said(LOOK), said(skill())])
+    one = join_completions([said(LOOK), said(skill())])
 
     assert (one.input_tokens, one.cost_usd, len(one.tool_calls)) == (10, 2.0, 2)
-    assert joined([said(LOOK, tokens=None, cost=None), said(skill())]).cost_usd is None
+    assert join_completions([said(LOOK, tokens=None, cost=None), said(skill())]).cost_usd is None
 
 
 def test_a_run_takes_no_more_requests_than_the_plan_counts() -> None:

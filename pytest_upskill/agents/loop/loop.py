@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from pytest_upskill.agents.loop.toolbox import SKILLS, TOOLS, Toolbox
-from pytest_upskill.agents.record.left_files import with_files_left
+from pytest_upskill.agents.record.left_files import with_left_files
 from pytest_upskill.agents.record.skill_use import SKILL_FILE, skill_in_call
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.completion import (
@@ -97,7 +97,7 @@ async def run_loop(
         asked = replace(asked, turns=(*asked.turns, turn))
     run: AgentRun = tally.run(VERSION, limit)
     if not task.chooses:
-        run = await in_thread(with_files_left, run, request, toolbox.folder)
+        run = await in_thread(with_left_files, run, request, toolbox.folder)
     return tally.completion(run)
 
 

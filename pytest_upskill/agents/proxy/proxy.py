@@ -205,7 +205,7 @@ class Proxy:
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
                 listens = listens and await _send(out.send(chunk))
-            return self._read(self._upstream.redacted(reader.body()))
+            return self._read(self._upstream.redact(reader.body()))
 
         completion = await self._upstream.exchange(self._request, content, headers, receive)
         await _send(out.end())

@@ -67,7 +67,7 @@ class Upstream(Protocol):
         """
         ...
 
-    def redacted(self, value: Any) -> Any:
+    def redact(self, value: Any) -> Any:
         """Return a JSON value without the keys that the host may have sent back."""
         ...
 
@@ -115,8 +115,8 @@ class HostUpstream:
         once = partial(self._exchange_once, call, content, self._headers(headers), receive)
         return await self._retries.send(asked, once, timed=True)
 
-    def redacted(self, value: Any) -> Any:
-        """See `Upstream.redacted`."""
+    def redact(self, value: Any) -> Any:
+        """See `Upstream.redact`."""
         return self._endpoint.redactor.redact_json(value)
 
     async def aclose(self) -> None:
@@ -155,7 +155,7 @@ class HostUpstream:
         finally:
             await response.aclose()
         told = {name.lower(): value for name, value in response.headers.items()}
-        raise call.refused(response.status_code, self.redacted(said), self.redacted(told))
+        raise call.refused(response.status_code, self.redact(said), self.redact(told))
 
     async def _send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
         request = self._http.build_request("POST", self._url, content=content, headers=headers)

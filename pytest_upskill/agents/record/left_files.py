@@ -44,7 +44,7 @@ def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
     return found
 
 
-def with_files_left(run: AgentRun, request: Request, folder: Path) -> AgentRun:
+def with_left_files(run: AgentRun, request: Request, folder: Path) -> AgentRun:
     """Return a run with the files that it left in its workspace; too many are a limit reached.
 
     Args:

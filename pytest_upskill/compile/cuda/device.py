@@ -34,7 +34,7 @@ class Function:
     """Bytes of static shared memory."""
 
     @property
-    def shown(self) -> str:
+    def display_name(self) -> str:
         """The name in the source code, or the linker name if it cannot be demangled."""
         name, rest = self.name, self.name.removeprefix("_Z").removeprefix("N")
         # Each part of a mangled name follows its length; the last part is the function's own.
@@ -77,7 +77,7 @@ def check_limit(limit: AtMost, functions: Sequence[Function]) -> CheckResult:
     most = max(functions, key=lambda function: int(getattr(function, figure)))
     used = int(getattr(most, figure))
     unit = figure.replace("_", " ")
-    message = f"{limit.name} {limit.most}: {most.shown} has {used} {unit}"
+    message = f"{limit.name} {limit.most}: {most.display_name} has {used} {unit}"
     return CheckResult(name=limit.name, passed=used <= limit.most, message=message)
 
 

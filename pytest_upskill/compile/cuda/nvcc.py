@@ -84,7 +84,7 @@ class Cuda:
     def build(self, sources: Sources, check: Compile, sandbox: Sandbox) -> Built:
         """See `Toolchain.build`."""
         command = self._command(check)
-        if shadowed := self._shadowed(sources):
+        if shadowed := self._shadowing_file(sources):
             return Built(
                 passed=False,
                 compiler=command.label,
@@ -225,7 +225,7 @@ class Cuda:
         match = _VERSION.search(run_trusted(self._nvcc, "--version"))
         return match[1] if match else "(unknown version)"
 
-    def _shadowed(self, sources: Sources) -> str | None:
+    def _shadowing_file(self, sources: Sources) -> str | None:
         """Return the name of an answer's file that hides a header of the toolkit, None if none."""
         for block in (*sources.units, *sources.headers):
             parts = PurePosixPath(block.name or "").parts

@@ -9,7 +9,7 @@ from typing import Any
 from pytest_upskill.checks import FileExists, InFile
 from pytest_upskill.checks.files import safe_name
 from pytest_upskill.checks.judge import Judge
-from pytest_upskill.formats.evals.triggers import TRIGGER_CASE, normalized, type_of
+from pytest_upskill.formats.evals.triggers import TRIGGER_CASE, normalize, type_of
 from pytest_upskill.formats.evals.typed_checks import MAKERS, Checks, Unsupported
 from pytest_upskill.formats.source.problems import shown
 
@@ -27,11 +27,11 @@ def checks_of(assertion: object) -> Checks:
         got = shown(assertion)
         raise ValueError(f"must be text or an object, got {got}")  # noqa: TRY004  a file's mistake
     if (check := assertion.get("check")) and isinstance(check, dict):
-        return _nested(check)
+        return _nested_checks(check)
     if kind := _kind(assertion):
-        return _of_kind(assertion, kind)
+        return _checks_of_kind(assertion, kind)
     if told := [key for key in assertion if _plain(key) in MAKERS and assertion[key]]:
-        made = [_typed(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
+        made = [_typed_checks(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
         return [check for checks in made for check in checks]
     if text := _first_text(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
         return statements([text])
@@ -46,11 +46,11 @@ def _checks_of_text(text: str) -> Checks:
     if match := _TYPED_TEXT.fullmatch(text):
         kind = _plain(match[1])
         if kind in MAKERS or ("_" in kind and _WORD.fullmatch(match[2])):
-            return _of_kind({"value": match[2]}, kind)
+            return _checks_of_kind({"value": match[2]}, kind)
     return statements([text], prefix=_SUBJECT if _WORD.fullmatch(text) else "")
 
 
-def _nested(check: Mapping[str, Any]) -> Checks:
+def _nested_checks(check: Mapping[str, Any]) -> Checks:
     """Make the checks of a nested object, which has a type or maps types to values."""
     if _kind(check):
         return checks_of(check)
@@ -58,13 +58,13 @@ def _nested(check: Mapping[str, Any]) -> Checks:
     return [check for checks in made for check in checks]
 
 
-def _of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
+def _checks_of_kind(assertion: Mapping[str, Any], kind: str) -> Checks:
     if kind in MAKERS:
-        return _typed(assertion, kind)
+        return _typed_checks(assertion, kind)
     if kind in _FILE_EXISTS and not assertion.get("negate"):
         return _file_exists(assertion)
     if kind == "file_contains" and (assertion.get("file") or assertion.get("path")):
-        return _typed(assertion, "regex" if "pattern" in assertion else "contains")
+        return _typed_checks(assertion, "regex" if "pattern" in assertion else "contains")
     for words, why in _FEATURES:
         if not words.isdisjoint(kind.split("_")):
             raise Unsupported(f"{kind}: {why}")
@@ -110,14 +110,14 @@ def _kind(assertion: Mapping[str, Any]) -> str:
 
 def _plain(kind: str) -> str:
     """Normalize a type of assertion, and replace a synonym."""
-    kind = re.sub("^(output|response|answer|content)_", "", normalized(kind))
+    kind = re.sub("^(output|response|answer|content)_", "", normalize(kind))
     return _SYNONYMS.get(kind, kind)
 
 
-def _typed(assertion: Mapping[str, Any], kind: str) -> Checks:
+def _typed_checks(assertion: Mapping[str, Any], kind: str) -> Checks:
     if file := assertion.get("file") or assertion.get("path"):
         rest = {key: part for key, part in assertion.items() if key not in {"file", "path"}}
-        return _in_file(file, _typed(rest, kind))
+        return _in_file(file, _typed_checks(rest, kind))
     keys = (*_VALUE_KEYS, kind, kind.removeprefix("not_"))
     if assertion.get("negate"):
         kind = _plain(f"not_{kind}")

@@ -49,7 +49,7 @@ def read_case(
         raise BadFile(flaws[path])
     if not isinstance(value, dict):
         raise BadFile([document.problem(path, f"must be an object, got {shown(value)}")])
-    whole = _unfolded(value)
+    whole = _merge_question_keys(value)
     reader = _Reader(whole, document, path, owner)
     checks = reader.checks()
     question = reader.question(must_ask=must_ask and whole is value)
@@ -77,7 +77,7 @@ def read_case(
         raise BadFile([document.problem((*path, MARK_KEY), str(error))]) from None
 
 
-def _unfolded(value: Mapping[str, Any]) -> Mapping[str, Any]:
+def _merge_question_keys(value: Mapping[str, Any]) -> Mapping[str, Any]:
     """Merge the keys of a question that is an object into its case."""
     key = next((key for key in PROMPTS if key in value), None)
     inner = value[key] if key else None

@@ -159,10 +159,10 @@ def _of_case(value: Mapping[str, Any]) -> Mapping[str, bool]:
 def type_of(value: Mapping[str, Any]) -> str:
     """Return the normalized type of a case or an assertion, "" if it has none."""
     kinds = (value.get(key) for key in _TYPES)
-    return normalized(next((kind for kind in kinds if isinstance(kind, str)), ""))
+    return normalize(next((kind for kind in kinds if isinstance(kind, str)), ""))
 
 
-def normalized(kind: str) -> str:
+def normalize(kind: str) -> str:
     """Normalize a type: lower-case words with underscores between them."""
     return kind.strip().lower().replace("-", "_").replace(" ", "_")
 

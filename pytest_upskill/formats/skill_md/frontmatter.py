@@ -121,7 +121,7 @@ def _compose(frontmatter: str, warnings: list[Problem]) -> yaml.Node | None:
     try:
         return compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
     except BadFile as error:
-        quoted = _PLAIN.sub(_quoted, frontmatter)
+        quoted = _PLAIN.sub(_quote_value, frontmatter)
         with suppress(BadFile):
             node = compose(quoted, max_depth=_MAX_DEPTH, first_line=2)
             warnings += error.problems
@@ -129,7 +129,7 @@ def _compose(frontmatter: str, warnings: list[Problem]) -> yaml.Node | None:
         raise
 
 
-def _quoted(line: re.Match[str]) -> str:
+def _quote_value(line: re.Match[str]) -> str:
     value = line[2].replace("'", "''")
     return f"{line[1]}'{value}'"
 

@@ -61,7 +61,7 @@ _SYNONYMS: Mapping[str, tuple[str, ...]] = {
 """Names in other formats, each with the keys here that it may mean, the likeliest first."""
 
 
-def key_meant(path: JsonPath) -> str:
+def suggest_key(path: JsonPath) -> str:
     """Return a suggestion for the unknown key at the end of ``path``."""
     *parents, word = (step for step in path if isinstance(step, str))
     listed = "cases" if isinstance(path[0], int) else ""

@@ -13,11 +13,11 @@ from pytest_upskill.formats.evals.owner import plain_name
 from pytest_upskill.formats.skill import Case, GateRule, Trigger
 from pytest_upskill.formats.skill_meta import schema as entries
 from pytest_upskill.formats.skill_meta.expected import Expected
-from pytest_upskill.formats.skill_meta.mistakes import key_meant
+from pytest_upskill.formats.skill_meta.mistakes import suggest_key
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.formats.source.problems import BadFile, Problem
-from pytest_upskill.formats.source.validation import translated
+from pytest_upskill.formats.source.validation import translate_error
 from pytest_upskill.formats.statement_marks import MARK_KEY, with_marks
 
 _VALIDATOR = "validator: upskill's validators check files, and a single answer leaves none"
@@ -51,7 +51,7 @@ def read_cases(
     document = read_json(text)
     context = {"folder": folder, "extensions": extensions}
     named = _named_entries(document.value)
-    file = _validated(document, named, context)
+    file = _validate(document, named, context)
     placed, problems = [], list[Problem]()
     for entry, (path, raw, case_id) in zip(file.cases or file.tests, named, strict=True):
         trigger = None
@@ -71,7 +71,7 @@ def read_cases(
     return tuple(case for _, case in placed), GateRule(**dict(file.gate))
 
 
-def _validated(
+def _validate(
     document: Document, named: Iterable[_Named], context: Mapping[str, Any]
 ) -> entries.CaseFile:
     """Check a document against the format.
@@ -82,13 +82,13 @@ def _validated(
     value = {"cases": document.value} if isinstance(document.value, list) else document.value
     problems = [
         *_repeated_ids(document, named),
-        *_unclaimed(document, context["extensions"]),
+        *_unclaimed_keys(document, context["extensions"]),
     ]
     try:
         file = entries.CaseFile.model_validate(value, context=context)
     except ValidationError as error:
         problems += [
-            translated(document, details, meant=key_meant)
+            translate_error(document, details, meant=suggest_key)
             for details in error.errors(include_url=False)
         ]
         raise BadFile(problems) from None
@@ -114,7 +114,7 @@ def _objects(value: Any) -> list[tuple[JsonPath, Mapping[str, Any]]]:
     ]
 
 
-def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
+def _unclaimed_keys(document: Document, extensions: Extensions) -> Iterator[Problem]:
     """Find the keys of ``expected`` that are neither built in nor claimed by a plugin."""
     known = {field.alias or name for name, field in Expected.model_fields.items()}
     for path, entry in _objects(document.value):
@@ -125,7 +125,7 @@ def _unclaimed(document: Document, extensions: Extensions) -> Iterator[Problem]:
             place = (*path, "expected", key)
             try:
                 if not extensions.claims(key, expected[key]):
-                    yield document.problem(place, f"unknown key{key_meant(place)}", key=True)
+                    yield document.problem(place, f"unknown key{suggest_key(place)}", key=True)
             except ValueError as error:
                 yield document.problem(place, str(error))
 

@@ -30,7 +30,7 @@ MESSAGES: Mapping[str, str] = {
 """Messages by pydantic's type of error, with the fields of its context."""
 
 
-def translated(
+def translate_error(
     document: Document,
     details: ErrorDetails,
     *,

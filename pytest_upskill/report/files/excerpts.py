@@ -21,7 +21,7 @@ def alike(trial: TrialResult) -> list[tuple[Sequence[int], RunResult]]:
     return [(numbers, trial.runs[numbers[0] - 1]) for numbers in groups.values()]
 
 
-def shown(text: str, limit: int, left_out: int = 0) -> str:
+def shorten(text: str, limit: int, left_out: int = 0) -> str:
     """Return a text cut to a limit, with the number of characters that are missing.
 
     Args:

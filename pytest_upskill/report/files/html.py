@@ -80,7 +80,7 @@ def environment() -> Environment:
     )
     made.filters |= {
         "points": points,
-        "shown": excerpts.shown,
+        "shorten": excerpts.shorten,
         "money": money,
         "rate": lambda rate: f"{percent(rate)} %",
         "short": short,

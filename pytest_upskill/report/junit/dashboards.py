@@ -12,7 +12,7 @@ DASHBOARDS: tuple[Dashboard, ...] = get_args(Dashboard)
 _OWN = "upskill."
 
 
-def mirrored(
+def mirror_properties(
     properties: Iterable[tuple[str, object]], mirrors: Iterable[Dashboard]
 ) -> Iterator[tuple[str, str]]:
     """Yield this plugin's properties of a test again, under each dashboard's names.

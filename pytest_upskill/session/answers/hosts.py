@@ -10,7 +10,7 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill.checks.extensions import raised
+from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, ProviderError
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.model import AGENTS, Model
@@ -52,7 +52,9 @@ def hosts(config: pytest.Config, models: Iterable[Model]) -> dict[Model, Host]:
             client = _client(model, config)
         except (pytest.fail.Exception, pytest.skip.Exception) as error:
             # Every request is missing data with the reason, and recordings are replayed.
-            served[model] = _plugin_host(model, partial(_refuse, model, raised(error)), settings)
+            served[model] = _plugin_host(
+                model, partial(_refuse, model, describe_exception(error)), settings
+            )
             continue
         if client is None:
             own.append(model)
@@ -97,7 +99,9 @@ def _client(model: Model, config: pytest.Config) -> Client | None:
     except (pytest.UsageError, pytest.exit.Exception):
         raise
     except Exception as error:  # noqa: BLE001  a plugin's
-        raise pytest.UsageError(f"{hook} raised {raised(error)}: fix the plugin") from None
+        raise pytest.UsageError(
+            f"{hook} raised {describe_exception(error)}: fix the plugin"
+        ) from None
     if client is None:
         return None
     if lacking := [name for name in ("complete", "aclose") if not hasattr(client, name)]:

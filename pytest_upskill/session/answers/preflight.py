@@ -69,7 +69,7 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
     """Start to run the trials, in the order of the items."""
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     if resources.cache.mode in {"auto", "refresh"}:
-        resources.cache.served.update(_served(prepared.hosts))
+        resources.cache.served.update(_fetch_served_models(prepared.hosts))
     if resources.cache.mode == "auto":
         resources.cache.installed.update(installed_versions(prepared.hosts))
     stops = config.getoption("maxfail") or config.getoption("stepwise", False)
@@ -79,13 +79,13 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
         # A session that may stop early must not pay for many answers that it will not use.
         lookahead=runs_ahead(prepared.hosts, settings) if early else None,
         judge=settings.judge,
-        record_command=resources.redactor.redact(_recording(config.invocation_params.args)),
+        record_command=resources.redactor.redact(_recording_command(config.invocation_params.args)),
         clear=_is_clear if settings.early_stop else None,
     )
     return Service(prepared.trials, prepared.hosts, resources, policy)
 
 
-def _served(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
+def _fetch_served_models(found: Mapping[Model, Host]) -> dict[tuple[str, str], str]:
     """Request from all custom hosts at once what they serve, by URL and model name."""
     names: dict[Host, list[str]] = {}
     for model, host in found.items():
@@ -143,7 +143,7 @@ def _sandbox_problems(trials: Iterable[Trial], resources: Resources) -> list[str
     return []
 
 
-def _recording(args: Sequence[str | os.PathLike[str]]) -> str:
+def _recording_command(args: Sequence[str | os.PathLike[str]]) -> str:
     """Return the command line of this session, changed so that it records."""
     command = shlex.join(["pytest", *(without_userinfo(os.fspath(arg)) for arg in args)])
     command, replaced = _REPLAY.subn(r"\1auto", command)

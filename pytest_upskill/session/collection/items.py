@@ -200,10 +200,10 @@ def _records() -> TypeAdapter[TrialRecord]:
 
 def wanted(items: Iterable[pytest.Item]) -> list[TrialItem]:
     """Return the items that need answers: trials that are not skipped."""
-    return [item for item in items if isinstance(item, TrialItem) and not _skipped(item)]
+    return [item for item in items if isinstance(item, TrialItem) and not _is_skipped(item)]
 
 
-def _skipped(item: TrialItem) -> bool:
+def _is_skipped(item: TrialItem) -> bool:
     if item.lacks is not None or item.get_closest_marker("skip") is not None:
         return True
     if not item.config.pluginmanager.has_plugin("skipping"):

@@ -52,7 +52,7 @@ class ShorterFailures:
         if self._style == "line":
             failed[:] = map(_in_one_line, failed)
         elif self._config.get_verbosity() <= 0:
-            failed[:] = self._shortened(failed)
+            failed[:] = self._shorten(failed)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         """Print how many failures were shortened, and how to see them."""
@@ -62,7 +62,7 @@ class ShorterFailures:
                 f"{_FULL} of a skill on a model; -v shows all"
             )
 
-    def _shortened(self, reports: Iterable[pytest.TestReport]) -> Iterator[pytest.TestReport]:
+    def _shorten(self, reports: Iterable[pytest.TestReport]) -> Iterator[pytest.TestReport]:
         seen: Counter[tuple[str, str]] = Counter()
         answers: dict[str, str] = {}
         for report in reports:

@@ -10,7 +10,7 @@ import pytest
 from _pytest.junitxml import LogXML, bin_xml_escape, xml_key
 
 from pytest_upskill.cells.wording import ANSWER, quoted_lines
-from pytest_upskill.report.junit.dashboards import mirrored
+from pytest_upskill.report.junit.dashboards import mirror_properties
 from pytest_upskill.report.junit.properties import figures
 from pytest_upskill.session.options.settings import SETTINGS
 from pytest_upskill.session.results.results import RESULTS
@@ -49,7 +49,7 @@ class JUnit:
                 element = ET.Element("system-out")
                 element.text = bin_xml_escape(text)
                 reporter.append(element)
-            report.user_properties += mirrored(report.user_properties, self._mirrors)
+            report.user_properties += mirror_properties(report.user_properties, self._mirrors)
 
     # First: pytest's writer closes the file in the same hook.
     @pytest.hookimpl(tryfirst=True)

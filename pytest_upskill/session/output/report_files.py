@@ -180,7 +180,7 @@ def presentable(gate: G, root: str) -> G:
                 result.completion,
                 text=text[:ANSWER_LIMIT],
                 reasoning=result.completion.reasoning[:ANSWER_LIMIT],
-                tool_calls=tuple(map(_shortened, result.completion.tool_calls)),
+                tool_calls=tuple(map(_shorten, result.completion.tool_calls)),
             ),
             checks=tuple(map(check, result.checks)),
             cut=result.cut + max(0, len(text) - ANSWER_LIMIT),
@@ -197,7 +197,7 @@ def presentable(gate: G, root: str) -> G:
     return replace(gate, cell=cell)
 
 
-def _shortened(call: ToolCall) -> ToolCall:
+def _shorten(call: ToolCall) -> ToolCall:
     """Return a tool call of bounded size: without long arguments."""
     known = call.arguments if len(json.dumps(call.arguments)) <= ANSWER_LIMIT else {}
     return replace(call, arguments=known, malformed=call.malformed[:ANSWER_LIMIT])

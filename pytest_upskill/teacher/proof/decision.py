@@ -58,7 +58,7 @@ class Decision:
     applied: bool = False
     """Whether the skill's folder was changed."""
 
-    def about(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> Decision:
+    def with_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> Decision:
         """Return the decision with the ids of its cases, and why others were dropped."""
         train, holdout = split_cases(cases)
         return replace(
@@ -85,7 +85,7 @@ def run_and_record(
     engine.say(*plan)
     if engine.terms.dry_run:
         return replace(start, reason=DRY_RUN)
-    with drafts.locked():
+    with drafts.lock():
         try:
             decision = run(start)
         except Stopped as stopped:

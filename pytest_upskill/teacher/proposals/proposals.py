@@ -10,7 +10,7 @@ from pydantic import Field, TypeAdapter
 
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.marks import MATERIAL, marked, marked_sources
-from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validated
+from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
 
 BATCH = 10
 """Proposals of one request."""
@@ -108,4 +108,4 @@ def read_proposal(entry: object) -> Proposal:
     Raises:
         Refused: It is no proposal.
     """
-    return validated(_PROPOSAL, entry)
+    return validate_as(_PROPOSAL, entry)

@@ -16,7 +16,7 @@ from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.versions.edits import foreign_parts
 from pytest_upskill.teacher.work.marks import MATERIAL, marked_sources
-from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validated
+from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
 
 MAX_BYTES = 12_000
 """Size of a draft: about 3,000 tokens, which every use of the skill costs."""
@@ -108,7 +108,7 @@ def read_draft(reply: str, known: str, *, name: str = "") -> Draft:
     Raises:
         Refused: There is none, or something in it is not allowed.
     """
-    draft = validated(_DRAFT, read_json_reply(reply), "draft")
+    draft = validate_as(_DRAFT, read_json_reply(reply), "draft")
     for problem in _problems(draft, known, name):
         raise Refused(problem)
     return draft

@@ -15,7 +15,7 @@ from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
 from pytest_upskill.teacher.work.copies import copies_words
 from pytest_upskill.teacher.work.marks import MATERIAL, marked
-from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validated
+from pytest_upskill.teacher.work.reply import Refused, read_json_reply, validate_as
 
 _LONGEST_ANSWER = 1500
 _REFINE = """\
@@ -111,7 +111,7 @@ def read_edits(reply: str) -> tuple[Edit, ...]:
     Raises:
         Refused: There are none, or they cannot be read.
     """
-    edits = validated(_REPLY, read_json_reply(reply), "edits").edits
+    edits = validate_as(_REPLY, read_json_reply(reply), "edits").edits
     if not edits:
         raise Refused("the reply proposes no edit")
     return edits

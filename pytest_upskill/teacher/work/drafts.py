@@ -35,7 +35,7 @@ class Drafts:
         self._lock = parent / f"{named or self.folder.name}.lock"
 
     @contextmanager
-    def locked(self) -> Iterator[None]:
+    def lock(self) -> Iterator[None]:
         """Lock the skill against other sessions.
 
         Raises:

@@ -55,7 +55,7 @@ def read_json_reply(text: str) -> Any:
     raise Refused("the reply has no JSON")
 
 
-def validated(kind: TypeAdapter[T], value: object, what: str = "") -> T:
+def validate_as(kind: TypeAdapter[T], value: object, what: str = "") -> T:
     """Return a part of a reply as a value of a kind.
 
     Args:
