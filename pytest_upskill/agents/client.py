@@ -188,14 +188,16 @@ class CliClient:
         try:
             try:
                 await proxy.start(prepare_folders(root, self._cli, launch, request))
-                said = await run_boxed(root, self._installed, launch, proxy, self._caps.seconds)
+                last_line = await run_boxed(
+                    root, self._installed, launch, proxy, self._caps.seconds
+                )
                 await proxy.finish()
             except OSError as error:
-                said = error.strerror or str(error)
-                raise _NotStartedError(f"{self._cli.name}: cannot start: {said}") from None
+                reason = error.strerror or str(error)
+                raise _NotStartedError(f"{self._cli.name}: cannot start: {reason}") from None
             finally:
                 await proxy.aclose()
-            proxy.end(self._reason_at_exit(proxy.tally, said))
+            proxy.end(self._reason_at_exit(proxy.tally, last_line))
             run = proxy.tally.run(self._installed.version, self._limit(proxy))
             if not proxy.tally.has_chosen:
                 run = await asyncio.to_thread(with_left_files, run, request, root / "work")
@@ -209,15 +211,17 @@ class CliClient:
         seconds = time.perf_counter() - started
         return replace(proxy.tally.completion(run), latency_s=seconds)
 
-    def _reason_at_exit(self, tally: Tally, said: str) -> str | ProviderError:
+    def _reason_at_exit(self, tally: Tally, last_line: str) -> str | ProviderError:
         """Return the reason with which a run ends whose program exits: "" after the answer.
 
         An exit status tells nothing: a program may end with an error after the answer.
         """
         if tally.requests == 0:
-            return ProviderError(f"{self._cli.name}: sent no request: {said}", billable=False)
+            return ProviderError(f"{self._cli.name}: sent no request: {last_line}", billable=False)
         if not tally.has_final_answer:
-            return ProviderError(f"{self._cli.name}: ended before its model had answered: {said}")
+            return ProviderError(
+                f"{self._cli.name}: ended before its model had answered: {last_line}"
+            )
         return ""
 
     def _limit(self, proxy: Proxy) -> str:

@@ -65,7 +65,7 @@ class Script:
         self.headers = {"content-type": "text/event-stream"}
 
     async def exchange(
-        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
+        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """Reply with the next call, or with the text; see `Upstream.exchange`.
 
@@ -76,7 +76,7 @@ class Script:
         body = json.loads(content)
         if not body.get("stream"):
             raise ProviderError(
-                f"{asked.model.label}: it requests a complete reply instead of a streamed one"
+                f"{request.model.label}: it requests a complete reply instead of a streamed one"
             )
         if not body.get("tools"):
             call, text = None, "Self-test"

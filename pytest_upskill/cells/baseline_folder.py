@@ -149,11 +149,11 @@ def _stored(folder: Path, project: Path | None, files: Iterable[Path]) -> Iterat
         # The folder of a case file may have the name of a baseline file.
         baseline = None if file.is_dir() else read_baseline(file, place)
         if baseline is not None:
-            gone = (
+            has_moved = (
                 project is not None
                 and not (project / baseline.case_file.partition("::")[0]).exists()
             )
-            yield Stored(file=file, baseline=baseline, moved=gone)
+            yield Stored(file=file, baseline=baseline, moved=has_moved)
 
 
 def _part(name: str) -> str:

@@ -51,8 +51,8 @@ NO_EXTENSIONS = Extensions()
 def describe_exception(error: BaseException) -> str:
     """Return in one line the exception that a plugin's code raised, with its place."""
     words = str(error).encode("utf-8", "replace").decode().split()
-    said = f"{type(error).__name__}: {' '.join(words)}"
+    text = f"{type(error).__name__}: {' '.join(words)}"
     for frame, line in traceback.walk_tb(error.__traceback__):
         if frame.f_globals.get("__name__", "").partition(".")[0] not in _CALLERS:
-            return f"{said} ({os.path.relpath(frame.f_code.co_filename)}:{line})"
-    return said
+            return f"{text} ({os.path.relpath(frame.f_code.co_filename)}:{line})"
+    return text

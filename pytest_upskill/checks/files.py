@@ -98,8 +98,10 @@ class InFile:
         if file.binary:
             return failed(self.name, f" {file.name}: is not text")
         result = self.check.check(file.text)
-        said = _QUOTED_OR_ANSWER.sub(lambda match: match[1] or "the file", result.message)
-        return replace(result, name=self.name, message=cut(f"{self.name} {file.name}: {said}", 240))
+        message = _QUOTED_OR_ANSWER.sub(lambda match: match[1] or "the file", result.message)
+        return replace(
+            result, name=self.name, message=cut(f"{self.name} {file.name}: {message}", 240)
+        )
 
 
 FileCheck = FileExists | InFile

@@ -100,10 +100,10 @@ class AgentTask:
     def _own(self) -> InstalledSkill:
         return InstalledSkill(name=self.skill_name, files=self.skill)
 
-    def name_of(self, asked: str) -> str:
+    def name_of(self, name: str) -> str:
         """Return the name of the skill that is asked for by its name or its folder."""
-        found = (each.name for each in self.installed if asked in {each.name, each.folder})
-        return next(found, asked)
+        found = (each.name for each in self.installed if name in {each.name, each.folder})
+        return next(found, name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,8 +47,8 @@ class Builds:
         """Return the answer with the results of its compilers."""
         # Not left to the compilers alone: a thread that waits for another's build builds nothing.
         files = files_after(trial.case, completion)
-        told = repr((completion.text, sorted(files.items())))
-        digest = sha256(told.encode("utf-8", "surrogatepass")).digest()
+        content = repr((completion.text, sorted(files.items())))
+        digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
         same = str(trial.skill.case_file), trial.case.id, digest
         task = self._tasks.get(same)
         if task is None:

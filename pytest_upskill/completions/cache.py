@@ -219,9 +219,9 @@ class Cache:
             Runs by whether the model chooses among skills in them.
         """
         found: dict[bool, list[Completion]] = {False: [], True: []}
-        asked = {"agent": model.agent, "model": address(model), "url": url}
+        wanted = {"agent": model.agent, "model": address(model), "url": url}
         for _, recording in self.recordings(agents=True):
-            if asked.items() <= dict(recording.request).items():
+            if wanted.items() <= dict(recording.request).items():
                 with suppress(ValidationError, run_record.UnsafeRecordError):
                     found["catalogue" in recording.request].append(_completion(recording))
         return found
@@ -269,13 +269,13 @@ def _completion(recording: Recording) -> Completion:
         ValidationError: It is none.
         UnsafeRecordError: It is of a run that no agent can have made.
     """
-    told = {
+    read_fields = {
         "text": "\n".join(recording.text),
         "reasoning": "\n".join(recording.reasoning),
         "replayed": True,
     }
     run = run_record.unpack_run(recording.completion.get("agent_run"))
-    fields = {**recording.completion, **told, "agent_run": run}
+    fields = {**recording.completion, **read_fields, "agent_run": run}
     completion = _COMPLETION.validate_python(fields)
     if completion.agent_run is not None:
         run_record.refuse_unsafe(completion.agent_run)

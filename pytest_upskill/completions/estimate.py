@@ -177,14 +177,14 @@ def _of_model(
     model: Model, asks: Sequence[_Ask], prices: Prices, past: _Past | None = None
 ) -> ModelEstimate:
     """Return the requests to a model."""
-    each = [(asked, ask.times) for ask in asks for asked in ask.requests]
-    usd = [(prices.most(asked), times) for asked, times in each]
+    each = [(request, ask.times) for ask in asks for request in ask.requests]
+    usd = [(prices.most(request), times) for request, times in each]
     known = [most * times for most, times in usd if most is not None]
     return ModelEstimate(
         model=model,
         requests=sum(ask.times * ask.answers for ask in asks),
-        most_input_tokens=sum(times * most_input_tokens(asked) for asked, times in each),
-        most_output_tokens=sum(times * most_output_tokens(asked) for asked, times in each),
+        most_input_tokens=sum(times * most_input_tokens(request) for request, times in each),
+        most_output_tokens=sum(times * most_output_tokens(request) for request, times in each),
         most_usd=sum(known) if len(known) == len(usd) else None,
         likely_usd=None if past is None else _likely(model, asks, prices, past),
     )

@@ -27,7 +27,7 @@ def identity(request: Request, url: str) -> str:
 @lru_cache(maxsize=_LATEST)
 def request_fields(request: Request, url: str) -> Mapping[str, Any]:
     """Return everything that is sent, where to, and the run; without key, timeout and label."""
-    asked: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "model": address(request.model),
         "url": url,
         "frame": _digest(request.frame),
@@ -38,15 +38,15 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
     }
     # Absent where there are none, as in all recordings made before there were any.
     if request.draw:
-        asked["draw"] = request.draw
+        fields["draw"] = request.draw
     if request.model.parameters:
-        asked["parameters"] = list(request.model.parameters.entries)
+        fields["parameters"] = list(request.model.parameters.entries)
     if request.tools:
-        asked["tools"] = _digest_of_tools(request.tools)
+        fields["tools"] = _digest_of_tools(request.tools)
     if request.turns:
-        asked["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
+        fields["turns"] = [_digest(json.dumps(asdict(turn))) for turn in request.turns]
     if task := request.task:
-        asked |= {
+        fields |= {
             "agent": request.model.agent,
             "workspace": _digest_of(task.workspace),
             "skill": _digest_of(task.skill),
@@ -55,8 +55,8 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
         }
         if task.chooses:
             others = {each.name: _digest_of(each.files) for each in task.neighbours}
-            asked["catalogue"] = _digest(json.dumps([task.skill_name, others]))
-    return asked
+            fields["catalogue"] = _digest(json.dumps([task.skill_name, others]))
+    return fields
 
 
 def address(model: Model) -> str:

@@ -28,7 +28,7 @@ class JudgedAnswer:
 
 
 async def judged(
-    answer: Answer, asked: JudgedAnswer, judge: Model, source: CompletionSource
+    answer: Answer, judged_answer: JudgedAnswer, judge: Model, source: CompletionSource
 ) -> Answer:
     """Return an answer with what a judge decides, or why it decides nothing.
 
@@ -36,24 +36,24 @@ async def judged(
 
     Args:
         answer: The answer, to which the results are added.
-        asked: What the judge is shown of it.
+        judged_answer: What the judge is shown of it.
         judge: The judge.
         source: Sends the request, unless it is recorded.
     """
-    reader = Reader(asked.statements, asked.text)
+    reader = Reader(judged_answer.statements, judged_answer.text)
     request = judge_request(
         judge,
-        asked.statements,
-        question=asked.question,
-        answer=asked.text,
-        reference=asked.reference,
+        judged_answer.statements,
+        question=judged_answer.question,
+        answer=judged_answer.text,
+        reference=judged_answer.reference,
     )
-    said = await source.answer(request, asked.subject, usable=reader.usable, judging=True)
-    answer = replace(answer, judgement=said.completion)
-    if said.completion is None:
-        return replace(answer, error=said.error, not_sent=said.not_sent)
+    reply = await source.answer(request, judged_answer.subject, usable=reader.usable, judging=True)
+    answer = replace(answer, judgement=reply.completion)
+    if reply.completion is None:
+        return replace(answer, error=reply.error, not_sent=reply.not_sent)
     try:
-        return replace(answer, judged=reader.results(said.completion))
+        return replace(answer, judged=reader.results(reply.completion))
     except CheckError as error:
         return replace(answer, error=str(error))
 
@@ -77,11 +77,11 @@ def judge_answers(
         record_command="the same command without --cache replay",
     )
 
-    async def judge_one(asked: JudgedAnswer) -> list[bool] | str:
-        said = await judged(Answer(completion=None), asked, judge, source)
-        if said.judged is None:
-            return said.error or said.not_sent
-        return [result.passed for result in said.judged]
+    async def judge_one(judged_answer: JudgedAnswer) -> list[bool] | str:
+        reply = await judged(Answer(completion=None), judged_answer, judge, source)
+        if reply.judged is None:
+            return reply.error or reply.not_sent
+        return [result.passed for result in reply.judged]
 
     async def judge_all() -> list[list[bool] | str]:
         try:

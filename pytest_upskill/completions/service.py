@@ -168,10 +168,10 @@ def join_futures(futures: Sequence[Future[T]]) -> Future[list[T]]:
 
 def _internal_error(error: Exception) -> str:
     """Return a line about an error that this package should not have raised."""
-    said = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
+    text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
     where = traceback.extract_tb(error.__traceback__)[-1]
     place = f"{os.path.relpath(where.filename)}:{where.lineno}"
-    return f"internal error of pytest-upskill, please report it: {' '.join(said.split())} ({place})"
+    return f"internal error of pytest-upskill, please report it: {' '.join(text.split())} ({place})"
 
 
 def _order_runs(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:

@@ -69,14 +69,14 @@ class CompletionSource:
         self._warmup = PromptCacheWarmup()
         self._agents: AgentRunner | None = None
 
-    def recorded(self, asked: Request) -> Completion | None:
+    def recorded(self, request: Request) -> Completion | None:
         """Read the recorded answer to a request."""
-        host = self.hosts[asked.model]
-        return self._cache.load(asked, host.url) if host.recorded else None
+        host = self.hosts[request.model]
+        return self._cache.load(request, host.url) if host.recorded else None
 
     async def answer(
         self,
-        asked: Request,
+        request: Request,
         subject: str,
         *,
         usable: Callable[[Completion], bool] = lambda _: True,
@@ -87,26 +87,26 @@ class CompletionSource:
         An error is part of the answer, not raised.
 
         Args:
-            asked: The request.
+            request: The request.
             subject: Whose answer it is, in the words of the node id.
             usable: Tells whether an answer is worth recording; if not, it is asked for once more.
             judging: Whether the request is a judge's, which has a bill of its own.
         """
-        host = self.hosts[asked.model]
+        host = self.hosts[request.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
-        pay = partial(self._request_answer, asked, subject, usable, bill)
+        pay = partial(self._request_answer, request, subject, usable, bill)
         if not host.recorded or self._cache.mode == "off":
             return await pay()
         # Two labels of one model, or two skills without their blocks, ask the same.
-        same = identity(asked, host.url)
+        same = identity(request, host.url)
         if same in self._answers:
             return _paid_already(self._answers[same])
         first = same not in self._asked
         if first:
-            if completion := self.recorded(asked):
+            if completion := self.recorded(request):
                 return Answer(completion=completion)
             if self._cache.mode == "replay":
-                return Answer(completion=None, error=self._no_recording_error(asked, subject))
+                return Answer(completion=None, error=self._no_recording_error(request, subject))
             self._asked[same] = asyncio.create_task(pay())
         answer = self._answers[same] = await self._asked[same]
         # A task takes ten times the memory of what it leaves.
@@ -134,54 +134,54 @@ class CompletionSource:
 
     async def _request_answer(
         self,
-        asked: Request,
+        request: Request,
         subject: str,
         usable: Callable[[Completion], bool],
         bill: list[Completion],
     ) -> Answer:
         """Send a request to the model, within the budget, and record a usable answer."""
         try:
-            completion = await self._complete_and_bill(asked, bill)
+            completion = await self._complete_and_bill(request, bill)
             if not usable(completion):
-                completion = await self._complete_and_bill(asked, bill)
+                completion = await self._complete_and_bill(request, bill)
         except (BudgetError, ProviderError) as error:
             if error.paid is not None:
                 bill.append(error.paid)
             if isinstance(error, BudgetError):
                 return Answer(completion=None, not_sent=str(error))
             return Answer(completion=None, error=str(error))
-        host, run = self.hosts[asked.model], completion.agent_run
+        host, run = self.hosts[request.model], completion.agent_run
         # What an agent did without its skill tells nothing, and the next run may be sound.
         whole = run is None or not run.broken
         if host.recorded and usable(completion) and whole:
-            self._cache.store(asked, host.url, completion, subject)
+            self._cache.store(request, host.url, completion, subject)
         return Answer(completion=completion)
 
-    async def _complete_and_bill(self, asked: Request, bill: list[Completion]) -> Completion:
-        completion = without_reasoning(await self._complete(asked))
-        if asked.model.provider != "offline":
+    async def _complete_and_bill(self, request: Request, bill: list[Completion]) -> Completion:
+        completion = without_reasoning(await self._complete(request))
+        if request.model.provider != "offline":
             bill.append(completion)
         return completion
 
-    async def _complete(self, asked: Request) -> Completion:
-        host = self.hosts[asked.model]
+    async def _complete(self, request: Request) -> Completion:
+        host = self.hosts[request.model]
         client = await self._client(host)
-        if asked.task is not None and not host.runs_agents:
+        if request.task is not None and not host.runs_agents:
             if self._agents is None:
                 self._agents = self._resources.agents()
-            return await self._agents.complete(asked, client)
+            return await self._agents.complete(request, client)
         if not host.caches_prompts:
-            return await client.complete(asked)
-        async with self._warmup.turn(asked):
-            return await client.complete(asked)
+            return await client.complete(request)
+        async with self._warmup.turn(request):
+            return await client.complete(request)
 
-    def _no_recording_error(self, asked: Request, subject: str) -> str:
+    def _no_recording_error(self, request: Request, subject: str) -> str:
         """Return what a replay lacks and how to record it."""
         # Without the subject, which is the test's: so pytest reports one cause once.
-        found = self._cache.changes(subject, asked, self.hosts[asked.model].url)
+        found = self._cache.changes(subject, request, self.hosts[request.model].url)
         # Where a model chooses among skills, their catalogue stands in place of one skill.
-        said = dict(_CHANGED, skill="the catalogue") if asked.tools else _CHANGED
-        changed = ", ".join(said.get(what, what) for what in found)
+        descriptions = dict(_CHANGED, skill="the catalogue") if request.tools else _CHANGED
+        changed = ", ".join(descriptions.get(what, what) for what in found)
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
 

@@ -62,9 +62,9 @@ def parts(tally: Tally, activity: InFlight, what: str = "upskill") -> Iterator[s
     for check, word in ((Compile.name, "compiling"), (Run.name, "running")):
         if builds := activity.ages(check):
             yield f"{word} {len(builds)}"
-    if asked := activity.ages(ASKING):
-        oldest = f" (the oldest for {max(asked):.0f} s)" if max(asked) >= _LONG_S else ""
-        yield f"{len(asked)} in flight{oldest}"
+    if ages := activity.ages(ASKING):
+        oldest = f" (the oldest for {max(ages):.0f} s)" if max(ages) >= _LONG_S else ""
+        yield f"{len(ages)} in flight{oldest}"
     if tally.recorded:
         yield f"{tally.recorded} recorded"
     known = [cost for cost in tally.paid if cost is not None]

@@ -106,14 +106,14 @@ class TrialRunner:
         from pytest_upskill.completions.judging import JudgedAnswer, judged
 
         assert answer.completion is not None
-        asked = JudgedAnswer(
+        judged_answer = JudgedAnswer(
             subject=f"{JUDGEMENT}{subject}",
             question=request(trial, run=0).user,
             text=with_changes(answer.completion),
             statements=statements_of(trial.case),
             reference=trial.case.reference,
         )
-        answer = await judged(answer, asked, judge, self._source)
+        answer = await judged(answer, judged_answer, judge, self._source)
         if answer.judgement is None and answer.error:
             return replace(answer, error=f"judge: {answer.error}")
         return answer

@@ -74,9 +74,9 @@ def _repeated_inputs(skill: Skill) -> Iterator[Finding]:
 
 
 def _case(case: Case) -> Iterator[str]:
-    for said, count in Counter(map(repr, case.checks)).items():
+    for check_text, count in Counter(map(repr, case.checks)).items():
         if count > 1:
-            yield f"the same check appears {count} times: {said[:80]}"
+            yield f"the same check appears {count} times: {check_text[:80]}"
     for check in case.checks:
         yield from _check(check, case.input)
     yield from _contradictions(case)

@@ -43,10 +43,10 @@ def with_trigger(case: Case, skills: Collection[str]) -> Case:
         skills: All names of the skill that the case belongs to.
     """
     chosen = {
-        check.number: said
+        check.number: is_expected
         for check in case.checks
         if isinstance(check, Judge)
-        and (said := _expects_choice(check.statement, skills)) is not None
+        and (is_expected := _expects_choice(check.statement, skills)) is not None
     }
     if not chosen:
         return case

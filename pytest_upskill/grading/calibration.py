@@ -169,5 +169,5 @@ def _difference(before: LabelledAnswer, now: CurrentCase) -> str:
     labelled = [label.statement for label in before.labels]
     if labelled == list(now.statements):
         return "its question or its checks have changed"
-    gone = [each for each in labelled if each not in now.statements]
-    return f"its statement {gone[0]!r} has changed" if gone else "it has another statement"
+    removed = [each for each in labelled if each not in now.statements]
+    return f"its statement {removed[0]!r} has changed" if removed else "it has another statement"

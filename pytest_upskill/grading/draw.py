@@ -231,11 +231,11 @@ def _dropped_label_reasons(before: LabelsFile | None, file: LabelsFile) -> Itera
         (each.case, answer_digest(each.whole)): {label.statement for label in each.labels}
         for each in file.answers
     }
-    gone = [place for place in had if place not in have]
-    changed = {(case, what) for case, text, what in gone if (case, text) in answers}
+    removed = [place for place in had if place not in have]
+    changed = {(case, what) for case, text, what in removed if (case, text) in answers}
     for case, statement in sorted(changed):
         yield f"{case}: labels of {statement!r} are dropped, as the statement has changed"
-    others = {(case, text) for case, text, _ in gone if (case, text) not in answers}
+    others = {(case, text) for case, text, _ in removed if (case, text) not in answers}
     if others:
         are = "1 labelled answer is" if len(others) == 1 else f"{len(others)} labelled answers are"
         yield f"{are} dropped, as they are of an older skill, case, model or judge"

@@ -90,16 +90,16 @@ class Reader:
         self._answer = answer
         self._read: dict[tuple[str, str], tuple[CheckResult, ...] | CheckError] = {}
 
-    def results(self, said: Completion) -> tuple[CheckResult, ...]:
+    def results(self, reply: Completion) -> tuple[CheckResult, ...]:
         """Return a result for each statement.
 
         Raises:
             CheckError: As ``read_judgement``.
         """
-        key = said.text, said.stop_reason
+        key = reply.text, reply.stop_reason
         if key not in self._read:
             try:
-                self._read[key] = read_judgement(said, self._statements, self._answer)
+                self._read[key] = read_judgement(reply, self._statements, self._answer)
             except CheckError as error:
                 self._read[key] = error
         found = self._read[key]
@@ -107,10 +107,10 @@ class Reader:
             raise found
         return found
 
-    def usable(self, said: Completion) -> bool:
+    def usable(self, reply: Completion) -> bool:
         """Return whether a reply is a judgement."""
         try:
-            return bool(self.results(said))
+            return bool(self.results(reply))
         except CheckError:
             return False
 
@@ -144,8 +144,8 @@ def read_judgement(
 def _unusable(judgement: Completion, why: str) -> CheckError:
     """Return the error for an unusable reply, with an excerpt of it."""
     text = quoted(" ".join(judgement.text.split()), _MAX_REPLY)
-    said = f"the judge said {text}" if judgement.text.strip() else "the judge said nothing"
-    return CheckError(f"{UNUSABLE}{why}; {said}")
+    excerpt = f"the judge said {text}" if judgement.text.strip() else "the judge said nothing"
+    return CheckError(f"{UNUSABLE}{why}; {excerpt}")
 
 
 def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
@@ -154,11 +154,13 @@ def _result(verdict: _Verdict, statement: str, answer: str) -> CheckResult:
         raise CheckError(f"{UNUSABLE}{_MISQUOTED}{_cut(quote)!r} is not in the answer")
     if verdict.holds and not proves(verdict.quote, answer):
         raise CheckError(f"{UNUSABLE}{_UNPROVED}{_cut(statement)!r}: the quote is {quote!r}")
-    said = f'holds: "{_cut(quote)}"' if verdict.holds else f"does not hold: {_cut(verdict.reason)}"
+    outcome = (
+        f'holds: "{_cut(quote)}"' if verdict.holds else f"does not hold: {_cut(verdict.reason)}"
+    )
     return CheckResult(
         name=Judge.name,
         passed=verdict.holds,
-        message=f"judge {_cut(statement)!r}: {said}".replace("\n", " "),
+        message=f"judge {_cut(statement)!r}: {outcome}".replace("\n", " "),
         detail="\n".join(filter(None, (f"evidence: {quote}" if quote else "", verdict.reason))),
     )
 

@@ -93,13 +93,13 @@ def _result(check: ProcessCheck, run: AgentRun) -> CheckResult:
     match check.name:
         case "triggered":
             done = run.called or bool(run.loaded)
-            said = "the agent chose the skill" if done else "the agent did not choose the skill"
-            return (passed if done else failed)(check.name, f": {said}")
+            evidence = "the agent chose the skill" if done else "the agent did not choose the skill"
+            return (passed if done else failed)(check.name, f": {evidence}")
         case "read_file":
             done = check.file in run.read
-            said = "in a request" if done else "in no request"
-            return (passed if done else failed)(check.name, f" {check.file}: {said}")
+            evidence = "in a request" if done else "in no request"
+            return (passed if done else failed)(check.name, f" {check.file}: {evidence}")
         case "ran_script":
             named = [call for call in run.calls if check.file in call.input]
-            said = f"named in a call of {named[0].name}" if named else "named in no command"
-            return (passed if named else failed)(check.name, f" {check.file}: {said}")
+            evidence = f"named in a call of {named[0].name}" if named else "named in no command"
+            return (passed if named else failed)(check.name, f" {check.file}: {evidence}")

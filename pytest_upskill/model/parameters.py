@@ -143,10 +143,10 @@ def _read(key: str, text: str) -> object:
         return _field(key.removeprefix("body."), text)
     if key in _READERS:
         return _READERS[key](text)
-    meant = did_you_mean(OTHER_NAMES.get(key, key), _READERS)
+    suggestion = did_you_mean(OTHER_NAMES.get(key, key), _READERS)
     raise ParameterError(
-        f"no parameter {key!r}{meant}: write {', '.join(_READERS)}, or body.{key}=JSON for a field "
-        "that only one server knows"
+        f"no parameter {key!r}{suggestion}: write {', '.join(_READERS)}, or body.{key}=JSON "
+        "for a field that only one server knows"
     )
 
 

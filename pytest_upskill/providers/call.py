@@ -126,8 +126,8 @@ class Call:
             why = f"{self.endpoint.host} sent invalid JSON ({error})"
             raise self._error(why, status=200, retryable=True) from None
         except Exception as error:  # noqa: BLE001  an SDK's: the run is missing data
-            said = detail(self.endpoint.redact(str(error)))
-            raise self._error(f"{type(error).__name__}: {said}") from None
+            message = detail(self.endpoint.redact(str(error)))
+            raise self._error(f"{type(error).__name__}: {message}") from None
         if not isinstance(body, Mapping):
             raise self._unusable(body)
         return body, self._headers(response)
@@ -148,17 +148,17 @@ class Call:
         retryable = {"true": True, "false": False}.get(
             headers.get("x-should-retry", ""), passing and not broke
         )
-        said = " ".join(part for part in (f"HTTP {status}", detail(body)) if part)
-        way_out = self._cure(status, headers, said)
-        if self.request.tools and NO_TOOLS.search(said):
+        message = " ".join(part for part in (f"HTTP {status}", detail(body)) if part)
+        way_out = self._cure(status, headers, message)
+        if self.request.tools and NO_TOOLS.search(message):
             retryable, way_out = False, CALL_TOOLS
         too_long = way_out == SHORTEN or status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE
         return self._error(
-            ": ".join(part for part in (said, way_out) if part),
+            ": ".join(part for part in (message, way_out) if part),
             status=status,
             retryable=retryable,
             retry_after=retry_after(headers),
-            loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(said)),
+            loading=status == HTTPStatus.SERVICE_UNAVAILABLE and bool(LOADING.search(message)),
             of_request=too_long or way_out == CALL_TOOLS,
             # Without tools, the model may answer.
             fatal=(status in _FATAL or broke) and not retryable and way_out != CALL_TOOLS,
@@ -175,20 +175,20 @@ class Call:
             error = self.refused(status, reply, {})
             error.billable = True
             return error
-        host, said = self.endpoint.host, detail(reply)
-        if said and isinstance(reply, Mapping):
-            return self._error(f"{host} sent an error with HTTP 200: {said}", status=200)
-        what = said or detail(str(reply)) or "nothing"
+        host, message = self.endpoint.host, detail(reply)
+        if message and isinstance(reply, Mapping):
+            return self._error(f"{host} sent an error with HTTP 200: {message}", status=200)
+        what = message or detail(str(reply)) or "nothing"
         bare = " without /v1" if doubt_of_url(self.endpoint) else ""
         return self._error(
             f"{host} sent {what} instead of an API reply: is the base URL right{bare}?",
             status=200,
         )
 
-    def _cure(self, status: int, headers: Mapping[str, str], said: str) -> str:
+    def _cure(self, status: int, headers: Mapping[str, str], message: str) -> str:
         match status:
             case 400 | 413 | 422:
-                return cure(said, self.request.model.parameters)
+                return cure(message, self.request.model.parameters)
             case 301 | 302 | 303 | 307 | 308:
                 return f"{self.endpoint.host} redirects to {place(headers.get('location', ''))}"
             case 401 | 403:

@@ -75,19 +75,19 @@ _FIELDS_OF = MappingProxyType(
 """The names that a message may have for each parameter."""
 
 
-def cure(said: str, parameters: Parameters) -> str:
+def cure(message: str, parameters: Parameters) -> str:
     """Return how to fix a request that a host refuses, "" if unknown.
 
     Args:
-        said: The message of the host.
+        message: The message of the host.
         parameters: What the request said beside the question.
     """
     for entry in parameters.entries:
         key = entry.partition("=")[0]
         names = _FIELDS_OF.get(key, (key.removeprefix("body."),))
-        if any(re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", said) for name in names):
+        if any(re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", message) for name in names):
             return f"leave out --upskill-param {entry} for this model, or change it"
-    return next((cure for words, cure in _CURES if words.search(said)), "")
+    return next((cure for words, cure in _CURES if words.search(message)), "")
 
 
 def not_served(status: int, model: Model, endpoint: Endpoint) -> str:

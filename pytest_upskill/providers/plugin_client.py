@@ -57,9 +57,9 @@ class PluginClient:
             raise ProviderError(
                 f"{self._name}: its client's complete() returned {what}: return a Completion"
             )
-        told = self._redactor.redact_json(clean_json(asdict(completion)))
+        fields = self._redactor.redact_json(clean_json(asdict(completion)))
         try:
-            return self._valid.validate_python(told)
+            return self._valid.validate_python(fields)
         except ValidationError as error:
             wrong = error.errors()[0]
             raise ProviderError(

@@ -49,9 +49,9 @@ def make_client(endpoint: Endpoint) -> Client:
                 return OfflineClient()
     except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
         words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
-        said = f"{type(error).__name__}: {words}"
+        reason = f"{type(error).__name__}: {words}"
         raise ProviderError(
-            f"cannot create a client for {endpoint.host} ({said}): check the environment "
+            f"cannot create a client for {endpoint.host} ({reason}): check the environment "
             f"variables for proxies, certificates (SSL_CERT_FILE) and "
             f"{endpoint.wire.upper()}_*",
             fatal=True,

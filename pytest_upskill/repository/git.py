@@ -113,8 +113,8 @@ def deleted_skills(commit: str, folder: Path) -> list[str]:
     Raises:
         GitError: A git command fails.
     """
-    gone = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
-    names = output_of(folder, *gone, "--", ":(top,glob)**/SKILL.md")
+    arguments = ("diff", "--name-only", "--no-renames", "--diff-filter=D", "-z", commit)
+    names = output_of(folder, *arguments, "--", ":(top,glob)**/SKILL.md")
     files = names.decode("utf-8", "surrogateescape").split("\0")
     return sorted(file.rpartition("/")[0] or "." for file in files if file)
 
@@ -134,8 +134,8 @@ def changed_files(commit: str, folder: Path) -> dict[str, str]:
     Raises:
         GitError: A git command fails.
     """
-    shown = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
-    fields = iter(output_of(folder, *shown).decode("utf-8", "surrogateescape").split("\0"))
+    arguments = ("diff", "--name-status", "--no-renames", "--relative", "-z", commit, "--", ".")
+    fields = iter(output_of(folder, *arguments).decode("utf-8", "surrogateescape").split("\0"))
     found = {name: letter for letter, name in zip(fields, fields, strict=False)}
     new = output_of(folder, "ls-files", "--others", "--exclude-standard", "-z", "--", ".")
     names = new.decode("utf-8", "surrogateescape").split("\0")

@@ -23,8 +23,8 @@ def output_of(folder: Path, *args: str, **variables: str) -> bytes:
     """Return the output of a git command; raise GitError if it fails."""
     done = run_git(folder, *args, **variables)
     if done.returncode:
-        said = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
-        raise GitError(f"git {' '.join(args)} fails in {folder}: {said}")
+        message = done.stderr.decode("utf-8", "replace").strip().partition("\n")[0]
+        raise GitError(f"git {' '.join(args)} fails in {folder}: {message}")
     return done.stdout
 
 

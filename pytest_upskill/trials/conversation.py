@@ -108,11 +108,11 @@ def first_request(
         draw: Number of earlier cases that ask the same.
         workspace: The files that an agent finds.
     """
-    asked = Request(
+    request = Request(
         model=model, frame="", skill="", user=query, max_tokens=max_tokens, run=run, draw=draw
     )
     if not model.agent:
-        return replace(asked, frame=FRAME, skill=catalogue.text(run), tools=TOOLS)
+        return replace(request, frame=FRAME, skill=catalogue.text(run), tools=TOOLS)
     task = AgentTask(
         workspace=workspace,
         skill_name=own.name,
@@ -121,7 +121,7 @@ def first_request(
         chooses=True,
         neighbours=tuple(_installed(each) for each in catalogue.skills if each != own),
     )
-    return replace(asked, task=task)
+    return replace(request, task=task)
 
 
 @lru_cache(maxsize=4096)  # The same skills in every run.

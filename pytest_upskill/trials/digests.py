@@ -24,12 +24,12 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
         (empty without a skill). Where a model chooses among skills, the latter is that of the name
         and the description of the skill under test.
     """
-    asked = request(trial, run=0)
-    alike: list[object] = [asked.frame, asked.user, asked.max_tokens]
-    if asked.model.parameters:
-        alike.append(asked.model.parameters.entries)
-    skill = asked.skill
-    if task := asked.task:
+    first_request = request(trial, run=0)
+    alike: list[object] = [first_request.frame, first_request.user, first_request.max_tokens]
+    if first_request.model.parameters:
+        alike.append(first_request.model.parameters.entries)
+    skill = first_request.skill
+    if task := first_request.task:
         alike += [[asdict(file) for file in task.workspace], task.max_turns]
         skill = _installed(task.skill_name, task.skill) if task.skill else ""
     prompt = _digest(json.dumps(alike))
@@ -40,18 +40,18 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
 
 def grader_digest(trial: Trial) -> str:
     """Return the digest of a trial's checks and judge; fields with default values do not count."""
-    said = []
+    fields = []
     if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
         judge = judge_name(trial.judge)
         reference = {"reference": trial.case.reference} if trial.case.reference else {}
-        said.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
-    return _digest(_as_json([*said, *_checks(trial.case)]))
+        fields.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})
+    return _digest(_as_json([*fields, *_checks(trial.case)]))
 
 
 def case_digest(case: Case) -> str:
     """Return the digest of what is asked in a case and what must hold, whoever is the judge."""
-    asked = [user_message(case), case.reference, case.workspace, case.max_turns]
-    return _digest(_as_json([asked, *_checks(case)]))
+    question = [user_message(case), case.reference, case.workspace, case.max_turns]
+    return _digest(_as_json([question, *_checks(case)]))
 
 
 def skill_digest(skill: Skill) -> str:
@@ -84,8 +84,8 @@ def _checks(case: Case) -> Iterator[dict[str, Any]]:
         yield {"name": check.name} | values
 
 
-def _as_json(said: list[Any]) -> str:
-    return json.dumps(said, sort_keys=True, default=_describe)
+def _as_json(fields: list[Any]) -> str:
+    return json.dumps(fields, sort_keys=True, default=_describe)
 
 
 def _describe(value: Any) -> dict[str, Any]:

@@ -106,11 +106,11 @@ def plan(
     if skill.before is not None:
         blocks["old_skill"] = block_of(skill.before)
     shown = {} if catalogues is None else _trigger_catalogues(skill, catalogues)
-    asked = Counter[tuple[object, ...]]()
+    counts = Counter[tuple[object, ...]]()
     for case in skill.cases:
         rate = min_pass_rate if case.min_pass_rate is None else case.min_pass_rate
-        meant = [model for model in models if not case.foreign([model.label])]
-        for model in meant or models:
+        models_of_case = [model for model in models if not case.foreign([model.label])]
+        for model in models_of_case or models:
             make = partial(
                 Trial,
                 skill=skill,
@@ -127,16 +127,16 @@ def plan(
                     early_stop=early_stop,
                     judge=judge,
                 )
-                yield _with_draw(answered, asked)
+                yield _with_draw(answered, counts)
             for arm, (catalogue, own) in shown.items() if case.trigger else ():
                 query = _query(case, catalogue, workspace=bool(model.agent))
                 chosen = make(
                     case=query, arm=arm, skill_block="", runs=runs, catalogue=catalogue, listed=own
                 )
-                yield _with_draw(chosen, asked)
+                yield _with_draw(chosen, counts)
 
 
-def _with_draw(trial: Trial, asked: Counter[tuple[object, ...]]) -> Trial:
+def _with_draw(trial: Trial, counts: Counter[tuple[object, ...]]) -> Trial:
     """Return a trial with its ``draw``: cases with one answer would not be independent.
 
     It is counted by model and arm in the order of the file, whatever is selected later: so an
@@ -144,15 +144,15 @@ def _with_draw(trial: Trial, asked: Counter[tuple[object, ...]]) -> Trial:
 
     Args:
         trial: The trial.
-        asked: How often each prompt was drawn before; this trial is added.
+        counts: How often each prompt was drawn before; this trial is added.
     """
     case = trial.case
     if case.foreign([trial.model.label]):
         return trial
     turns = case.max_turns or MAX_TURNS
     prompt = trial.model, trial.arm, user_message(case), case.workspace, turns
-    asked[prompt] += 1
-    return replace(trial, draw=asked[prompt] - 1) if asked[prompt] > 1 else trial
+    counts[prompt] += 1
+    return replace(trial, draw=counts[prompt] - 1) if counts[prompt] > 1 else trial
 
 
 def unlisted_choices(skill: Skill, catalogues: Catalogues) -> Iterator[str]:

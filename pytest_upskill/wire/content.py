@@ -106,8 +106,8 @@ def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
 
 
 def _reasoning(block: Mapping[str, Any]) -> str:
-    said = next((block[name] for name in _REASONING if block.get(name)), "")
-    return said if isinstance(said, str) else of_blocks(said).text
+    value = next((block[name] for name in _REASONING if block.get(name)), "")
+    return value if isinstance(value, str) else of_blocks(value).text
 
 
 def _called(call: object) -> ToolCall:

@@ -105,5 +105,5 @@ def _turn(turn: Turn) -> list[dict[str, Any]]:
         }
         for result in turn.results
     ]
-    said = {"role": "assistant", "content": [dict(block) for block in turn.assistant_blocks]}
-    return [said, {"role": "user", "content": results}]
+    message = {"role": "assistant", "content": [dict(block) for block in turn.assistant_blocks]}
+    return [message, {"role": "user", "content": results}]

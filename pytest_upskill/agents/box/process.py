@@ -56,18 +56,18 @@ async def run_boxed(
         os.close(written)
     assert process.stdout is not None
     exited = asyncio.ensure_future(process.wait())
-    said = asyncio.ensure_future(_last_line(process.stdout))
+    last_line = asyncio.ensure_future(_last_line(process.stdout))
     try:
         await _watch(process.pid, exited, root, proxy, seconds)
     finally:
         info = written_so_far(readable)
         os.close(readable)
         _kill(process, init_process(info))
-        _, late = await asyncio.wait((exited, said), timeout=_KILL_S)
+        _, late = await asyncio.wait((exited, last_line), timeout=_KILL_S)
         for task in late:
             task.cancel()
         process._transport.close()  # type: ignore[attr-defined]  # noqa: SLF001  else it warns
-    return "" if said in late else said.result()
+    return "" if last_line in late else last_line.result()
 
 
 async def _start(

@@ -70,21 +70,21 @@ async def run_loop(
         offered=bool(offer),
         loaded=False,
     )
-    asked = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
+    model_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
     while True:
-        seen = [result for turn in asked.turns for result in turn.results]
-        last = asked.turns[-1].results if asked.turns else ()
+        seen = [result for turn in model_request.turns for result in turn.results]
+        last = model_request.turns[-1].results if model_request.turns else ()
         tally.note_request(
             [each.text for each in seen], [(each.call_id, each.text) for each in last]
         )
         try:
-            completion = await client.complete(asked)
+            completion = await client.complete(model_request)
         except (BudgetError, ProviderError) as error:
             if tally.replies:
                 error.paid = tally.completion()
             raise
         tally.requests += completion.attempts
-        tally.note_reply(completion, most_input_tokens(asked))
+        tally.note_reply(completion, most_input_tokens(model_request))
         if tally.has_final_answer or tally.has_chosen:
             break
         if limit := tally.limit():
@@ -94,7 +94,7 @@ async def run_loop(
             limit = f"its tools took more than {caps.seconds:g} s"
             break
         turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
-        asked = replace(asked, turns=(*asked.turns, turn))
+        model_request = replace(model_request, turns=(*model_request.turns, turn))
     run: AgentRun = tally.run(VERSION, limit)
     if not task.chooses:
         run = await in_thread(with_left_files, run, request, toolbox.folder)

@@ -45,9 +45,9 @@ class AgentRunner:
                     toolbox = Toolbox(request.task, self._sandbox, home, self._caps.seconds)
                     return await run_loop(request, client, toolbox, self._in_thread, self._caps)
         except (OSError, SandboxError) as error:
-            said = error.strerror if isinstance(error, OSError) else str(error)
+            reason = error.strerror if isinstance(error, OSError) else str(error)
             raise ProviderError(
-                f"{request.model.label}: cannot run the agent: {said}", billable=False
+                f"{request.model.label}: cannot run the agent: {reason}", billable=False
             ) from None
 
     def close(self) -> None:

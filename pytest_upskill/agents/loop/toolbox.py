@@ -123,20 +123,20 @@ class Toolbox:
         text = f"{body.text}\n\nFolder of this skill: {SKILLS}/{self._task.skill_folder}"
         return ToolResult(call_id=call.id, text=text)
 
-    def _run(self, name: str, said: Mapping[str, Any], limits: Limits) -> Outcome:
+    def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:
         words: tuple[str, ...]
         match name:
             case "read_file":
-                words = (_READ, "sh", str(said["path"]))
+                words = (_READ, "sh", str(arguments["path"]))
             case "list_files":
-                words = (_LIST, "sh", str(said["path"]))
+                words = (_LIST, "sh", str(arguments["path"]))
             case "write_file":
-                content = self._home.write(f"in/{next(self._inputs)}", str(said["content"]))
+                content = self._home.write(f"in/{next(self._inputs)}", str(arguments["content"]))
                 source = str(self._home.root / content.removeprefix("../"))
-                words = (_WRITE, "sh", str(said["path"]), source)
+                words = (_WRITE, "sh", str(arguments["path"]), source)
             case _:
                 shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
-                words = (_BASH, "sh", shell, str(said["command"]))
+                words = (_BASH, "sh", shell, str(arguments["command"]))
         return self._sandbox.run(
             ["/bin/sh", "-c", *words],
             self._home,

@@ -147,8 +147,10 @@ def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> d
     except RecursionError:
         raise RefusedBody(f"{rules.items}: nested too deeply") from None
     kept = {name: value for name, value in body.items() if name in rules.fields}
-    asked = body.get(rules.limit)
-    most = min(asked, max_tokens) if isinstance(asked, int) and asked > 0 else max_tokens
+    requested = body.get(rules.limit)
+    most = (
+        min(requested, max_tokens) if isinstance(requested, int) and requested > 0 else max_tokens
+    )
     kept |= {"model": model, rules.limit: most}
     if tools := _tools(body.get("tools"), rules):
         kept["tools"] = tools

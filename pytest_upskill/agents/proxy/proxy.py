@@ -159,11 +159,11 @@ class Proxy:
         await self._forward(body, sent.headers, out)
 
     async def _forward(
-        self, asked: Mapping[str, Any], headers: Mapping[str, str], out: Out
+        self, request_body: Mapping[str, Any], headers: Mapping[str, str], out: Out
     ) -> None:
         name, most = self._request.model.name, self._request.max_tokens
         try:
-            body = allowed(self._wire, asked, model=name, max_tokens=most)
+            body = allowed(self._wire, request_body, model=name, max_tokens=most)
             content = json.dumps(body).encode("ascii")
             settle = await self._reserve(len(content))
         except RefusedBody as error:

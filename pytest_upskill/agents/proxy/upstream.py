@@ -52,12 +52,12 @@ class Upstream(Protocol):
     """Whoever replies to the requests of an agent's model."""
 
     async def exchange(
-        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
+        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """Send a request, and pass its reply to a receiver.
 
         Args:
-            asked: The request of the run.
+            request: The request of the run.
             content: What to send, as JSON.
             headers: The headers of the agent's own request.
             receive: Gets the first reply with status 200.
@@ -108,12 +108,12 @@ class HostUpstream:
         )
 
     async def exchange(
-        self, asked: Request, content: bytes, headers: Mapping[str, str], receive: Receive
+        self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
     ) -> Completion:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
-        call = Call(request=asked, endpoint=self._endpoint)
+        call = Call(request=request, endpoint=self._endpoint)
         once = partial(self._exchange_once, call, content, self._headers(headers), receive)
-        return await self._retries.send(asked, once, timed=True)
+        return await self._retries.send(request, once, timed=True)
 
     def redact(self, value: Any) -> Any:
         """See `Upstream.redact`."""
@@ -146,7 +146,7 @@ class HostUpstream:
         try:
             if response.status_code == HTTPStatus.OK:
                 return await receive(response)
-            said = await _error_body(response)
+            error_body = await _error_body(response)
         except httpx2.HTTPError as error:
             raise ProviderError(
                 f"{label}: the reply of {self._endpoint.host} broke off "
@@ -154,8 +154,10 @@ class HostUpstream:
             ) from None
         finally:
             await response.aclose()
-        told = {name.lower(): value for name, value in response.headers.items()}
-        raise call.refused(response.status_code, self.redact(said), self.redact(told))
+        reply_headers = {name.lower(): value for name, value in response.headers.items()}
+        raise call.refused(
+            response.status_code, self.redact(error_body), self.redact(reply_headers)
+        )
 
     async def _send(self, content: bytes, headers: Mapping[str, str]) -> httpx2.Response:
         request = self._http.build_request("POST", self._url, content=content, headers=headers)

@@ -58,8 +58,8 @@ def skill_in_call(call: ToolCall, skills: str) -> str | None:
         call: A call of any tool.
         skills: The folder where skills are installed, below the home folder.
     """
-    said = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
-    found = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", said)
+    text = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
+    found = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", text)
     return found[1] if found else None
 
 

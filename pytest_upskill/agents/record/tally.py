@@ -150,5 +150,5 @@ class Tally:
         return [call for reply in self.replies for call in reply.tool_calls]
 
     def _calls_skill(self, call: ToolCall) -> bool:
-        asked = self.skill_of(call)
-        return asked is not None and self.task.name_of(asked) == self.task.skill_name
+        name = self.skill_of(call)
+        return name is not None and self.task.name_of(name) == self.task.skill_name

@@ -91,9 +91,9 @@ class Cuda:
                 message=f"file {shadowed!r} would replace the toolkit's own header",
             )
         built = command.build(sources, sandbox, self._probes)
-        said = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
+        diagnostics = tuple(line for line in built.diagnostics if not line.startswith("ptxas info"))
         code = _DeviceCode.of(built.kept)
-        built = replace(built, diagnostics=said, kept=())
+        built = replace(built, diagnostics=diagnostics, kept=())
         if not built.passed:
             return built
         if not code.kernels:

@@ -62,7 +62,7 @@ def _run(
     )
     os.close(tests_in)
     os.close(report_out)
-    said = b""
+    output = b""
     while True:
         if not select.select([report_in], [], [], _PAUSE_S)[0]:
             # Processes that the child leaves behind may keep descriptors open.
@@ -72,18 +72,18 @@ def _run(
         chunk = os.read(report_in, 1 << 16)
         if not chunk:
             break
-        is_first = b"\n" not in said
-        said += chunk
-        if is_first and b"\n" in said:
+        is_first = b"\n" not in output
+        output += chunk
+        if is_first and b"\n" in output:
             with contextlib.suppress(OSError), os.fdopen(tests_out, "wb") as pipe:
                 pipe.write(f"{secret}{test_code}".encode("utf-8", "surrogatepass"))
-    return process.wait(), _reports(said, secret)
+    return process.wait(), _reports(output, secret)
 
 
-def _reports(said: bytes, secret: str) -> list[tuple[str, str]]:
+def _reports(output: bytes, secret: str) -> list[tuple[str, str]]:
     """Return the reports that carry the secret."""
     reports = []
-    for line in said.decode("utf-8", "replace").split("\n"):
+    for line in output.decode("utf-8", "replace").split("\n"):
         known, _, report = line.partition(" ")
         event, _, name = report.partition(" ")
         if known == secret and event:

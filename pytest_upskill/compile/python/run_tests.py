@@ -251,12 +251,12 @@ def _fail_with_traceback(error: BaseException) -> None:
     """Print a traceback that starts in the test code or the answer, and exit with 1."""
     if isinstance(error, SystemExit):
         _fail(f"exits with {error.code!r} before the end of the test code")
-    told = traceback.TracebackException.from_exception(error)
-    frames = [frame for frame in told.stack if not frame.filename.startswith("<")]
+    traceback_exception = traceback.TracebackException.from_exception(error)
+    frames = [frame for frame in traceback_exception.stack if not frame.filename.startswith("<")]
     while frames and not _is_own(frames[0].filename):
         del frames[0]
-    told.stack = traceback.StackSummary.from_list(frames)
-    *lines, last = told.format()
+    traceback_exception.stack = traceback.StackSummary.from_list(frames)
+    *lines, last = traceback_exception.format()
     if last.strip() == "AssertionError" and frames:
         line = linecache.getline(frames[-1].filename, frames[-1].lineno or 0)
         last = f"AssertionError: {line.strip()}"

@@ -149,7 +149,7 @@ def _read(outcome: Outcome, mark: str) -> Built:
     )
 
 
-def _failure_reason(outcome: Outcome, said: Sequence[str]) -> str:
+def _failure_reason(outcome: Outcome, lines: Sequence[str]) -> str:
     """Return in one line why a test run failed.
 
     Raises:
@@ -161,7 +161,7 @@ def _failure_reason(outcome: Outcome, said: Sequence[str]) -> str:
         return "it crashed, or exceeded its memory or time limit"
     if outcome.returncode == 0:
         return "it exits before the end of the test code"
-    return said[-1][:_MAX_LINE] if said else "it fails without a message"
+    return lines[-1][:_MAX_LINE] if lines else "it fails without a message"
 
 
 def _describe_place(match: re.Match[str]) -> str:

@@ -30,8 +30,10 @@ def checks_of(assertion: object) -> Checks:
         return _nested_checks(check)
     if kind := _kind(assertion):
         return _checks_of_kind(assertion, kind)
-    if told := [key for key in assertion if _plain(key) in MAKERS and assertion[key]]:
-        made = [_typed_checks(assertion | {"value": assertion[key]}, _plain(key)) for key in told]
+    if typed_keys := [key for key in assertion if _plain(key) in MAKERS and assertion[key]]:
+        made = [
+            _typed_checks(assertion | {"value": assertion[key]}, _plain(key)) for key in typed_keys
+        ]
         return [check for checks in made for check in checks]
     if text := _first_text(assertion, (*_PROSE_KEYS, "value")) or _words(assertion):
         return statements([text])
@@ -84,11 +86,11 @@ def statements(texts: Iterable[str], *, prefix: str = "") -> Checks:
     Raises:
         Unsupported: There is no prefix and a text is a formula.
     """
-    said = [text.strip() for text in texts if text.strip()]
-    formula = None if prefix else next(filter(_FORMULA.fullmatch, said), None)
+    nonblank = [text.strip() for text in texts if text.strip()]
+    formula = None if prefix else next(filter(_FORMULA.fullmatch, nonblank), None)
     if formula:
         raise Unsupported(f"{formula!r} is a formula, which is not evaluated")
-    return [Judge(statement=prefix + text) for text in said]
+    return [Judge(statement=prefix + text) for text in nonblank]
 
 
 def _first_text(assertion: Mapping[str, Any], keys: Iterable[str]) -> str:

@@ -199,8 +199,8 @@ def _assertions(value: object) -> Iterator[tuple[JsonPath, object]]:
 
 def _entry(kind: str, part: object) -> object:
     """Convert a type and its value to an assertion, with a text in case the type is unknown."""
-    said = {"text": f"{kind}: {part}"} if _is_text(part) else {}
-    return {"type": kind, "value": part, **said}
+    fallback = {"text": f"{kind}: {part}"} if _is_text(part) else {}
+    return {"type": kind, "value": part, **fallback}
 
 
 def _sought(part: object, kind: str) -> object:

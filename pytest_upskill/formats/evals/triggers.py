@@ -131,10 +131,10 @@ def _of_assertion(assertion: object) -> tuple[str, object] | None:
     words = type_of(assertion).split("_")
     kind = "_".join(word for word in words if word != "not")
     config = assertion.get("config")
-    told = assertion | config if isinstance(config, dict) else assertion
-    if not _CHOICE.fullmatch(kind) or not _BESIDE.issuperset(told):
+    fields = assertion | config if isinstance(config, dict) else assertion
+    if not _CHOICE.fullmatch(kind) or not _BESIDE.issuperset(fields):
         return None
-    values = [_as_boolean(told[key]) for key in _VALUES if told.get(key) is not None]
+    values = [_as_boolean(fields[key]) for key in _VALUES if fields.get(key) is not None]
     flags = {value for value in values if isinstance(value, bool)}
     names = {name for value in values for name in names_in(value)}
     if len(names) > 1 or len(flags) > 1 or (kind in _TOPICS and not values):

@@ -37,8 +37,10 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
         return replace(skill, history=f"unchanged since {since}: not compared")
     with tempfile.TemporaryDirectory(prefix="pytest-upskill-") as temporary:
         if not extract(commit, folder, Path(temporary)):
-            gone = deleted_skills(commit, folder)
-            return replace(skill, history=_new_or_renamed(since, gone), past_unknown=bool(gone))
+            deleted = deleted_skills(commit, folder)
+            return replace(
+                skill, history=_new_or_renamed(since, deleted), past_unknown=bool(deleted)
+            )
         try:
             before = _read(Path(temporary), skill)
         except (BadFile, OSError, ValueError):
@@ -49,12 +51,12 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
     return replace(skill, before=before)
 
 
-def _new_or_renamed(since: str, gone: Sequence[str]) -> str:
+def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
     """Describe a skill that did not exist then, or may have been renamed from one in ``gone``."""
-    if not gone:
+    if not deleted:
         return f"new since {since}: not compared"
     return (
-        f"not compared: it did not exist at {since}, and {', '.join(gone)} is gone: if it was "
+        f"not compared: it did not exist at {since}, and {', '.join(deleted)} is gone: if it was "
         "renamed, keep its cases or most of its SKILL.md, so that git recognizes it"
     )
 

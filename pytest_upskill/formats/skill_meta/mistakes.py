@@ -69,5 +69,5 @@ def suggest_key(path: JsonPath) -> str:
     holder = "file" if parents[-2:-1] == ["file"] else parents[-1] if parents else listed
     fields = _OBJECTS[str(holder)].model_fields
     known = tuple(field.alias or name for name, field in fields.items())
-    meant = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
-    return suggestion(next((key for key in meant if key in known), str(word)), known)
+    correct_keys = _SYNONYMS.get(str(word).lower().replace("-", "_"), ())
+    return suggestion(next((key for key in correct_keys if key in known), str(word)), known)

@@ -163,15 +163,15 @@ def _repeated_queries(
     for path, case in placed:
         if case.trigger is None:
             continue
-        asked = case.input, tuple(case.files.items()), case.workspace, case.models
-        other = first.setdefault(asked, case)
+        query = case.input, tuple(case.files.items()), case.workspace, case.models
+        other = first.setdefault(query, case)
         if other is case or other.trigger is None:
             continue
-        said = "contradicts" if case.trigger.should != other.trigger.should else "repeats"
+        relation = "contradicts" if case.trigger.should != other.trigger.should else "repeats"
         cure = "remove one"
         if case.checks:
             cure = "remove should_trigger or expected_skill from one"
-        what = f"{said} the query of the case in line {other.line}: {cure}"
+        what = f"{relation} the query of the case in line {other.line}: {cure}"
         yield document.problem(path, what)
 
 
@@ -217,14 +217,14 @@ def _trigger(entry: entries.CaseEntry, names: Collection[str]) -> Trigger | None
     Raises:
         ValueError: ``expected_skill`` contradicts ``should_trigger``.
     """
-    told = "should_trigger" in entry.model_fields_set
+    is_stated = "should_trigger" in entry.model_fields_set
     if "expected_skill" not in entry.model_fields_set:
-        return Trigger(should=entry.should_trigger) if told else None
+        return Trigger(should=entry.should_trigger) if is_stated else None
     own = {plain_name(name) for name in names}
     expected = entry.expected_skill or []
     others = tuple(name for name in expected if plain_name(name) not in own)
     should = len(others) < len(expected)
-    if told and should != entry.should_trigger:
-        said = "true" if entry.should_trigger else "false"
-        raise ValueError(f"contradicts 'should_trigger': {said}: remove one of the two")
+    if is_stated and should != entry.should_trigger:
+        value = "true" if entry.should_trigger else "false"
+        raise ValueError(f"contradicts 'should_trigger': {value}: remove one of the two")
     return Trigger(should=should, others=others, nothing=not expected)

@@ -104,18 +104,18 @@ def _problem(mark: Any, what: str, first_line: int = 1) -> Problem:
 
 def _syntax_problem(error: yaml.MarkedYAMLError, text: str, first_line: int) -> Problem:
     """Translate a syntax error of libyaml into a problem with a fix."""
-    said, begin = (error.problem or "").removeprefix("but "), error.context_mark
+    problem, begin = (error.problem or "").removeprefix("but "), error.context_mark
     mark = error.problem_mark or begin
-    hint = next((hint for start, hint in _HINTS.items() if said.startswith(start)), "")
-    if begin and said.endswith("end of stream"):
+    hint = next((hint for start, hint in _HINTS.items() if problem.startswith(start)), "")
+    if begin and problem.endswith("end of stream"):
         mark = begin  # the quote that was never closed
-    elif begin and said.startswith("did not find expected ','"):
+    elif begin and problem.startswith("did not find expected ','"):
         hint = f"it begins in line {begin.line + first_line}"
-    elif mark and "cannot start any token" in said:
+    elif mark and "cannot start any token" in problem:
         character = text[mark.index : mark.index + 1]
         tab = character == "\t"
         hint = "indent with spaces" if tab else f"quote the value: it has {character!r}"
-    return _problem(mark, f"not YAML: {said}{f' ({hint})' if hint else ''}", first_line)
+    return _problem(mark, f"not YAML: {problem}{f' ({hint})' if hint else ''}", first_line)
 
 
 class _Reader(yaml.constructor.SafeConstructor):

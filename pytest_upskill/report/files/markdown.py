@@ -56,14 +56,14 @@ def _overview(report: Report) -> Iterator[Section]:
     yield Section(head=f"{MARKER}\n### {icon} {_heading(report)}\n\n{scope(report)}\n\n")
     yield _matrix(report)
     failed = (gate for gate in report.decisions if gate.outcome == "failed")
-    said = (
+    note_lines = (
         *map(str, report.unmeasured),
         *notes(report.gates, verbose=False),
         *agent_statements(report.cells),
     )
     for title, lines in (
         ("Failed gates", [line for gate in failed for line in (gate.text, *gate.details)]),
-        ("Notes", said),
+        ("Notes", note_lines),
         (
             "Recordings that this branch changed",
             [line for session in report.sessions for line in session.recordings],

@@ -143,12 +143,12 @@ def matrix_parts(cell: Cell) -> list[str]:
 def costs(report: Report) -> list[tuple[str, str]]:
     """Return names and values of the cost of all answers, in dollars and tokens."""
     runs = list(runs_of(report.all_cells))
-    asked = [run for run in runs if not run.completion.replayed]
+    requested = [run for run in runs if not run.completion.replayed]
     replayed = [run for run in runs if run.completion.replayed]
     tokens = [run.completion.tokens for run in runs]
     known = [count for count in tokens if count is not None]
     return [
-        ("requested", f"{counted(len(asked), 'answer')}, {money(dollars(asked))}"),
+        ("requested", f"{counted(len(requested), 'answer')}, {money(dollars(requested))}"),
         (
             "replayed",
             f"{counted(len(replayed), 'answer')}, {money(dollars(replayed))} when recorded",

@@ -54,11 +54,11 @@ def _agent_properties(result: TrialResult) -> Properties:
     if not result.agent:
         return []
     found = agent_figures(result.runs)
-    said = ["n/a"] * 5 if found is None else _agent_means(found)
+    values = ["n/a"] * 5 if found is None else _agent_means(found)
     names = ("version", "offered", "loaded", "turns", "requests")
     return [
         ("upskill.agent", result.agent),
-        *((f"upskill.agent.{name}", text) for name, text in zip(names, said, strict=True)),
+        *((f"upskill.agent.{name}", text) for name, text in zip(names, values, strict=True)),
     ]
 
 

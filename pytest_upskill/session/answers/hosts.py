@@ -161,12 +161,12 @@ def model_problems(model: Model) -> list[str]:
     """Return why requests to a model cannot be sent, one line for each reason."""
     if model.provider not in {*BY_PREFIX, "offline"}:
         close = closest(model.provider, [*BY_PREFIX, *AGENTS])
-        meant = f" (did you mean '{close}:'?)" if close else ""
+        suggestion = f" (did you mean '{close}:'?)" if close else ""
         # What is behind an '@' may be a host, and what is before it a password.
         shown = re.sub(":[^:]*@", f":{HIDDEN}@", model.address)
         line = (
-            f"--upskill-models: no provider for {shown!r}{meant}: write a host such as openrouter: "
-            "or ollama:, or model@base_url, or add a plugin with the hook "
+            f"--upskill-models: no provider for {shown!r}{suggestion}: write a host such as "
+            "openrouter: or ollama:, or model@base_url, or add a plugin with the hook "
             "pytest_upskill_make_client"
         )
         return [line]

@@ -51,8 +51,8 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     judge = settings.judge if any(statements_of(t.case) for t in trials.values()) else None
-    asked = dict.fromkeys(trial.model for trial in trials.values())
-    served = hosts(config, asked if judge is None else asked | {judge: None})
+    models = dict.fromkeys(trial.model for trial in trials.values())
+    served = hosts(config, models if judge is None else models | {judge: None})
     ahead = forecast(trials.values(), served, resources, judge=judge)
     if not settings.dry_run:
         problems = [

@@ -63,8 +63,8 @@ class Selection:
     def _deselect(self, left_out: list[TrialItem], items: list[pytest.Item]) -> None:
         if left_out:
             self._config.hook.pytest_deselected(items=left_out)
-            gone = set[pytest.Item](left_out)
-            items[:] = [item for item in items if item not in gone]
+            deselected = set[pytest.Item](left_out)
+            items[:] = [item for item in items if item not in deselected]
 
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any) -> None:

@@ -94,9 +94,9 @@ def with_parameters(
     labels = [*(model.label for model in models), *([_JUDGE] if judge else [])]
     for label in given:
         if label and label not in labels:
-            meant = did_you_mean(label, labels)
+            suggestion = did_you_mean(label, labels)
             raise pytest.UsageError(
-                f"--upskill-param: no model has the label {label!r}{meant}: write one of "
+                f"--upskill-param: no model has the label {label!r}{suggestion}: write one of "
                 f"{', '.join(labels)}, or no label for all models"
             )
     configured = tuple(_model_with_parameters(model, given) for model in models)

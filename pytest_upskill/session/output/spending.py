@@ -137,12 +137,12 @@ def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
     usd = [each.most_usd for each in estimates]
     known = [each for each in usd if each is not None]
     most = sum(known) if len(known) == len(usd) else None
-    said = f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"
+    bounds = f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"
     likely = [each.likely_usd for each in estimates]
     guessed = [each for each in likely if each is not None]
     if len(guessed) == len(likely):
-        said += f", likely {money(sum(guessed))} by recorded runs"
-    return said
+        bounds += f", likely {money(sum(guessed))} by recorded runs"
+    return bounds
 
 
 def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
@@ -153,13 +153,13 @@ def _ungraded(cells: Iterable[Cell]) -> Iterator[str]:
         yield f"judge: {statements} ungraded: name a model with --upskill-judge"
 
 
-def _cost_summary(asked: Sequence[Completion], completions: Iterable[Completion]) -> str:
+def _cost_summary(requested: Sequence[Completion], completions: Iterable[Completion]) -> str:
     """Return what this session's requests cost, and what the replayed answers had cost."""
     replayed = [each for each in completions if each.replayed]
-    retried = sum(each.attempts > 1 for each in asked)
+    retried = sum(each.attempts > 1 for each in requested)
     parts = []
-    if asked:
-        parts.append(f"requested {counted(len(asked), 'answer')}: {_cost(asked)}")
+    if requested:
+        parts.append(f"requested {counted(len(requested), 'answer')}: {_cost(requested)}")
     if replayed:
         answers = counted(len(replayed), "answer")
         parts.append(f"replayed {answers}: {_cost(replayed)} when recorded")

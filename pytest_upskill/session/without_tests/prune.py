@@ -67,7 +67,7 @@ class Prune:
         def requests(run: int) -> Iterator[tuple[Request, str]]:
             for trial in trials:
                 url = served[trial.model].url
-                yield from ((asked, url) for asked in _requests(trial, run, cache, url))
+                yield from ((request, url) for request in _requests(trial, run, cache, url))
 
         unused = cache.unused(requests)
         # A judgement depends on the text of the answer, which no trial contains: keep them all.

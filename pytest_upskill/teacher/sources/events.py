@@ -79,8 +79,8 @@ def _block(kind: Kind, block: Mapping[str, Any]) -> Iterator[Event]:
             called = json.dumps(block.get("input"), ensure_ascii=False)
             yield Event(kind="call", text=f"{block.get('name')} {called}")
         case "tool_result":
-            told: Kind = "error" if block.get("is_error") else "result"
-            yield Event(kind=told, text=_text(block.get("content")))
+            result_kind: Kind = "error" if block.get("is_error") else "result"
+            yield Event(kind=result_kind, text=_text(block.get("content")))
 
 
 def _codex(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
@@ -90,12 +90,12 @@ def _codex(rows: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
             continue
         kind = str(payload.get("type"))
         if kind == "message" and payload.get("role") in {"user", "assistant"}:
-            said = _text(payload.get("content"))
-            if not said.startswith(_OF_CODEX):
-                yield Event(kind=payload["role"], text=said)
+            text = _text(payload.get("content"))
+            if not text.startswith(_OF_CODEX):
+                yield Event(kind=payload["role"], text=text)
         elif kind.endswith("_output"):
-            said = _text(payload.get("output"))
-            yield Event(kind="error" if _FAILS.search(said, 0, _HEAD) else "result", text=said)
+            text = _text(payload.get("output"))
+            yield Event(kind="error" if _FAILS.search(text, 0, _HEAD) else "result", text=text)
         elif kind.endswith("_call"):
             given = (payload.get(key) for key in ("arguments", "input", "action"))
             called = next(filter(None, given), "")

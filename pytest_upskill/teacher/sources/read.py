@@ -86,7 +86,7 @@ def source_of(name: str, text: str, *, budget: int = BUDGET) -> Source:
     kind, events = events_of(text)
     # Not before: in JSON a quotation mark is two characters, and a pattern would have to know.
     clean = [(event.kind, *redact(event.text)) for event in events]
-    kept = cut([Event(kind=of, text=said) for of, said, _ in clean], budget)
+    kept = cut([Event(kind=of, text=redacted) for of, redacted, _ in clean], budget)
     return Source(
         name=name,
         kind=kind,
