@@ -44,7 +44,7 @@ HOMES = {
         "providers.call",
         "providers.connections",
         "providers.openai",
-        "providers.served",
+        "providers.served_models",
     },
     "h11": {"agents.proxy.connection", "agents.proxy.proxy"},
     "genai_prices": {"spending.prices"},

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from pytest_upskill.checks import Compile
 from pytest_upskill.checks.blocks import Block
 from pytest_upskill.compile import diagnostics, provenance
-from pytest_upskill.compile.once import SingleFlight
+from pytest_upskill.compile.single_flight import SingleFlight
 from pytest_upskill.compile.toolchain import Built, CannotCompile, Sources, write_sources
 from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import Workspace, workspace

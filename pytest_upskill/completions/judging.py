@@ -27,7 +27,7 @@ class JudgedAnswer:
     reference: str
 
 
-async def judged(
+async def judge_answer(
     answer: Answer, judged_answer: JudgedAnswer, judge: Model, source: CompletionSource
 ) -> Answer:
     """Return an answer with what a judge decides, or why it decides nothing.
@@ -78,7 +78,7 @@ def judge_answers(
     )
 
     async def judge_one(judged_answer: JudgedAnswer) -> list[bool] | str:
-        reply = await judged(Answer(completion=None), judged_answer, judge, source)
+        reply = await judge_answer(Answer(completion=None), judged_answer, judge, source)
         if reply.judged is None:
             return reply.error or reply.not_sent
         return [result.passed for result in reply.judged]

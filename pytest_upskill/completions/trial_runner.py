@@ -103,7 +103,7 @@ class TrialRunner:
     ) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
         # Imported here: most trials have no statements.
-        from pytest_upskill.completions.judging import JudgedAnswer, judged
+        from pytest_upskill.completions.judging import JudgedAnswer, judge_answer
 
         assert answer.completion is not None
         judged_answer = JudgedAnswer(
@@ -113,7 +113,7 @@ class TrialRunner:
             statements=statements_of(trial.case),
             reference=trial.case.reference,
         )
-        answer = await judged(answer, judged_answer, judge, self._source)
+        answer = await judge_answer(answer, judged_answer, judge, self._source)
         if answer.judgement is None and answer.error:
             return replace(answer, error=f"judge: {answer.error}")
         return answer

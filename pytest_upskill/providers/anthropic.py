@@ -40,7 +40,7 @@ class AnthropicClient:
         call = Call(request=request, endpoint=self._endpoint)
         # Not messages.create(): it warns of models that retire soon, which `-W error` would turn
         # into a failure, and warnings cannot be caught for a single task of an event loop.
-        with self._connections.one() as sdk:
+        with self._connections.borrow() as sdk:
             sent = sdk.post("/v1/messages", body=messages_body(request), cast_to=httpx2.Response)
             return await call.complete(sent, anthropic, read_message)
 

@@ -120,7 +120,7 @@ class Connections(Generic[Sdk]):
         return self._sdk(http_client=self._http())
 
     @contextmanager
-    def one(self) -> Iterator[Sdk]:
+    def borrow(self) -> Iterator[Sdk]:
         """Yield an idle client, the most recently used one, or a new one."""
         client = self._idle.pop() if self._idle else self._new()
         try:

@@ -19,9 +19,9 @@ from typing import Any
 import h11
 
 from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.proxy.allowed import RefusedBody, allowed
 from pytest_upskill.agents.proxy.connection import Connection, Out, Sent
 from pytest_upskill.agents.proxy.contents import results_in, texts_in
+from pytest_upskill.agents.proxy.request_filter import RefusedBody, filter_request
 from pytest_upskill.agents.proxy.upstream import Reply, Upstream
 from pytest_upskill.agents.record.tally import Tally
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
@@ -163,7 +163,7 @@ class Proxy:
     ) -> None:
         name, most = self._request.model.name, self._request.max_tokens
         try:
-            body = allowed(self._wire, request_body, model=name, max_tokens=most)
+            body = filter_request(self._wire, request_body, model=name, max_tokens=most)
             content = json.dumps(body).encode("ascii")
             settle = await self._reserve(len(content))
         except RefusedBody as error:

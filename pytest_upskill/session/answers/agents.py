@@ -13,7 +13,7 @@ from pytest_upskill.completions.estimate import Estimate
 from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
-from pytest_upskill.providers.served import served_models
+from pytest_upskill.providers.served_models import served_models
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.session.options.settings import Settings
 

@@ -25,7 +25,7 @@ from pytest_upskill.providers.keys import (
 )
 from pytest_upskill.providers.plugin_client import PluginClient
 from pytest_upskill.providers.registry import make_client, missing_sdk
-from pytest_upskill.providers.served import served_models
+from pytest_upskill.providers.served_models import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN
 from pytest_upskill.sanitize.suggestion import closest
 from pytest_upskill.session.answers.agents import program_hosts

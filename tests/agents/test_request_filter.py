@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.proxy.allowed import RefusedBody, allowed
+from pytest_upskill.agents.proxy.request_filter import RefusedBody, filter_request
 from pytest_upskill.wire.stream import AgentFormat
 
 TOOL = {"name": "Bash", "description": "d", "input_schema": {"type": "object"}}
@@ -14,7 +14,7 @@ ITEMS: dict[AgentFormat, str] = {"messages": "messages", "responses": "input"}
 
 
 def rebuilt(wire: AgentFormat, **body: Any) -> dict[str, Any]:
-    return allowed(wire, {ITEMS[wire]: [], **body}, model="pinned", max_tokens=100)
+    return filter_request(wire, {ITEMS[wire]: [], **body}, model="pinned", max_tokens=100)
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,9 @@ _INSTRUCTIONS = ("system", "instructions")
 """Fields that hold parts as a conversation does, where they are no text."""
 
 
-def allowed(wire: AgentFormat, body: _Body, *, model: str, max_tokens: int) -> dict[str, Any]:
+def filter_request(
+    wire: AgentFormat, body: _Body, *, model: str, max_tokens: int
+) -> dict[str, Any]:
     """Rebuild a request from what is allowed, and leave out everything else.
 
     Args:
