@@ -22,7 +22,9 @@ def read_response(body: Mapping[str, Any]) -> Completion:
     """
     items, usage = body["output"], body.get("usage")
     messages = (item["content"] for item in items if item.get("type") == "message")
-    content = of_blocks(chain.from_iterable(messages))
+    blocks = chain.from_iterable(messages)
+    # Servers other than OpenAI's send null where there is no text, or no refusal.
+    content = of_blocks(each for each in blocks if each.get("text") or each.get("refusal"))
     return Completion(
         text=clean(content.text),
         tool_calls=tuple(_calls(items)),

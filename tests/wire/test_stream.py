@@ -92,3 +92,16 @@ def test_an_unstreamed_reply_is_read_as_it_is() -> None:
 def test_a_malformed_reply_is_an_error(data: bytes) -> None:
     with pytest.raises((ValueError, LookupError)):
         read("messages", data)
+
+
+def test_null_in_a_reply_of_another_server_is_neither_text_nor_refusal() -> None:
+    blocks = [
+        {"type": "output_text", "text": None},
+        {"type": "refusal", "refusal": None},
+        {"type": "output_text", "text": "Yes."},
+    ]
+    output = [{"type": "message", "content": blocks}]
+
+    completion = read_response({"status": "completed", "output": output})
+
+    assert (completion.text, completion.stop_reason) == ("Yes.", "end")
