@@ -52,7 +52,7 @@ def with_history(skill: Skill, ref: str, project: Path) -> Skill:
 
 
 def _new_or_renamed(since: str, deleted: Sequence[str]) -> str:
-    """Describe a skill that did not exist then, or may have been renamed from one in ``gone``."""
+    """Describe a skill that did not exist then, or may be one of ``deleted``, renamed."""
     if not deleted:
         return f"new since {since}: not compared"
     return (
