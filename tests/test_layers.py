@@ -23,7 +23,7 @@ LAYERS = (
     "__main__",
     "plugin commands",
     "session teacher",
-    "report completions agents",
+    "report answers agents",
     "cells grading providers",
     "spending trials wire hookspecs",
     "completion",

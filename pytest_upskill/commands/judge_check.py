@@ -8,12 +8,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill import LABELS_FILE
+from pytest_upskill.answers.judging import JudgedAnswer, judge_answers
+from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cells.wording import counted, judge_accuracy
 from pytest_upskill.checks import Judge
 from pytest_upskill.commands.command import PASSED, CommandError, problems_error
 from pytest_upskill.commands.terminal import say
-from pytest_upskill.completions.judging import JudgedAnswer, judge_answers
-from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.formats.judge_labels import LabelledAnswer, LabelsFile, load_labels
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Skill

@@ -7,9 +7,9 @@ import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number_type
-from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import run_in_session
 from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision, Outcome

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from pytest_upskill.completions.cache import Cache
-from pytest_upskill.completions.resources import AgentRunner, Bill, Resources
+from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.resources import AgentRunner, Bill, Resources
 from pytest_upskill.providers.keys import secrets
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sanitize.redaction import Redactor

@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill import Skill
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.generation_log import log_generation

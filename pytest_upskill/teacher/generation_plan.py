@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pytest_upskill import CASE_FILE
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.teacher.proof.confirmation import Contest, look_trials
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT

@@ -10,8 +10,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, TypeAdapter
 
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import parse_json
 from pytest_upskill.teacher.proof.decision import Decision, run_and_record

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.checks import Contains
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.early_stop import Rounds
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model

@@ -76,7 +76,7 @@ def test_a_run_on_offline_imports_no_sdk_price_list_compiler_judge_or_report(
     result.assert_outcomes(passed=3)
     assert _modules(pytester, "pytest_upskill.providers.offline")
     assert not _modules(pytester, "anthropic", "openai", "genai_prices", "anyio", "httpx2")
-    names = ("compile", "completions.builds", "sandbox.run", "grading.judge", "report.document")
+    names = ("compile", "answers.builds", "sandbox.run", "grading.judge", "report.document")
     unused = {f"pytest_upskill.{name}" for name in names}
     assert not unused & _modules(pytester, "pytest_upskill")
 

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.answers.cache import Cache
+from pytest_upskill.answers.identity import identity
 from pytest_upskill.completion import (
     Completion,
     ProviderError,
@@ -18,8 +20,6 @@ from pytest_upskill.completion import (
     ToolResult,
     Turn,
 )
-from pytest_upskill.completions.cache import Cache
-from pytest_upskill.completions.identity import identity
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.prices import most_input_tokens
 from tests.loopback import Loopback, Reply

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.tally import Tally, parts
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.tally import Tally, parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.output import progress
 from pytest_upskill.spending.in_flight import ASKING, InFlight

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.cells.gate import NOT_MEASURED
-from pytest_upskill.completions.cache import Cache
 from pytest_upskill.spending.host_client import HostClient
 from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.teacher.sources.events import events_of
 from pytest_upskill.teacher.sources.read import read_source, read_sources, source_of
 from pytest_upskill.teacher.sources.secrets import redact

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.identity import request_fields
 from pytest_upskill.checks import Contains, WorkspaceFile
-from pytest_upskill.completions.identity import request_fields
 from pytest_upskill.formats.catalogue import Catalogue, ListedSkill
 from pytest_upskill.formats.catalogues import Catalogues
 from pytest_upskill.formats.skill import Case, Skill, SkillVersion, Trigger

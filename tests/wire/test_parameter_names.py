@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.answers.identity import identity
 from pytest_upskill.completion import ProviderError
-from pytest_upskill.completions.identity import identity
 from pytest_upskill.model import parse_model
 from pytest_upskill.model.parameters import Parameters, read_parameters
 from pytest_upskill.providers.error_hints import refused_parameter

@@ -35,7 +35,7 @@ class AgentRunner:
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
     async def complete(self, request: Request, client: Client) -> Completion:
-        """See `pytest_upskill.completions.resources.AgentRunner`."""
+        """See `pytest_upskill.answers.resources.AgentRunner`."""
         assert request.task is not None
         try:
             if self._sandbox is None:

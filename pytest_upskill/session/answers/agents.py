@@ -8,9 +8,9 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
+from pytest_upskill.answers.estimate import Estimate
+from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.completion import Client
-from pytest_upskill.completions.estimate import Estimate
-from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.providers.served_models import served_models

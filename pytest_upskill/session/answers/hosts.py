@@ -10,9 +10,9 @@ from functools import partial
 
 import pytest
 
+from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, ProviderError
-from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.model import AGENTS, Model
 from pytest_upskill.model.hosts import BY_PREFIX
 from pytest_upskill.providers.error_hints import refused_parameter

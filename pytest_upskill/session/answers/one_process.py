@@ -6,7 +6,7 @@ from collections.abc import Generator
 
 import pytest
 
-from pytest_upskill.completions.service import Service
+from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
 from pytest_upskill.session.collection.items import TrialItem, wanted

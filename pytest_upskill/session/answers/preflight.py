@@ -12,9 +12,9 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill.completions.estimate import Estimate, forecast
-from pytest_upskill.completions.resources import Host, Resources
-from pytest_upskill.completions.service import Policy, Service
+from pytest_upskill.answers.estimate import Estimate, forecast
+from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of, statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.sanitize.redaction import without_userinfo

@@ -25,7 +25,7 @@ from typing import Any
 import pytest
 from pydantic import TypeAdapter
 
-from pytest_upskill.completions.service import Service
+from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.cache import MODES, Mode
 from pytest_upskill.cells.thresholds import FAIL_ON, Thresholds
-from pytest_upskill.completions.cache import MODES, Mode
 from pytest_upskill.model import Model
 from pytest_upskill.report.files.write import REPORTS
 from pytest_upskill.report.junit.dashboards import DASHBOARDS, Dashboard

@@ -10,9 +10,9 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import pytest
 
+from pytest_upskill.answers.service import Service
+from pytest_upskill.answers.tally import REFRESH_S, Tally, parts
 from pytest_upskill.cells.wording import fit_parts
-from pytest_upskill.completions.service import Service
-from pytest_upskill.completions.tally import REFRESH_S, Tally, parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.sanitize.safe_text import safe
 from pytest_upskill.session.resources import RESOURCES

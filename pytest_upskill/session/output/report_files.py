@@ -16,11 +16,11 @@ from typing import Any, TypeVar
 
 import pytest
 
+from pytest_upskill.answers.changed_recordings import changed_recordings
 from pytest_upskill.cells.gate import Gate
 from pytest_upskill.cells.trigger_gate import TriggerGate
 from pytest_upskill.checks import CheckResult, Compile, Run
 from pytest_upskill.completion import ToolCall
-from pytest_upskill.completions.changed_recordings import changed_recordings
 from pytest_upskill.report.document import ANSWER_LIMIT, Report, Session, runs_of
 from pytest_upskill.report.files.github import in_github_actions, write_for_github
 from pytest_upskill.report.files.write import write

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.completions.workplace import WorkError, Workplace
+from pytest_upskill.answers.workplace import WorkError, Workplace
 from pytest_upskill.model import Model, ModelError
 from pytest_upskill.session.answers.hosts import hosts, model_problems
 from pytest_upskill.session.options.models import read_model

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Literal
 
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.teacher.proof.holdout import split_cases
 from pytest_upskill.teacher.work.drafts import Drafts

@@ -13,7 +13,7 @@ from typing import Literal
 
 from pydantic import TypeAdapter, ValidationError
 
-from pytest_upskill.completions.cache import Cache
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.teacher.proof.holdout import digest
 

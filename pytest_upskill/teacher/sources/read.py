@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.teacher.sources.cut import cut
 from pytest_upskill.teacher.sources.events import Event, events_of
 from pytest_upskill.teacher.sources.secrets import redact

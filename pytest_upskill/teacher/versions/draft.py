@@ -10,7 +10,7 @@ from typing import Annotated
 import yaml
 from pydantic import Field, TypeAdapter
 
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.skill_md.frontmatter import MAX_DESCRIPTION, MAX_NAME, read_skill_text
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.teacher.sources.read import Source

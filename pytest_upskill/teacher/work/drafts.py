@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.repository.atomic_write import write_whole
 
 _NO_NAME = re.compile(r"[^\w-]+")

@@ -8,13 +8,13 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import replace
 
+from pytest_upskill.answers.estimate import Estimate, forecast
+from pytest_upskill.answers.service import Policy, Service
+from pytest_upskill.answers.tally import Tally, parts
+from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cells.wording import counted, wrap
 from pytest_upskill.checks import CheckError, CheckResult
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.estimate import Estimate, forecast
-from pytest_upskill.completions.service import Policy, Service
-from pytest_upskill.completions.tally import Tally, parts
-from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade, sandboxed_of, text_checks_of
 from pytest_upskill.model import Model

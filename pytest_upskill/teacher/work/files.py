@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pytest_upskill.completions.workplace import WorkError
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.formats.source.case_ids import case_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, read_json
 from pytest_upskill.repository.atomic_write import write_whole

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.cells.wording import counted, money
-from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.trials.trial import Trial
 

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
+from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.cells.wording import counted
-from pytest_upskill.completions.workplace import WorkError
 from pytest_upskill.model import Model
 from pytest_upskill.teacher.sources.read import Source
 from pytest_upskill.teacher.work.drafts import Drafts

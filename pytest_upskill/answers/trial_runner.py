@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from pytest_upskill.answers.resources import Resources
+from pytest_upskill.answers.source import CompletionSource
+from pytest_upskill.answers.tool_probe import ToolProbe
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.completions.resources import Resources
-from pytest_upskill.completions.source import CompletionSource
-from pytest_upskill.completions.tool_probe import ToolProbe
 from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
@@ -17,7 +17,7 @@ from pytest_upskill.trials.conversation import choice_of, join_completions, next
 from pytest_upskill.trials.trial import Trial, request
 
 if TYPE_CHECKING:
-    from pytest_upskill.completions.builds import Builds
+    from pytest_upskill.answers.builds import Builds
 
 JUDGEMENT = "judgement of "
 """What the subject of a judgement's recording begins with."""
@@ -103,7 +103,7 @@ class TrialRunner:
     ) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
         # Imported here: most trials have no statements.
-        from pytest_upskill.completions.judging import JudgedAnswer, judge_answer
+        from pytest_upskill.answers.judging import JudgedAnswer, judge_answer
 
         assert answer.completion is not None
         judged_answer = JudgedAnswer(
@@ -142,6 +142,6 @@ def _builds_of(trials: Iterable[Trial], resources: Resources) -> Builds | None:
     checks = [check for trial in trials for check in sandboxed_of(trial.case)]
     if not checks:
         return None
-    from pytest_upskill.completions.builds import Builds
+    from pytest_upskill.answers.builds import Builds
 
     return Builds(resources.compilers(), resources.activity, checks)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.completions.cache import Cache
 from pytest_upskill.model import parse_model
 
 URL = "https://api.anthropic.com"

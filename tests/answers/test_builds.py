@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import cast
 
+from pytest_upskill.answers.builds import Builds
 from pytest_upskill.checks import CheckResult, Run
 from pytest_upskill.checks.files import Files, WorkspaceFile
 from pytest_upskill.compile import Compilers
 from pytest_upskill.completion import AgentRun, Completion
-from pytest_upskill.completions.builds import Builds
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.in_flight import InFlight

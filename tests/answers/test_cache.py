@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.cache import Cache, Mode
 from pytest_upskill.completion import Request
-from pytest_upskill.completions.cache import Cache, Mode
 from pytest_upskill.model import parse_model
-from tests.completions.one_recording import ANSWER, REQUEST, URL, only_file, recorded
+from tests.answers.one_recording import ANSWER, REQUEST, URL, only_file, recorded
 
 
 def test_a_recording_gives_back_the_whole_completion_marked_as_replayed(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion
-from pytest_upskill.completions.cache import Cache
 from pytest_upskill.model import parse_model
 from tests.sdk_requests import request_to
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from pytest_upskill.completions.resources import Host
-from pytest_upskill.completions.source import CompletionSource
+from pytest_upskill.answers.resources import Host
+from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.trials.conversation import calls_tools, probe

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.completion import Client, Completion, Request
-from pytest_upskill.completions.cache import Cache
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.spending.budget import Budget
 from pytest_upskill.spending.in_flight import InFlight

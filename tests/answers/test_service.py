@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import Future
 
-from pytest_upskill.completions.service import join_futures
+from pytest_upskill.answers.service import join_futures
 
 
 def test_the_answers_of_a_trial_are_there_with_the_last_of_them_in_the_order_of_its_runs() -> None:

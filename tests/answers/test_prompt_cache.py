@@ -7,8 +7,8 @@ import threading
 
 import pytest
 
+from pytest_upskill.answers.prompt_cache import PromptCacheWarmup
 from pytest_upskill.completion import Request
-from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
 from pytest_upskill.model import parse_model
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply

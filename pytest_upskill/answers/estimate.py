@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
+from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.answers.trial_runner import Load, recorded_steps
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.completions.resources import Host, Resources
-from pytest_upskill.completions.trial_runner import Load, recorded_steps
 from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.spending.prices import (

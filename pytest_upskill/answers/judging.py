@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from pytest_upskill.answers.source import CompletionSource
+from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.checks import CheckError, Judge
-from pytest_upskill.completions.source import CompletionSource
-from pytest_upskill.completions.workplace import Workplace
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.grading.judge import Reader, judge_request
 from pytest_upskill.model import Model

@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.checks import Check, Contains, Regex
 from pytest_upskill.checks.cpu_limit import Worker
 from pytest_upskill.completion import Completion
-from pytest_upskill.completions.early_stop import Rounds
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade
 from pytest_upskill.model import parse_model

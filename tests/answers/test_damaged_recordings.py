@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.completion import ToolCall
-from pytest_upskill.completions.cache import Cache
-from tests.completions.one_recording import ANSWER, REQUEST, URL, only_file, recorded
+from tests.answers.one_recording import ANSWER, REQUEST, URL, only_file, recorded
 
 WORKERS = 3
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from pytest_upskill.completions.cache import Cache
+from pytest_upskill.answers.cache import Cache
 from pytest_upskill.repository.git import changed_files, has_remote, merge_base
 from pytest_upskill.repository.git_command import GitError
 

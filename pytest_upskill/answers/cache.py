@@ -16,9 +16,9 @@ from typing import Any, Literal
 
 from pydantic import TypeAdapter, ValidationError
 
+from pytest_upskill.answers import run_record
+from pytest_upskill.answers.identity import address, identity, lines_of, request_fields
 from pytest_upskill.completion import AgentRun, Completion, Request
-from pytest_upskill.completions import run_record
-from pytest_upskill.completions.identity import address, identity, lines_of, request_fields
 from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.wire.reasoning import without_reasoning

@@ -9,12 +9,12 @@ from functools import partial
 from types import MappingProxyType
 from urllib.parse import urlsplit
 
+from pytest_upskill.answers.daemon_thread import in_daemon_thread
+from pytest_upskill.answers.identity import identity
+from pytest_upskill.answers.prompt_cache import PromptCacheWarmup
+from pytest_upskill.answers.resources import AgentRunner, Host, Resources
 from pytest_upskill.checks.extensions import describe_exception
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
-from pytest_upskill.completions.daemon_thread import in_daemon_thread
-from pytest_upskill.completions.identity import identity
-from pytest_upskill.completions.prompt_cache import PromptCacheWarmup
-from pytest_upskill.completions.resources import AgentRunner, Host, Resources
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError

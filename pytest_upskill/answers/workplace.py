@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 
+from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.checks.extensions import Extensions
-from pytest_upskill.completions.resources import Host, Resources
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import Decide
 from pytest_upskill.model import Model

@@ -22,11 +22,11 @@ from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from pytest_upskill.completions.early_stop import Clear, Rounds
-from pytest_upskill.completions.prefetch import Prefetcher
-from pytest_upskill.completions.resources import Host, Resources
-from pytest_upskill.completions.source import CompletionSource
-from pytest_upskill.completions.trial_runner import TrialRunner
+from pytest_upskill.answers.early_stop import Clear, Rounds
+from pytest_upskill.answers.prefetch import Prefetcher
+from pytest_upskill.answers.resources import Host, Resources
+from pytest_upskill.answers.source import CompletionSource
+from pytest_upskill.answers.trial_runner import TrialRunner
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.trials.trial import Trial
