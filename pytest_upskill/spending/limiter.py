@@ -15,7 +15,7 @@ START = 4
 _CUT = 0.8
 _COOLDOWN_S = 15.0
 _GROWTH = 0.1
-_TRIAL = 0.25
+_PROBE = 0.25
 """Tentative growth if answers take long, to see whether their number is the reason."""
 _SAFE = 0.75
 """Share of the timeout that a request may take after the limit has grown."""
@@ -26,28 +26,28 @@ _BURST_S = 1.0
 
 
 @dataclass(frozen=True, eq=False, slots=True, kw_only=True)
-class Sent:
-    """A request in flight."""
+class SlotTicket:
+    """A request that occupies a slot."""
 
     at: float
     """Time of sending it, in seconds of the limiter's clock."""
     others: int
     """Number of other requests in flight at that time."""
-    change: int
+    changes_before: int
     """Number of changes of the limit before it."""
-    answered: int
+    answers_before: int
     """Number of answers before it."""
-    patience: asyncio.Timeout
+    reply_timeout: asyncio.Timeout
     """Ends the wait for a reply."""
 
 
 class ConcurrencyLimiter:
     """A limit on the requests in flight at one host, which adapts to its capacity.
 
-    A request waits for a `slot`, is sent under `patience`, and then either `answered`, `refused`,
-    `timed_out` or `failed` is called, while it still has its slot. Answers in a row raise the
-    limit; refusals and timeouts cut it. The limit matters most at a server with few slots and a
-    queue, where too many requests do not fail but take too long.
+    A request waits for a `slot`, is sent within `wait_for_reply`, and then either `answered`,
+    `refused`, `timed_out` or `failed` is called, while it still has its slot. Answers in a row
+    raise the limit; refusals and timeouts cut it. The limit matters most at a server with few slots
+    and a queue, where too many requests do not fail but take too long.
 
     Args:
         most: Maximum number of requests in flight.
@@ -72,60 +72,60 @@ class ConcurrencyLimiter:
         self._free = asyncio.Semaphore(self.limit)
         self._open = 0
         self._owed = 0  # slots to remove as requests end
-        self._waiting: set[Sent] = set()  # whose time is limited here
+        self._waiting: set[SlotTicket] = set()  # whose time is limited here
         self._changes = 0
         self._took: list[float] = []  # seconds of each answer in a row
-        self._tried: tuple[int, float] | None = None  # the limit before a trial, and its mean
+        self._tried: tuple[int, float] | None = None  # the limit before a probe, and its mean time
         self._cut_at = -math.inf
         self._answered = 0
         self._latest_answered = -math.inf
 
     @asynccontextmanager
-    async def slot(self) -> AsyncIterator[Sent]:
+    async def slot(self) -> AsyncIterator[SlotTicket]:
         """Wait for a slot, and occupy it for the duration of the block."""
         await self._free.acquire()
-        sent = Sent(
+        ticket = SlotTicket(
             at=self._clock(),
             others=self._open,
-            change=self._changes,
-            answered=self._answered,
-            patience=asyncio.timeout(None),
+            changes_before=self._changes,
+            answers_before=self._answered,
+            reply_timeout=asyncio.timeout(None),
         )
         self._open += 1
         try:
-            yield sent
+            yield ticket
         finally:
             self._open -= 1
             self._give_back()
 
     @asynccontextmanager
-    async def patience(self, sent: Sent) -> AsyncIterator[None]:
+    async def wait_for_reply(self, ticket: SlotTicket) -> AsyncIterator[None]:
         """Cancel the block, which sends a request, if no reply arrives in time.
 
-        The time starts anew with each answer to a request that was sent before this one, as until
+        The timeout restarts with each answer to a request that was sent before this one, as until
         then it may have waited in the host's queue: what the host works on is not cancelled.
 
         Raises:
             TimeoutError: There is no reply.
         """
-        async with sent.patience:
-            self._waiting.add(sent)
-            self._wait_for(sent)
+        async with ticket.reply_timeout:
+            self._waiting.add(ticket)
+            self._restart_timeout(ticket)
             try:
                 yield
             finally:
-                self._waiting.remove(sent)
+                self._waiting.remove(ticket)
 
-    def answered(self, sent: Sent) -> None:
+    def answered(self, ticket: SlotTicket) -> None:
         """Record an answer; as many in a row as the limit may raise it."""
         self._answered += 1
-        self._latest_answered = max(self._latest_answered, sent.at)
+        self._latest_answered = max(self._latest_answered, ticket.at)
         for other in self._waiting:
-            if other is not sent and sent.at <= other.at + _BURST_S:
-                self._wait_for(other)
-        if sent.change != self._changes:
+            if other is not ticket and ticket.at <= other.at + _BURST_S:
+                self._restart_timeout(other)
+        if ticket.changes_before != self._changes:
             return
-        self._took.append(self._clock() - sent.at)
+        self._took.append(self._clock() - ticket.at)
         if len(self._took) >= self.limit:
             self._grow()
             self._took = []
@@ -139,7 +139,7 @@ class ConcurrencyLimiter:
         if self._clock() - self._cut_at >= _COOLDOWN_S:
             self._cut(math.floor(self.limit * _CUT))
 
-    def timed_out(self, sent: Sent) -> bool:
+    def timed_out(self, ticket: SlotTicket) -> bool:
         """Record a timeout, which cuts the limit, once for all requests in flight together.
 
         If the request may have waited in the host's queue, the limit is cut to what the host
@@ -149,23 +149,25 @@ class ConcurrencyLimiter:
             Whether it may have waited there: others were in flight, and none that was sent later
             has been answered.
         """
-        queued = sent.others > 0 and self._latest_answered <= sent.at
+        queued = ticket.others > 0 and self._latest_answered <= ticket.at
         self.failed()
-        if sent.change == self._changes:
+        if ticket.changes_before == self._changes:
             if queued:
                 self._ceiling = self.limit - 1
-                self._cut(min(self._ceiling, math.ceil(_SAFE * (self._answered - sent.answered))))
+                self._cut(
+                    min(self._ceiling, math.ceil(_SAFE * (self._answered - ticket.answers_before)))
+                )
             else:
                 self._cut(math.floor(self.limit * _CUT))
         return queued
 
     def failed(self) -> None:
-        """Record another failure, after which answers in a row are counted anew."""
+        """Record another failure, after which the count of answers in a row restarts."""
         self._took, self._tried = [], None
 
-    def _wait_for(self, sent: Sent) -> None:
-        if self.timeout < math.inf and not sent.patience.expired():
-            sent.patience.reschedule(asyncio.get_running_loop().time() + self.timeout)
+    def _restart_timeout(self, ticket: SlotTicket) -> None:
+        if self.timeout < math.inf and not ticket.reply_timeout.expired():
+            ticket.reply_timeout.reschedule(asyncio.get_running_loop().time() + self.timeout)
 
     def _grow(self) -> None:
         """Double the limit, or after the first cut raise it by a tenth, if there is room.
@@ -186,18 +188,22 @@ class ConcurrencyLimiter:
     def _try_more(self, most: int) -> None:
         """Raise the limit by a quarter where there is no room, and look at the next answers.
 
-        If they take hardly longer, they did not wait for each other, and the limit grows on. If
-        they do, the raise is undone.
+        If they waited in a queue, their mean time grows in proportion to the limit. If it grows by
+        less than half of that, the host works on them in parallel, and the limit grows on;
+        otherwise the raise is undone.
         """
         mean = sum(self._took) / len(self._took)
-        more = min(most, self.limit + math.ceil(self.limit * _TRIAL))
+        more = min(most, self.limit + math.ceil(self.limit * _PROBE))
         if self._tried is None:
             if max(self._took) * more / self.limit > self.timeout:
                 return
-        elif mean > self._tried[1] * (1 + self.limit / self._tried[0]) / 2:
-            self._ceiling = self._tried[0]
-            self._set(self._ceiling)
-            return
+        else:
+            limit_before, mean_before = self._tried
+            if_queued = mean_before * self.limit / limit_before
+            if mean > (mean_before + if_queued) / 2:
+                self._ceiling = limit_before
+                self._set(self._ceiling)
+                return
         self._tried = self.limit, mean
         self._set(more)
 

@@ -13,7 +13,7 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.host_health import TOO_MANY, HostHealth
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import START, ConcurrencyLimiter, Sent
+from pytest_upskill.spending.limiter import START, ConcurrencyLimiter, SlotTicket
 from pytest_upskill.spending.retry_policy import RetryPolicy
 
 _UNAVAILABLE = frozenset({502, 503})
@@ -110,7 +110,7 @@ class Retries:
 
     async def _attempt(self, once: Once, attempts: _Attempts, *, timed: bool) -> Completion:
         model, lined_up = attempts.request.model, self._clock()
-        async with self._slots.slot() as sent:
+        async with self._slots.slot() as ticket:
             attempts.in_line += self._clock() - lined_up
             async with self._health.turn():
                 if stopped := self._health.stopped(model):
@@ -118,18 +118,20 @@ class Retries:
                 began = self._clock()
                 try:
                     completion = await (
-                        once() if timed else self._send_in_time(once, sent, attempts)
+                        once() if timed else self._send_in_time(once, ticket, attempts)
                     )
                 except ProviderError as error:
-                    self._record_failure(error, sent, attempts, began)
+                    self._record_failure(error, ticket, attempts, began)
                     raise
                 self._health.answered(model)
-                self._slots.answered(sent)
+                self._slots.answered(ticket)
                 return completion
 
-    async def _send_in_time(self, once: Once, sent: Sent, attempts: _Attempts) -> Completion:
+    async def _send_in_time(
+        self, once: Once, ticket: SlotTicket, attempts: _Attempts
+    ) -> Completion:
         try:
-            async with self._slots.patience(sent):
+            async with self._slots.wait_for_reply(ticket):
                 return await once()
         except TimeoutError:
             raise ProviderError(
@@ -141,16 +143,16 @@ class Retries:
             ) from None
 
     def _record_failure(
-        self, error: ProviderError, sent: Sent, attempts: _Attempts, began: float
+        self, error: ProviderError, ticket: SlotTicket, attempts: _Attempts, began: float
     ) -> None:
         attempts.errors.append(error)
         self._health.failed(attempts.request, error, began=began)
         if error.timed_out:
-            queued = self._slots.timed_out(sent)
+            queued = self._slots.timed_out(ticket)
             forgiven = self._policy.queued_timeouts if queued else self._policy.long_timeouts
-            if sent.others and attempts.queued < forgiven:
+            if ticket.others and attempts.queued < forgiven:
                 attempts.queued += 1
-                attempts.in_line += self._clock() - sent.at
+                attempts.in_line += self._clock() - ticket.at
         elif error.status in TOO_MANY:
             self._slots.refused()
         else:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
-from pytest_upskill.spending.limiter import ConcurrencyLimiter, Sent
+from pytest_upskill.spending.limiter import ConcurrencyLimiter, SlotTicket
 from tests.spending.retrying import Clock, Host, client_of, later, outcomes, request
 
 
@@ -15,10 +15,10 @@ def too_many() -> ProviderError:
     return ProviderError("m: HTTP 429 slow down", status=429)
 
 
-def sent(slots: ConcurrencyLimiter) -> Sent:
+def sent(slots: ConcurrencyLimiter) -> SlotTicket:
     """Send a request in a slot of its own."""
 
-    async def send() -> Sent:
+    async def send() -> SlotTicket:
         async with slots.slot() as one:
             return one
 
