@@ -10,7 +10,7 @@ import pytest
 from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.model import Model, parse_model
 from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.providers.registry import make_client
+from pytest_upskill.providers.make_client import make_client
 from tests.loopback import Loopback, Reply
 
 every_sdk = pytest.mark.parametrize("provider", ["anthropic", "openai"])

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.providers.registry import make_client
+from pytest_upskill.providers.make_client import make_client
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import every_sdk, model_at, request_to
 

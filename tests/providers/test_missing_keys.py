@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import missing_key
-from pytest_upskill.providers.registry import missing_sdk
+from pytest_upskill.providers.make_client import missing_sdk
 from tests.sdk_requests import every_sdk
 
 
@@ -77,7 +77,7 @@ def test_a_missing_sdk_is_one_line_with_the_command(
     model = parse_model(f"m={provider}:some-model")
     assert missing_sdk(model) is None
 
-    monkeypatch.setattr("pytest_upskill.providers.registry.find_spec", lambda _: None)
+    monkeypatch.setattr("pytest_upskill.providers.make_client.find_spec", lambda _: None)
 
     assert missing_sdk(model) == (
         f"m: needs the {provider} SDK: pip install 'pytest-upskill[{provider}]'"
@@ -86,7 +86,8 @@ def test_a_missing_sdk_is_one_line_with_the_command(
 
 def test_keys_are_looked_at_without_importing_an_sdk() -> None:
     program = (
-        "import sys, pytest_upskill.providers.registry as p, pytest_upskill.providers.keys as k\n"
+        "import sys, pytest_upskill.providers.make_client as p\n"
+        "import pytest_upskill.providers.keys as k\n"
         "from pytest_upskill.model import parse_model\n"
         "m = parse_model('haiku'); p.missing_sdk(m); k.missing_key(m, {}); k.endpoints([m], {})\n"
         "print(*{'anthropic', 'openai', 'httpx2', 'anyio'} & set(sys.modules))"

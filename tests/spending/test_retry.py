@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.completion import Completion, ProviderError
 from pytest_upskill.providers.keys import endpoints
-from pytest_upskill.providers.registry import make_client
+from pytest_upskill.providers.make_client import make_client
 from pytest_upskill.spending.in_flight import ASKING, InFlight, Pause
 from pytest_upskill.spending.retry_policy import RetryPolicy
 from tests.loopback import Loopback, Reply

@@ -23,8 +23,8 @@ from pytest_upskill.providers.keys import (
     is_custom,
     missing_key,
 )
+from pytest_upskill.providers.make_client import make_client, missing_sdk
 from pytest_upskill.providers.plugin_client import PluginClient
-from pytest_upskill.providers.registry import make_client, missing_sdk
 from pytest_upskill.providers.served_models import served_models
 from pytest_upskill.sanitize.redaction import HIDDEN
 from pytest_upskill.sanitize.suggestion import closest
