@@ -39,7 +39,7 @@ class ModelEstimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
+class CostForecast:
     """What a run will request."""
 
     trials: int
@@ -77,14 +77,14 @@ def forecast(
     resources: Resources,
     *,
     judge: Model | None = None,
-) -> Estimate:
+) -> CostForecast:
     """Return what the trials will request.
 
     Args:
         trials: Those that will run.
-        hosts: Where each model is served.
+        hosts: The host of each model.
         resources: The recordings, and the prices of the models.
-        judge: Who decides statements about the answers.
+        judge: The model that decides statements about the answers; None for no judge.
     """
     trials, cache, prices = list(trials), resources.cache, resources.prices
 
@@ -112,7 +112,7 @@ def forecast(
         if asks[model] and model.provider != "offline" and not recorded(asked):
             # It is told once more to call a tool if it does not at first.
             asks[model].append(_Ask((asked,), 2, answers=0))
-    return Estimate(
+    return CostForecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
         models=tuple(

@@ -64,7 +64,7 @@ class Prefetcher(Generic[K, T]):
         self._thread = threading.Thread(target=self._run, name="upskill-fetch", daemon=True)
         self._thread.start()
 
-    def want(self, key: K) -> None:
+    def prioritize(self, key: K) -> None:
         """Move a key to the front, as somebody waits for it now."""
         # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
         queue = self._queue_of.get(key)
@@ -72,7 +72,7 @@ class Prefetcher(Generic[K, T]):
             self._call_on_loop(self._prioritize, key)
 
     def future(self, key: K) -> Future[T]:
-        """Return the future of ``key``; want it before waiting for it."""
+        """Return the future of ``key``; prioritize it before waiting for it."""
         return self._futures[key]
 
     def stop(self, timeout: float = 2.0) -> None:

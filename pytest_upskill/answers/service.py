@@ -1,4 +1,4 @@
-"""Run trials: the service that every front end uses. It knows no pytest and grades nothing.
+"""Produce the answers of trials: the service that every front end uses. It knows no pytest.
 
 The way of one run:
 
@@ -8,7 +8,7 @@ The way of one run:
 4. `HostClient` has `Retries` send it at the host's pace, each attempt within the `Budget`.
 5. The client of the host's SDK, or a plugin's, sends it once.
 
-The front end grades the answer.
+The final grading is the front end's. Early stop grades provisionally, to see what it can leave out.
 """
 
 from __future__ import annotations
@@ -31,8 +31,11 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.trials.trial import Trial
 
-Key = tuple[str, int]
-"""Name of a trial and index of the run."""
+TrialKey = str
+"""What identifies a trial among those of a service: for a test item, its key `PLACE::NAME`."""
+
+RunKey = tuple[TrialKey, int]
+"""The key of a trial and the index of the run."""
 
 T = TypeVar("T")
 
@@ -59,15 +62,15 @@ class Service:
     A completion comes from its recording, from an equal request in flight, or from the model.
 
     Args:
-        trials: By name, in the order in which their answers will be wanted.
-        hosts: Where each model is served.
-        resources: What a session has one of each of.
+        trials: By key, in the order in which their answers will be needed.
+        hosts: The host of each model.
+        resources: The cache, budget, prices and other things that a session has one of.
         policy: How to run them.
     """
 
     def __init__(
         self,
-        trials: Mapping[str, Trial],
+        trials: Mapping[TrialKey, Trial],
         hosts: Mapping[Model, Host],
         resources: Resources,
         policy: Policy,
@@ -81,14 +84,14 @@ class Service:
         )
         self._runner = TrialRunner(trials.values(), source, resources, judge=policy.judge)
         self._rounds = Rounds(trials.values(), policy.clear) if policy.clear is not None else None
-        recorded: dict[Key, Answer] = {}
-        lanes: dict[Host, list[Key]] = {}
-        for name, run in _order_runs(trials, by_round=self._rounds is not None):
-            trial = trials[name]
+        recorded: dict[RunKey, Answer] = {}
+        lanes: dict[Host, list[RunKey]] = {}
+        for key, run in _order_runs(trials, by_round=self._rounds is not None):
+            trial = trials[key]
             if self._rounds is None and (answer := self._runner.recorded(trial, run)):
-                recorded[name, run] = answer
+                recorded[key, run] = answer
             else:
-                lanes.setdefault(hosts[trial.model], []).append((name, run))
+                lanes.setdefault(hosts[trial.model], []).append((key, run))
         self._prefetcher = Prefetcher(
             lanes.values(),
             self._answer,
@@ -100,20 +103,20 @@ class Service:
             known=recorded,
             close=self._close,
         )
-        self._results = {name: join_futures(self.runs(name)) for name in trials}
+        self._results = {key: join_futures(self.runs(key)) for key in trials}
 
-    def want(self, name: str) -> None:
+    def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as somebody waits for it now."""
-        for run in range(self._trials[name].runs):
-            self._prefetcher.want((name, run))
+        for run in range(self._trials[key].runs):
+            self._prefetcher.prioritize((key, run))
 
-    def result(self, name: str) -> Future[list[Answer]]:
-        """Return the future of a trial's answers, one of each run; want it before waiting."""
-        return self._results[name]
+    def result(self, key: TrialKey) -> Future[list[Answer]]:
+        """Return the future of a trial's answers, one of each run; prioritize it before waiting."""
+        return self._results[key]
 
-    def runs(self, name: str) -> list[Future[Answer]]:
+    def runs(self, key: TrialKey) -> list[Future[Answer]]:
         """Return the future of each run of a trial."""
-        return [self._prefetcher.future((name, run)) for run in range(self._trials[name].runs)]
+        return [self._prefetcher.future((key, run)) for run in range(self._trials[key].runs)]
 
     def stop(self) -> None:
         """Cancel what is in flight, drop what is queued, and close the clients.
@@ -125,9 +128,9 @@ class Service:
 
     # What follows runs on the background loop.
 
-    async def _answer(self, key: Key) -> Answer:
-        name, run = key
-        trial = self._trials[name]
+    async def _answer(self, run_key: RunKey) -> Answer:
+        key, run = run_key
+        trial = self._trials[key]
         try:
             if self._rounds is None:
                 return await self._runner.answer(trial, run)
@@ -144,7 +147,7 @@ class Service:
 
 
 def join_futures(futures: Sequence[Future[T]]) -> Future[list[T]]:
-    """Return the future of all results together; it fails, or is cancelled, if one of them is."""
+    """Return one future of all results; if any future fails or is cancelled, so does this one."""
     together: Future[list[T]] = Future()
     missing, lock = len(futures), Lock()
 
@@ -174,7 +177,7 @@ def _internal_error(error: Exception) -> str:
     return f"internal error of pytest-upskill, please report it: {' '.join(text.split())} ({place})"
 
 
-def _order_runs(trials: Mapping[str, Trial], *, by_round: bool) -> Iterator[Key]:
+def _order_runs(trials: Mapping[TrialKey, Trial], *, by_round: bool) -> Iterator[RunKey]:
     """Yield the runs in order: trial by trial, or round by round."""
-    keys = ((name, run) for name, trial in trials.items() for run in range(trial.runs))
-    yield from sorted(keys, key=lambda key: key[1]) if by_round else keys
+    keys = ((key, run) for key, trial in trials.items() for run in range(trial.runs))
+    yield from sorted(keys, key=lambda run_key: run_key[1]) if by_round else keys

@@ -41,11 +41,14 @@ _CHANGED = MappingProxyType(
 
 
 class CompletionSource:
-    """Sends each request once and keeps the open clients; used on one event loop.
+    """Finds or requests completions and keeps the open clients; used on one event loop.
+
+    Equal requests share one answer, unless their answers are not recorded: then each is sent. An
+    unusable answer is requested once more.
 
     Args:
-        hosts: Where each model is served.
-        resources: Where answers are recorded, and what asking takes.
+        hosts: The host of each model.
+        resources: The recordings, and what requests need: the budget, the bill, and so on.
         concurrency: Requests in flight at one host.
         record_command: The command that records what a replay lacks.
     """
@@ -64,7 +67,7 @@ class CompletionSource:
         self._concurrency = concurrency
         self._record_command = record_command
         self._clients: dict[Host, asyncio.Task[Client | str]] = {}
-        self._asked: dict[str, asyncio.Task[Answer]] = {}
+        self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
         self._warmup = PromptCacheWarmup()
         self._agents: AgentRunner | None = None
@@ -89,29 +92,29 @@ class CompletionSource:
         Args:
             request: The request.
             subject: Whose answer it is, in the words of the node id.
-            usable: Tells whether an answer is worth recording; if not, it is asked for once more.
-            judging: Whether the request is a judge's, which has a bill of its own.
+            usable: Tells whether an answer is worth recording; if not, it is requested once more.
+            judging: Whether the request is a judge's; those are billed separately.
         """
         host = self.hosts[request.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
         pay = partial(self._request_answer, request, subject, usable, bill)
         if not host.recorded or self._cache.mode == "off":
             return await pay()
-        # Two labels of one model, or two skills without their blocks, ask the same.
-        same = identity(request, host.url)
-        if same in self._answers:
-            return _paid_already(self._answers[same])
-        first = same not in self._asked
-        if first:
+        # Two labels of one model, or two skills without their blocks, make the same request.
+        request_id = identity(request, host.url)
+        if request_id in self._answers:
+            return _paid_already(self._answers[request_id])
+        is_first = request_id not in self._in_flight
+        if is_first:
             if completion := self.recorded(request):
                 return Answer(completion=completion)
             if self._cache.mode == "replay":
                 return Answer(completion=None, error=self._no_recording_error(request, subject))
-            self._asked[same] = asyncio.create_task(pay())
-        answer = self._answers[same] = await self._asked[same]
+            self._in_flight[request_id] = asyncio.create_task(pay())
+        answer = self._answers[request_id] = await self._in_flight[request_id]
         # A task takes ten times the memory of what it leaves.
-        self._asked.pop(same, None)
-        return answer if first else _paid_already(answer)
+        self._in_flight.pop(request_id, None)
+        return answer if is_first else _paid_already(answer)
 
     async def aclose(self) -> None:
         """Close the connections.
@@ -152,8 +155,8 @@ class CompletionSource:
             return Answer(completion=None, error=str(error))
         host, run = self.hosts[request.model], completion.agent_run
         # What an agent did without its skill tells nothing, and the next run may be sound.
-        whole = run is None or not run.broken
-        if host.recorded and usable(completion) and whole:
+        sound = run is None or not run.broken
+        if host.recorded and usable(completion) and sound:
             self._cache.store(request, host.url, completion, subject)
         return Answer(completion=completion)
 
@@ -178,10 +181,10 @@ class CompletionSource:
     def _no_recording_error(self, request: Request, subject: str) -> str:
         """Return what a replay lacks and how to record it."""
         # Without the subject, which is the test's: so pytest reports one cause once.
-        found = self._cache.changes(subject, request, self.hosts[request.model].url)
+        changed_parts = self._cache.changes(subject, request, self.hosts[request.model].url)
         # Where a model chooses among skills, their catalogue stands in place of one skill.
         descriptions = dict(_CHANGED, skill="the catalogue") if request.tools else _CHANGED
-        changed = ", ".join(descriptions.get(what, what) for what in found)
+        changed = ", ".join(descriptions.get(part, part) for part in changed_parts)
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
 

@@ -19,7 +19,7 @@ _LONG_S = 10.0
 """Age in seconds from which the oldest request is shown."""
 
 
-class Tally:
+class CostTally:
     """Counts of the answers that have arrived; one thread at a time may read them."""
 
     def __init__(self, answers: Iterable[Future[Answer]]) -> None:
@@ -48,7 +48,7 @@ class Tally:
         self.recorded += answer.completion is not None and answer.completion.replayed
 
 
-def parts(tally: Tally, activity: InFlight, what: str = "upskill") -> Iterator[str]:
+def parts(tally: CostTally, activity: InFlight, what: str = "upskill") -> Iterator[str]:
     """Yield the parts of the progress line, most important part first.
 
     Args:

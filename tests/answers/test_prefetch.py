@@ -65,7 +65,7 @@ class Source:
 
 def value(fetcher: Prefetcher[int, int], key: int) -> int:
     """Wait for the value of a key."""
-    fetcher.want(key)
+    fetcher.prioritize(key)
     return fetcher.future(key).result(PATIENCE_S)
 
 
@@ -133,7 +133,7 @@ def test_a_key_that_is_wanted_comes_next(
     fetchers.append(Prefetcher([KEYS], source.fetch, width=1))
     source.wait_for(1)
 
-    fetchers[0].want(7)
+    fetchers[0].prioritize(7)
     source.let_go(0, 7)
 
     assert source.wait_for(3) == [0, 7, 1]

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.answers.tally import Tally, parts
+from pytest_upskill.answers.tally import CostTally, parts
 from pytest_upskill.completion import Completion
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.output import progress
@@ -73,7 +73,7 @@ def answered(
 
 
 def told(*answers: Future[Answer], activity: InFlight | None = None) -> str:
-    tally = Tally(answers)
+    tally = CostTally(answers)
     tally.count()
     return ", ".join(parts(tally, activity or InFlight()))
 
@@ -167,7 +167,7 @@ def test_answers_and_dollars_are_counted() -> None:
 
 def test_an_answer_counts_once_it_has_come() -> None:
     coming: Future[Answer] = Future()
-    tally = Tally([coming])
+    tally = CostTally([coming])
     tally.count()
     before = tally.done
 

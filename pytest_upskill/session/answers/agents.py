@@ -8,7 +8,7 @@ from contextlib import suppress
 from functools import partial
 from pathlib import Path
 
-from pytest_upskill.answers.estimate import Estimate
+from pytest_upskill.answers.estimate import CostForecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.completion import Client
 from pytest_upskill.model import Model
@@ -50,7 +50,7 @@ def program_hosts(
 
 
 def agent_problems(
-    ahead: Estimate, served: Mapping[Model, Host], resources: Resources
+    ahead: CostForecast, served: Mapping[Model, Host], resources: Resources
 ) -> Iterator[str]:
     """Yield why agents cannot run, one line for each reason."""
     agents = [share.model for share in ahead.models if share.model.agent]

@@ -57,5 +57,5 @@ class FetchedAnswers:
             # Not before the first trial: a session that stops earlier must cost nothing.
             self._service = start_service(self._config, self._prepared)
             self._progress = Progress(self._config, self._service, self._prepared.trials)
-        self._service.want(item.key)
+        self._service.prioritize(item.key)
         return self._progress.wait(item.key)

@@ -12,7 +12,7 @@ from functools import partial
 
 import pytest
 
-from pytest_upskill.answers.estimate import Estimate, forecast
+from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.service import Policy, Service
 from pytest_upskill.grading.grade import sandboxed_of, statements_of
@@ -35,7 +35,7 @@ class Prepared:
 
     trials: Mapping[str, Trial]
     hosts: Mapping[Model, Host]
-    forecast: Estimate
+    forecast: CostForecast
 
 
 def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
@@ -119,7 +119,7 @@ def _is_clear(cases: Sequence[CaseCounts], done: int, planned: int) -> bool:
 
 
 def _problems(
-    ahead: Estimate, served: Mapping[Model, Host], settings: Settings, prices: Prices
+    ahead: CostForecast, served: Mapping[Model, Host], settings: Settings, prices: Prices
 ) -> list[str]:
     """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":

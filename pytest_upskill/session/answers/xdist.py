@@ -99,7 +99,7 @@ class Controller:
         """Move the requests of a trial that starts to the front of the queue."""
         if self._service is not None:
             for key in self._keys.get(nodeid, ()):
-                self._service.want(key)
+                self._service.prioritize(key)
 
     def pytest_runtest_logreport(self) -> None:
         """Stop the workers' waiting once -x or --maxfail ends the run."""

@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 import pytest
 
 from pytest_upskill.answers.service import Service
-from pytest_upskill.answers.tally import REFRESH_S, Tally, parts
+from pytest_upskill.answers.tally import REFRESH_S, CostTally, parts
 from pytest_upskill.cells.wording import fit_parts
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.sanitize.safe_text import safe
@@ -41,7 +41,7 @@ class Progress:
         self._line = _line_of(config)
         self._service = service
         self._activity = config.stash[RESOURCES].activity
-        self._tally = Tally(run for trial in trials for run in service.runs(trial))
+        self._tally = CostTally(run for trial in trials for run in service.runs(trial))
 
     def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import pytest
 
-from pytest_upskill.answers.estimate import Estimate, ModelEstimate
+from pytest_upskill.answers.estimate import CostForecast, ModelEstimate
 from pytest_upskill.cells.cell import Cell
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.cells.wording import counted, money
@@ -82,7 +82,9 @@ class Spending:
             write(terminalreporter, f"--upskill-max-cost: {assumed}", yellow=True)
 
 
-def forecast_lines(config: pytest.Config, trials: Iterable[Trial], ahead: Estimate) -> list[str]:
+def forecast_lines(
+    config: pytest.Config, trials: Iterable[Trial], ahead: CostForecast
+) -> list[str]:
     """Return the lines before the first test; none if there are no trials.
 
     Args:
@@ -106,7 +108,7 @@ def forecast_lines(config: pytest.Config, trials: Iterable[Trial], ahead: Estima
     return [line for part in plan for line in lines_of(part, config)]
 
 
-def _plan_lines(ahead: Estimate, *, replay: bool, by_model: bool) -> list[str]:
+def _plan_lines(ahead: CostForecast, *, replay: bool, by_model: bool) -> list[str]:
     """Return the forecast: ``90 trials, 90 answers: 40 recorded, 50 to request, …``."""
     trials, answers = counted(ahead.trials, "trial"), counted(ahead.runs, "answer")
     line = f"upskill: {trials}, {answers}: {ahead.recorded} recorded, "

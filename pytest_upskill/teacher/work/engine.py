@@ -8,9 +8,9 @@ from concurrent.futures import CancelledError, Future, wait
 from contextlib import suppress
 from dataclasses import replace
 
-from pytest_upskill.answers.estimate import Estimate, forecast
+from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.service import Policy, Service
-from pytest_upskill.answers.tally import Tally, parts
+from pytest_upskill.answers.tally import CostTally, parts
 from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cells.wording import counted, wrap
 from pytest_upskill.checks import CheckError, CheckResult
@@ -115,7 +115,7 @@ class Engine:
         )
         return [replace(trial, first_run=first_run) for trial in everything if trial.arm == arm]
 
-    def estimate(self, trials: Iterable[Trial]) -> Estimate:
+    def estimate(self, trials: Iterable[Trial]) -> CostForecast:
         """Return what trials would request."""
         trials = list(trials)
         served = self.workplace.hosts(dict.fromkeys(trial.model for trial in trials))
@@ -208,7 +208,7 @@ class Engine:
             )
 
     def _wait(self, futures: Sequence[Future[Answer]], what: str) -> None:
-        tally, activity = Tally(futures), self.workplace.resources.activity
+        tally, activity = CostTally(futures), self.workplace.resources.activity
         pending = set(futures)
         try:
             while pending:
