@@ -201,7 +201,7 @@ class CliClient:
             run = proxy.tally.run(self._installed.version, self._limit(proxy))
             if not proxy.tally.has_chosen:
                 run = await asyncio.to_thread(with_left_files, run, request, root / "work")
-                # The model may have written what the host sent back in several parts.
+                # A host may echo a key in several chunks, so that only a file shows it whole.
                 redact = upstream.redact
                 kept = (replace(file, text=redact(file.text)) for file in run.changed)
                 run = replace(run, changed=tuple(kept))

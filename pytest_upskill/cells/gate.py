@@ -39,7 +39,7 @@ class Gate(Decision):
 
     cell: Cell
     warning: str = ""
-    """What to know about a decision that was made nevertheless; empty for nothing."""
+    """What to know about the decision; empty for nothing."""
 
     @property
     def verdict(self) -> ShownVerdict:
@@ -59,7 +59,7 @@ class Gate(Decision):
         if self.comparison is None or self.verdict != "regression":
             return []
         lift = f"lift: {cell_sentence(self.cell)}"
-        past = [JUDGED_PAST] * bool(self.cell.judged)
+        past = [JUDGED_PAST] if self.cell.judged else []
         return [lift, *self.comparison.worse_cases, *past, self.comparison.next_step]
 
 
@@ -149,8 +149,11 @@ def _corrected_rate(rates: stats.Interval, by_labels: str) -> str:
 def _uncalibrated_warning(cell: Cell, thresholds: Thresholds) -> str:
     if not cell.uncalibrated:
         return ""
-    limits = ["min_lift"] * (thresholds.min_lift is not None)
-    limits += ["min_pass_rate"] * bool(thresholds.min_pass_rate)
+    limits = []
+    if thresholds.min_lift is not None:
+        limits.append("min_lift")
+    if thresholds.min_pass_rate:
+        limits.append("min_pass_rate")
     if not limits:
         return ""
     are = "is" if len(limits) == 1 else "are"

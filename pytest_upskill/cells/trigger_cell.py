@@ -46,7 +46,7 @@ class TriggerCell(TrialGroup):
 
     @cached_property
     def false_triggers(self) -> Rate | None:
-        """Share of the other queries for which the skill is chosen nevertheless."""
+        """Share of the other queries for which the skill is chosen by mistake."""
         return _rate(self._hits_by_query(wanted=False))
 
     @cached_property

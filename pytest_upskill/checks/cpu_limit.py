@@ -1,7 +1,8 @@
 """Calls with a limit of CPU time, for functions that may never return, such as pattern searches.
 
-A process that can be stopped, and not the timeout of the package ``regex``: that reads ``x{e}`` as
-fuzzy matching and takes other syntax than `re`, so case files would change their meaning.
+This module uses a timer signal, and a child process on other threads, instead of the package
+``regex`` with its timeout: ``regex`` reads ``x{e}`` as fuzzy matching and differs from `re` in its
+syntax, so patterns in case files would change their meaning.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
     import subprocess
 
 _SECONDS = 1.0
-_AGAIN_S = 0.1
+_REPEAT_S = 0.1
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
@@ -151,7 +152,7 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
     handler = signal.signal(signal.SIGVTALRM, _time_out)
     try:
         # Repeatedly: an exception in a finalizer or a garbage collector callback is ignored.
-        timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _AGAIN_S)
+        timer = signal.setitimer(signal.ITIMER_VIRTUAL, seconds, _REPEAT_S)
         try:
             return function(*args)
         finally:

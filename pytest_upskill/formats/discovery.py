@@ -76,9 +76,10 @@ class Places:
         """Return whether a file for which `may_hold_cases` is true holds cases of a skill."""
         if path.name == CASE_FILE:
             return True
+        # Near a skill, the name or the content is enough. Elsewhere a file needs both, and the
+        # reader then reports that its skill is missing.
         if self.skill_beside(path) or any(self.named_near(path)):
             return self._is_named(path) or _holds_cases(path)
-        # The reader then reports that the skill is missing.
         return self._is_named(path) and _holds_cases(path)
 
     def skill_beside(self, case_file: Path) -> Path | None:

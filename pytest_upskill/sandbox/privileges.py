@@ -50,7 +50,7 @@ def drop_capabilities(kept: int = 0) -> None:
     """
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "cannot give up new privileges")
-    # Both fail without capabilities, which is fine: none can be gained any more.
+    # Both fail without capabilities, which is fine: none can be gained later.
     for capability in range(_CAPABILITIES):
         if not kept >> capability & 1:
             _libc.prctl(_PR_CAPBSET_DROP, capability, 0, 0, 0)

@@ -122,10 +122,8 @@ class Sandbox:
             for self._own_user in as_whom:
                 if self._works():
                     return
-        raise SandboxError(
-            f"sandbox level {level!r} does not work on this machine: "
-            "use --upskill-sandbox auto for the strongest that does"
-        )
+        cure = "allow it to start programs" if level == "auto" else "use --upskill-sandbox auto"
+        raise SandboxError(f"sandbox level {level!r} does not work on this machine: {cure}")
 
     @property
     def hides_files(self) -> bool:

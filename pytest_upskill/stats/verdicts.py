@@ -23,10 +23,11 @@ _MAX_MISSING_SHARE = 0.2
 def verdict(cases: Sequence[CaseCounts], alpha: float = 0.05, margin: float = 0.15) -> Verdict:
     """Return the verdict on whether the skill helps on these cases.
 
-    It is ``helps`` or ``hurts`` if ``lift_test`` is significant and the lift has that sign. Else it
-    is ``no effect`` if the ``1 - 2 alpha`` interval lies within ±margin, that is, by two one-sided
-    tests at alpha (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680). Else, with fewer than
-    ``MIN_RUNS`` runs in an arm, or if test and lift contradict each other, it is ``too few runs``.
+    With fewer than ``MIN_RUNS`` runs in an arm, it is ``too few runs``. It is ``helps`` or
+    ``hurts`` if ``lift_test`` is significant and the lift has that sign, and ``no effect`` if the
+    ``1 - 2 alpha`` interval lies within ±margin, that is, by two one-sided tests at alpha
+    (Schuirmann 1987, J Pharmacokinet Biopharm 15:657-680). In all other cases, also if the test and
+    the lift contradict each other, it is ``too few runs``.
 
     Args:
         cases: Counts per case; cases with an empty arm are left out.

@@ -223,7 +223,7 @@ def _query(case: Case, catalogue: Catalogue, *, workspace: bool) -> Case:
     )
 
 
-def is_described_anew(skill: Skill) -> bool:
+def has_new_description(skill: Skill) -> bool:
     """Return whether a catalogue lists a skill otherwise than at the git ref."""
     return skill.before is not None and listed(skill.before) != listed(skill)
 
@@ -235,7 +235,7 @@ def _trigger_catalogues(
     shown: dict[Arm, tuple[Catalogue, ListedSkill]] = {
         "trigger": (catalogues.of(skill), listed(skill))
     }
-    if is_described_anew(skill):
+    if has_new_description(skill):
         assert skill.before is not None
         shown["old_trigger"] = catalogues.before(skill), listed(skill.before)
     return shown

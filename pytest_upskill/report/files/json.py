@@ -73,7 +73,7 @@ class Decision:
     comparison: Comparison | None
     """Comparison with the baseline or the git ref; None for none."""
     warning: str = ""
-    """What to know about a decision that was made nevertheless; empty for nothing."""
+    """What to know about the decision; empty for nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -18,7 +18,7 @@ from pytest_upskill.session.collection.places import path_from
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.plugin_hooks import decider
 from pytest_upskill.trials.result import TrialRecord, TrialResult
-from pytest_upskill.trials.trial import Trial, is_described_anew
+from pytest_upskill.trials.trial import Trial, has_new_description
 
 ANSWERS = pytest.StashKey[Callable[["TrialItem"], list[Answer]]]()
 """Function that waits for the answers to all runs of an item's trial, and returns them.
@@ -130,7 +130,7 @@ class TrialItem(ItemOutsidePackages):
     def _history(self) -> str:
         """Return why the trial's arm has no earlier version; empty if there is one."""
         skill = self.trial.skill
-        if not self.trial.chooses or skill.before is None or is_described_anew(skill):
+        if not self.trial.chooses or skill.before is None or has_new_description(skill):
             return skill.history
         return f"description unchanged since {skill.ref}: not compared"
 

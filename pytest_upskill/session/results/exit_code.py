@@ -42,6 +42,7 @@ class ExitCode:
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Set the exit status."""
         ended = session.exitstatus in {pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED}
+        # pytest counts a trial without an answer, which is an error in its setup, as failed.
         nothing_failed = session.testsfailed == self._results.records.unmeasured
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED:
             selection = self._config.stash.get(SELECTION, None)
@@ -84,14 +85,14 @@ class ExitCode:
         """Yield why the exit code is ``NOT_MEASURED``, and what was not compared.
 
         Args:
-            quiet: Whether to leave out what says only that some data is missing, and to add the
-                missing comparisons, which the notes about the cells say otherwise.
+            quiet: Whether the notes about the cells are not printed. Then each missing comparison
+                is a line here, and missing data alone is none.
         """
         code = f" (exit code {NOT_MEASURED})" if self.not_measured else ""
-        nothing, then = self.nothing_measured, self.compares_nothing
+        nothing, uncompared = self.nothing_measured, self.compares_nothing
         if nothing:
             yield f"nothing was measured{code}: {nothing}"
-        elif self.not_measured and not then and not quiet:
+        elif self.not_measured and not uncompared and not quiet:
             yield f"exit code {NOT_MEASURED}: nothing failed, but not everything was measured"
         # A missing comparison must not look like one that found no regression.
         cells = defaultdict[str, list[str]](list)
@@ -99,9 +100,9 @@ class ExitCode:
             for gap in gate.comparison.gaps if gate.comparison else ():
                 cells[gap].append(gate.cell.name)
         gaps = [f"{_list_names(names)}: {gap}" for gap, names in cells.items()]
-        if then:
+        if uncompared:
             more = f" (and {len(gaps) - 1} more)" if gaps[1:] else ""
-            yield f"nothing was compared with {then}{code}: {gaps[0]}{more}"
+            yield f"nothing was compared with {uncompared}{code}: {gaps[0]}{more}"
         elif quiet:
             yield from gaps
 

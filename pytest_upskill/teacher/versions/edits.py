@@ -178,7 +178,7 @@ def _problems(new: str, old: str, cases: Sequence[Case], limit: int) -> Iterator
     try:
         read = read_skill_text(new, folder="")
     except BadFile as error:
-        yield f"no SKILL.md any more: {error.problems[0].what}"
+        yield f"no longer a SKILL.md: {error.problems[0].what}"
         return
     before = read_skill_text(old, folder="")
     if new[: read.body_at] != before.text[: before.body_at]:
