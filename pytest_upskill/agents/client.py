@@ -212,9 +212,9 @@ class CliClient:
         return replace(proxy.tally.completion(run), latency_s=seconds)
 
     def _reason_at_exit(self, tally: Tally, last_line: str) -> str | ProviderError:
-        """Return the reason with which a run ends whose program exits: "" after the answer.
+        """Return why a run has ended whose program exited: "" if its model has answered.
 
-        An exit status tells nothing: a program may end with an error after the answer.
+        The exit status is not used: a program may exit with an error after the answer.
         """
         if tally.requests == 0:
             return ProviderError(f"{self._cli.name}: sent no request: {last_line}", billable=False)

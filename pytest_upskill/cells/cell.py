@@ -55,7 +55,7 @@ class Cell(TrialGroup):
     @cached_property
     def pairs(self) -> list[Pair]:
         """Cases with valid runs both with and without the skill."""
-        return [pair for pair in self._pairs if all(trial.runs for trial in pair)]
+        return [pair for pair in self._all_pairs if all(trial.runs for trial in pair)]
 
     @cached_property
     def old_pairs(self) -> list[Pair]:
@@ -70,7 +70,7 @@ class Cell(TrialGroup):
         return [one.case for one, other in pairs if one.prompt_digest != other.prompt_digest]
 
     @property
-    def undecidable(self) -> str | None:
+    def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         if len(self.trials) != self.planned:
             return f"{len(self.trials)} of {self.planned} trials ran"
@@ -105,7 +105,7 @@ class Cell(TrialGroup):
         """Passes and valid runs of each case with and without the skill."""
         return [
             stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
-            for one, other in self._lifted
+            for one, other in self._lift_pairs
         ]
 
     @cached_property
@@ -145,7 +145,7 @@ class Cell(TrialGroup):
             stats.lift(
                 [
                     case.with_missing(len(one.errors), len(other.errors), skill_is_lucky=lucky)
-                    for case, (one, other) in zip(self.counts, self._lifted, strict=True)
+                    for case, (one, other) in zip(self.counts, self._lift_pairs, strict=True)
                 ]
             )
             for lucky in (False, True)
@@ -175,7 +175,7 @@ class Cell(TrialGroup):
             return None
         judged = Judged(
             judge=self.judge,
-            pairs=self._lifted,
+            pairs=self._lift_pairs,
             labels=self.labels,
             alpha=self.alpha,
             missing_trials=self.planned - len(self.trials),
@@ -204,7 +204,8 @@ class Cell(TrialGroup):
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:
         """Ratio of tokens of a run, with the skill to without."""
-        return stats.token_ratio([(_tokens(one), _tokens(other)) for one, other in self.pairs])
+        pairs = self._reported_pairs
+        return stats.token_ratio([(_tokens(one), _tokens(other)) for one, other in pairs])
 
     @cached_property
     def tokens_per_pass(self) -> tuple[float | None, float | None]:
@@ -238,20 +239,25 @@ class Cell(TrialGroup):
         return self.correction.with_skill - self.with_skill.pass_rate
 
     @cached_property
-    def _pairs(self) -> list[Pair]:
+    def _all_pairs(self) -> list[Pair]:
         """Cases that ran with and without the skill, even if runs are missing."""
         without = {trial.case: trial for trial in self.trials if trial.arm == "without_skill"}
         return [(trial, without[trial.case]) for trial in self.now if trial.case in without]
 
     @cached_property
-    def _lifted(self) -> list[Pair]:
+    def _lift_pairs(self) -> list[Pair]:
         """The pairs that count towards the lift: all but train cases."""
-        return [pair for pair in self._pairs if not pair[0].train]
+        return [pair for pair in self._all_pairs if not pair[0].train]
+
+    @cached_property
+    def _reported_pairs(self) -> list[Pair]:
+        """The pairs that are reported: those without train cases, unless there are no others."""
+        return [pair for pair in self.pairs if not pair[0].train] or self.pairs
 
     @property
     def train(self) -> list[str]:
         """Train cases, by which the text was chosen: they do not count towards the lift."""
-        return [one.case for one, _ in self._pairs if one.train]
+        return [one.case for one, _ in self._all_pairs if one.train]
 
     @property
     def _old_missing(self) -> str | None:
@@ -261,17 +267,13 @@ class Cell(TrialGroup):
 
     @property
     def _totals(self) -> list[tuple[float, int]]:
-        """Tokens and passes of all runs of the paired cases, with the skill and without it."""
-        arms = [[pair[arm] for pair in self.pairs] for arm in (0, 1)]
+        """Tokens and passes of all runs of the reported cases, with the skill and without it."""
+        arms = [[pair[arm] for pair in self._reported_pairs] for arm in (0, 1)]
         return [(sum(sum(_tokens(t)) for t in arm), sum(t.passes for t in arm)) for arm in arms]
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
-        """Return the figures of an arm: of the paired cases, or of all if none is paired.
-
-        As in the lift, train cases do not count, unless there are no others.
-        """
-        lifted = {one.case for one, _ in self.pairs if not one.train}
-        paired = lifted or {one.case for one, _ in self.pairs}
+        """Return the figures of an arm: of the reported pairs, or of all cases if there is none."""
+        paired = {one.case for one, _ in self._reported_pairs}
         valid = [
             trial.runs
             for trial in self.trials

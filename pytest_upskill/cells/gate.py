@@ -85,7 +85,7 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         thresholds: Thresholds from the options; the case file's take precedence.
         comparison: Comparison with the cell's past, None for none.
     """
-    if reason := cell.undecidable:
+    if reason := cell.why_undecidable:
         return no_decision(Gate, cell, reason, misses_data=cell.missing_data is not None)
     thresholds = thresholds.with_overrides(cell.gate)
     gate = decision(

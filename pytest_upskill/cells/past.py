@@ -42,7 +42,7 @@ def compare(
     stored = baselines.of([key_of(cell) for cell in cells]) if baselines else [None] * len(cells)
 
     def compared(cell: Cell | TriggerCell, baseline: Baseline | None) -> Comparison | None:
-        if cell.undecidable:
+        if cell.why_undecidable:
             return None
         if cell.ref:
             return _against_ref(cell)

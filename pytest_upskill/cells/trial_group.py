@@ -55,7 +55,7 @@ class TrialGroup:
         return [trial for trial in self.trials if trial.arm == self.arms[1]]
 
     @property
-    def undecidable(self) -> str | None:
+    def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         raise NotImplementedError
 

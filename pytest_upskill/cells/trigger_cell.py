@@ -81,7 +81,7 @@ class TriggerCell(TrialGroup):
         return _bounds(self._hits_by_query(wanted=False))
 
     @property
-    def undecidable(self) -> str | None:
+    def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         if self.by_words:
             return BY_WORDS

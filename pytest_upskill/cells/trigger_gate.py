@@ -111,7 +111,7 @@ def too_few_queries_notes(cell: TriggerCell, thresholds: Thresholds) -> list[str
 def _decide(
     cell: TriggerCell, thresholds: Thresholds, comparison: Comparison | None
 ) -> TriggerGate:
-    if reason := cell.undecidable:
+    if reason := cell.why_undecidable:
         misses_data = bool(cell.missing) and not cell.by_words
         return no_decision(TriggerGate, cell, reason, misses_data=misses_data)
     problems = _problems(cell, thresholds.with_overrides(cell.gate), comparison)

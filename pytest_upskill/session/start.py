@@ -1,8 +1,9 @@
 """The plugins of a session with chosen models.
 
-After the last test, in this order: fetching stops (`FetchedAnswers`, or `Controller` under
-pytest-xdist); `Results` makes cells, decides their gates and reports them as tests; `ExitCode` sets
-the exit code; `JUnit` and `Files` write; `Terminal` and then `Spending` print.
+After the last test, in this order, for which each class marks its hook as first or last: fetching
+stops (`FetchedAnswers`, or `Controller` under pytest-xdist); `Results` makes cells, decides their
+gates and reports them as tests; `ExitCode` sets the exit code; `JUnit` and `Files` write;
+`Terminal` and then `Spending` print.
 """
 
 from __future__ import annotations
@@ -36,7 +37,7 @@ def start(config: pytest.Config) -> None:
         pytest.UsageError: The value of an option is invalid, or a plugin's hook fails.
     """
     settings, resources = set_up(config)
-    catalogues_of(config)
+    catalogues_of(config)  # read now, so that a bad catalogue file ends the run before it begins
     plugins = config.pluginmanager
     plugins.register(TrialReports(), "upskill-reports")
     plugins.register(Outgoing(resources.redactor), "upskill-outgoing")

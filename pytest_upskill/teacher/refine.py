@@ -115,6 +115,7 @@ class _Refinement:
         """Yield what will be asked, and what the confirmation can show."""
         task, engine = self.task, self.engine
         limit, teacher = byte_limit(task.text), engine.terms.teacher.label
+        # There is no candidate yet: any text that differs from the skill leads to the same look.
         look = next_look(engine, self._contest(f"{task.text}\n")).look
         new, old = look_trials(engine, self._contest(task.text), look)
         train = train_trials(engine, task, task.text)

@@ -17,6 +17,7 @@ from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model
 from pytest_upskill.stats import CaseCounts
+from pytest_upskill.trials.result import TrialResult
 from pytest_upskill.trials.trial import plan
 from tests.conftest import Run, WriteSkill, budget_cases
 from tests.reporting import cell, run, trial
@@ -49,6 +50,21 @@ def test_a_missing_run_lets_no_train_case_into_the_bounds_of_the_pass_rate() -> 
 
     assert bounds is not None
     assert tuple(bounds) == pytest.approx((0.2, 0.4))
+
+
+def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
+    def with_and_without(case: str, *, train: bool, tokens: int) -> list[TrialResult]:
+        long = trial(case, "with_skill", [run(tokens=tokens)] * 5)
+        short = trial(case, "without_skill", [run(False, tokens=10)] * 5)
+        return [replace(each, train=train) for each in (long, short)]
+
+    held_out = with_and_without("held-out", train=False, tokens=30)
+    chosen_by = with_and_without("train", train=True, tokens=1000)
+    figures = cell(*held_out, *chosen_by)
+
+    assert figures.token_ratio is not None
+    assert figures.token_ratio.ratio == pytest.approx(2)
+    assert figures.tokens_per_pass == (None, 40)
 
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:

@@ -49,10 +49,11 @@ def read_case(
         raise BadFile(flaws[path])
     if not isinstance(value, dict):
         raise BadFile([document.problem(path, f"must be an object, got {shown(value)}")])
-    whole = _merge_question_keys(value)
-    reader = _Reader(whole, document, path, owner)
+    merged = _merge_question_keys(value)
+    reader = _Reader(merged, document, path, owner)
+    # In this order: the checks find the trigger, without which a case must have a question.
     checks = reader.checks()
-    question = reader.question(must_ask=must_ask and whole is value)
+    question = reader.question(must_ask=must_ask and merged is value)
     files = reader.files()
     if reader.problems:
         raise BadFile(reader.problems)
@@ -167,7 +168,7 @@ class _Reader:
         return files
 
     def _checks(self, assertion: object, path: JsonPath) -> Checks:
-        if self.choice.is_stated_by(assertion, path[0]):
+        if self.choice.take(assertion, path[0]):
             return ()
         try:
             return checks_of(assertion)

@@ -59,8 +59,8 @@ class Choice:
         self._value = value
         self._stated: dict[str, object] = dict(_of_case(value))
 
-    def is_stated_by(self, assertion: object, key: object) -> bool:
-        """Return whether an assertion is about the choice alone, and note what it says.
+    def take(self, assertion: object, key: object) -> bool:
+        """Record what an assertion says about the choice; return False if it is about the answer.
 
         Args:
             assertion: The assertion.
