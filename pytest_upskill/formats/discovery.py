@@ -78,11 +78,11 @@ class Places:
             return True
         # Near a skill, the name or the content is enough. Elsewhere a file needs both, and the
         # reader then reports that its skill is missing.
-        if self.skill_beside(path) or any(self.named_near(path)):
+        if self.owning_skill(path) or any(self.named_near(path)):
             return self._is_named(path) or _holds_cases(path)
         return self._is_named(path) and _holds_cases(path)
 
-    def skill_beside(self, case_file: Path) -> Path | None:
+    def owning_skill(self, case_file: Path) -> Path | None:
         """Return the folder of the skill that a case file belongs to, None if there is none.
 
         It is the skill that `owners` gives; else the one whose folder contains the file in a place
@@ -182,7 +182,7 @@ class Places:
 
     def _owners_of(self, file: Path) -> Iterator[Path]:
         if self.may_hold_cases(file) and file.is_file() and self.is_case_file(file):
-            if skill := self.skill_beside(file):
+            if skill := self.owning_skill(file):
                 yield skill
             yield from self.named_near(file)
 

@@ -74,7 +74,7 @@ class _Loader:
         self._shown = shown
         self._extensions = extensions
         self._places = places
-        self._folder = places.skill_beside(self._path)
+        self._folder = places.owning_skill(self._path)
         self._labelled = (self._path.parent / LABELS_FILE).is_file()
         self._texts: dict[Path, SkillText] = {}
         self._gate = GateRule()

@@ -158,10 +158,10 @@ class _Refinement:
         self.drafts.write("candidate.diff", "".join(f"{line}\n" for line in diff))
 
     def _offer(self, text: str) -> bool:
-        """Show the change, and return whether somebody has agreed, and it was written."""
+        """Show the change, and return whether the user agreed and it was written."""
         task, say = self.task, self.engine.say
         say(*marked_diff(task.text, text, (*task.train, *task.holdout), name="SKILL.md"))
-        # The marks first: without them a command that is killed here would leave too high a lift.
+        # The marks are written first, so that an interrupted command cannot leave too high a lift.
         changes = [*_train_mark_changes(task)]
         if changes:
             count = len(task.train)

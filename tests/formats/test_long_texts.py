@@ -76,5 +76,5 @@ def test_a_case_file_may_be_long(text: str, tmp_path: Path) -> None:
     case_file.parent.mkdir()
     case_file.write_text(f"{long(text)}\nskill:{long(' ')}")
 
-    assert Places(root=tmp_path).skill_beside(case_file) is None
+    assert Places(root=tmp_path).owning_skill(case_file) is None
     assert [*Places(root=tmp_path).named_near(case_file)] == []

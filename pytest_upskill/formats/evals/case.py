@@ -8,7 +8,13 @@ from typing import Any, TypeGuard
 from pytest_upskill.checks import AnyCheck
 from pytest_upskill.formats.evals.agent_parts import agent_parts
 from pytest_upskill.formats.evals.assertions import checks_of, statements
-from pytest_upskill.formats.evals.keys import ASSERTIONS, DESCRIPTIONS, PROMPTS, SOUGHT, STATED
+from pytest_upskill.formats.evals.keys import (
+    ASSERTIONS,
+    DESCRIPTIONS,
+    PROMPTS,
+    SEARCH_KEYS,
+    STATEMENT_PREFIXES,
+)
 from pytest_upskill.formats.evals.owner import Owner
 from pytest_upskill.formats.evals.triggers import Choice
 from pytest_upskill.formats.evals.typed_checks import Checks, Unsupported
@@ -117,9 +123,9 @@ class _Reader:
         if isinstance(asked, list) and asked:
             self.reasons.append(f"{key}: a single answer has no further turns")
         elif key and not (asked == "" and (self.reasons or self.trigger)):
-            self._note((key,), f"must be non-empty text, got {shown(asked)}")
+            self._add_problem((key,), f"must be non-empty text, got {shown(asked)}")
         elif must_ask and not (self.reasons or self.trigger):
-            self._note((), _NOTHING_ASKED)
+            self._add_problem((), _NOTHING_ASKED)
         else:
             self.reasons.append(_NOTHING_ASKED)
         return ""
@@ -133,10 +139,10 @@ class _Reader:
             for step, assertion in _assertions(value)
             for check in self._checks(assertion, (key, *step))
         ]
-        for key, kind in SOUGHT.items():
+        for key, kind in SEARCH_KEYS.items():
             for step, part in _assertions(self.value.get(key)):
                 checks += self._checks(_sought(part, kind), (key, *step))
-        for key, prefix in STATED.items():
+        for key, prefix in STATEMENT_PREFIXES.items():
             texts = [text for _, text in _assertions(self.value.get(key)) if isinstance(text, str)]
             checks += statements(texts, prefix=prefix)
         checks += self.agent.checks
@@ -156,7 +162,9 @@ class _Reader:
             for key, part in parts.items()
             if part and key != "files" and not (key == "" and isinstance(part, str))
         ]
-        files = dict(_inline(parts.get("files"))) | dict(_inline(self.value.get("files")))
+        files = dict(_files_by_name(parts.get("files"))) | dict(
+            _files_by_name(self.value.get("files"))
+        )
         if self._owner is not None:
             for name in _file_names(self.value.get("files")):
                 try:
@@ -175,10 +183,10 @@ class _Reader:
         except Unsupported as error:
             self.reasons.append(f"{path[0]}: {error}")
         except ValueError as error:
-            self._note(path, str(error))
+            self._add_problem(path, str(error))
         return ()
 
-    def _note(self, path: JsonPath, what: str) -> None:
+    def _add_problem(self, path: JsonPath, what: str) -> None:
         whole = (*self._path, *path)
         place = whole if whole in self._document.places else self._path
         self.problems.append(self._document.problem(place, what))
@@ -234,7 +242,7 @@ def _file_names(files: object) -> list[str]:
     return [name for name in (files if isinstance(files, list) else [files]) if _is_text(name)]
 
 
-def _inline(files: object) -> Iterator[tuple[str, str]]:
+def _files_by_name(files: object) -> Iterator[tuple[str, str]]:
     """Yield name and text of the files that are given in the case itself."""
     if isinstance(files, dict):
         yield from ((name, text) for name, text in files.items() if isinstance(text, str))

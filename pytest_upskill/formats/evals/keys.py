@@ -28,7 +28,7 @@ ASSERTIONS = (
     "must_have",
     *DESCRIPTIONS,
 )
-STATED: Mapping[str, str] = {
+STATEMENT_PREFIXES: Mapping[str, str] = {
     "must_include": "The answer includes this: ",
     "must_not_include": "The answer does not include this: ",
     "expected_output_characteristics": "The answer has this: ",
@@ -41,7 +41,7 @@ STATED: Mapping[str, str] = {
 }
 """Keys of texts that are not statements, with the prefix that makes them statements."""
 
-SOUGHT: Mapping[str, str] = {
+SEARCH_KEYS: Mapping[str, str] = {
     "must_contain": "contains",
     "expected_output_contains": "contains",
     "must_not_contain": "not_contains",

@@ -30,7 +30,14 @@ SUFFIXES = frozenset(_SYNTAX)
 """Suffixes of the files that can be read."""
 
 _READ = {
-    *(*PROMPTS, *NAMES, *keys.ASSERTIONS, *keys.STATED, *keys.SOUGHT, *keys.FEATURES),
+    *(
+        *PROMPTS,
+        *NAMES,
+        *keys.ASSERTIONS,
+        *keys.STATEMENT_PREFIXES,
+        *keys.SEARCH_KEYS,
+        *keys.FEATURES,
+    ),
     *(*keys.NAMING, *keys.TRIGGERS, *keys.SKILLS, *keys.FORBIDDEN, keys.ACCEPTABLE),
     *(MARK_KEY, "ground_truth", "files", "context", "tags"),
 }

@@ -9,7 +9,7 @@ import pytest
 from pytest_upskill.answers.service import Service
 from pytest_upskill.grading.grade import Answer
 from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
-from pytest_upskill.session.collection.items import TrialItem, wanted
+from pytest_upskill.session.collection.items import TrialItem, needing_answers
 from pytest_upskill.session.options.settings import runs_tests
 from pytest_upskill.session.output.progress import Progress
 from pytest_upskill.session.output.spending import forecast_lines
@@ -30,7 +30,7 @@ class FetchedAnswers:
         """Check, before the first test, that every trial can be answered."""
         if runs_tests(self._config):
             self._prepared = prepare(
-                self._config, {item.key: item.trial for item in wanted(session.items)}
+                self._config, {item.key: item.trial for item in needing_answers(session.items)}
             )
 
     def pytest_report_collectionfinish(self) -> list[str]:

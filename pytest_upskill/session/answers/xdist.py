@@ -30,7 +30,7 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import Model
 from pytest_upskill.repository.atomic_write import write_whole
 from pytest_upskill.session.answers.preflight import Prepared, prepare, start_service, stop_service
-from pytest_upskill.session.collection.items import TrialItem, wanted
+from pytest_upskill.session.collection.items import TrialItem, needing_answers
 from pytest_upskill.session.options.settings import SETTINGS, runs_tests
 from pytest_upskill.session.output.progress import Heartbeat, Progress, interruptible
 from pytest_upskill.session.output.spending import forecast_lines
@@ -73,7 +73,7 @@ class Controller:
         if self._service is not None or not runs_tests(self._config):
             return
         settings = self._config.stash[SETTINGS]
-        found = self._handover.wanted(settings.models, settings.judge)
+        found = self._handover.read_trials(settings.models, settings.judge)
         for key, (nodeid, _) in found.items():
             self._keys.setdefault(nodeid, []).append(key)
         prepared = prepare(self._config, {key: trial for key, (_, trial) in found.items()})
@@ -141,7 +141,9 @@ class HandedAnswers:
     @pytest.hookimpl(tryfirst=True)
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         """Write which trials need answers."""
-        self._handover.want({i.key: (i.nodeid, i.trial) for i in wanted(session.items)})
+        self._handover.write_trials(
+            {i.key: (i.nodeid, i.trial) for i in needing_answers(session.items)}
+        )
 
     def of(self, item: TrialItem) -> list[Answer]:
         """Wait for the answers to all runs of the item's trial and return them."""
@@ -166,18 +168,20 @@ class Handover:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._open = folder / "open"
-        self._wanted = folder / "wanted"
+        self._trials = folder / "trials"
 
     def open(self) -> None:
         """Mark the folder as open: answers will come."""
         self._open.touch()
 
-    def want(self, trials: dict[str, tuple[str, Trial]]) -> None:
+    def write_trials(self, trials: dict[str, tuple[str, Trial]]) -> None:
         """Write which trials need answers, without passwords: node id and trial by its key."""
         safe = {key: (nodeid, _without_passwords(trial)) for key, (nodeid, trial) in trials.items()}
-        write_whole(self._wanted, pickle.dumps(safe))
+        write_whole(self._trials, pickle.dumps(safe))
 
-    def wanted(self, models: Iterable[Model], judge: Model | None) -> dict[str, tuple[str, Trial]]:
+    def read_trials(
+        self, models: Iterable[Model], judge: Model | None
+    ) -> dict[str, tuple[str, Trial]]:
         """Return the trials that need answers, as a worker collected them.
 
         Args:
@@ -185,7 +189,7 @@ class Handover:
             judge: The judge of the session.
         """
         # Written before the first test, so before any answer could run code.
-        trials: dict[str, tuple[str, Trial]] = pickle.loads(self._wanted.read_bytes())  # noqa: S301
+        trials: dict[str, tuple[str, Trial]] = pickle.loads(self._trials.read_bytes())  # noqa: S301
         known = {model.label: model for model in models}
         return {
             key: (

@@ -198,7 +198,7 @@ def _records() -> TypeAdapter[TrialRecord]:
     return TypeAdapter(TrialRecord)
 
 
-def wanted(items: Iterable[pytest.Item]) -> list[TrialItem]:
+def needing_answers(items: Iterable[pytest.Item]) -> list[TrialItem]:
     """Return the items that need answers: trials that are not skipped."""
     return [item for item in items if isinstance(item, TrialItem) and not _is_skipped(item)]
 
