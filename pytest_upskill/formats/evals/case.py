@@ -162,9 +162,8 @@ class _Reader:
             for key, part in parts.items()
             if part and key != "files" and not (key == "" and isinstance(part, str))
         ]
-        files = dict(_files_by_name(parts.get("files"))) | dict(
-            _files_by_name(self.value.get("files"))
-        )
+        given = parts.get("files"), self.value.get("files")
+        files = {name: text for part in given for name, text in _files_by_name(part)}
         if self._owner is not None:
             for name in _file_names(self.value.get("files")):
                 try:

@@ -30,14 +30,8 @@ SUFFIXES = frozenset(_SYNTAX)
 """Suffixes of the files that can be read."""
 
 _READ = {
-    *(
-        *PROMPTS,
-        *NAMES,
-        *keys.ASSERTIONS,
-        *keys.STATEMENT_PREFIXES,
-        *keys.SEARCH_KEYS,
-        *keys.FEATURES,
-    ),
+    *(*PROMPTS, *NAMES, *keys.FEATURES),
+    *(*keys.ASSERTIONS, *keys.STATEMENT_PREFIXES, *keys.SEARCH_KEYS),
     *(*keys.NAMING, *keys.TRIGGERS, *keys.SKILLS, *keys.FORBIDDEN, keys.ACCEPTABLE),
     *(MARK_KEY, "ground_truth", "files", "context", "tags"),
 }

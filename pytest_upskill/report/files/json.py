@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass, fields
-from importlib.resources import files
 from typing import Annotated, Any, Final, Literal, TypeVar
 
 from pydantic import Field, TypeAdapter, ValidationError
@@ -193,11 +192,6 @@ def generate_schema() -> str:
         "title": "Report of pytest-upskill, format 1",
     }
     return json.dumps(schema, indent=1) + "\n"
-
-
-def published_schema() -> str:
-    """Return the schema that is part of this package."""
-    return files("pytest_upskill.report.files").joinpath("report.schema.json").read_text("utf-8")
 
 
 def _entry(gate: Gate) -> Entry:

@@ -1,8 +1,7 @@
 """Every option and ini key of the plugin, declared once.
 
 `plugin.py` registers this table, `settings.py` reads the values, and `--help` shows the options by
-group. Every run of pytest with this plugin installed imports this module, so it imports nothing
-heavy.
+group. Every run of pytest imports this module, so it imports nothing heavy.
 """
 
 from __future__ import annotations
@@ -25,8 +24,7 @@ class Option(NamedTuple):
         default: Value if neither is set; None for no value.
         on_command_line: Whether there is a command-line option.
         in_ini: Whether there is an ini key.
-        plural: Name of the ini key if it differs, for an option that is repeated on the command
-            line.
+        plural: Name of the ini key of an option that may be repeated, if it differs.
     """
 
     name: str
