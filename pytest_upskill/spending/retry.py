@@ -13,7 +13,7 @@ from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.host_health import TOO_MANY, HostHealth
 from pytest_upskill.spending.in_flight import InFlight
-from pytest_upskill.spending.limiter import START, ConcurrencyLimiter, SlotTicket
+from pytest_upskill.spending.limiter import START_AT_CUSTOM_HOST, ConcurrencyLimiter, SlotTicket
 from pytest_upskill.spending.retry_policy import RetryPolicy
 
 _UNAVAILABLE = frozenset({502, 503})
@@ -148,11 +148,14 @@ class Retries:
         attempts.errors.append(error)
         self._health.failed(attempts.request, error, began=began)
         if error.timed_out:
-            queued = self._slots.timed_out(ticket)
-            forgiven = self._policy.queued_timeouts if queued else self._policy.long_timeouts
-            if ticket.others and attempts.queued < forgiven:
+            self._slots.timed_out(ticket)
+            may_have_queued = self._slots.may_have_queued(ticket)
+            forgiven = (
+                self._policy.queued_timeouts if may_have_queued else self._policy.long_timeouts
+            )
+            if ticket.others_in_flight and attempts.queued < forgiven:
                 attempts.queued += 1
-                attempts.in_line += self._clock() - ticket.at
+                attempts.in_line += self._clock() - ticket.sent_at
         elif error.status in TOO_MANY:
             self._slots.refused()
         else:
@@ -214,7 +217,9 @@ def retries_to(
         timeout: Seconds until a reply must come.
         activity: The record of waits.
     """
-    slots = ConcurrencyLimiter(most, start=START if custom else None, timeout=timeout)
+    slots = ConcurrencyLimiter(
+        most, start=START_AT_CUSTOM_HOST if custom else None, timeout=timeout
+    )
     return Retries(slots=slots, host=host, activity=activity)
 
 
