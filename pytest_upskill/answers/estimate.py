@@ -11,7 +11,6 @@ from typing import NamedTuple
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.trial_runner import Load, recorded_steps
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.spending.prices import (
     BYTES_PER_TOKEN,
@@ -158,7 +157,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
             (
                 judge_request(
                     judge,
-                    statements_of(trial.case),
+                    trial.case.judge_checks,
                     question=request(trial, run=0).user,
                     answer=" " * (BYTES_PER_TOKEN * trial.max_tokens),
                     reference=trial.case.reference,
@@ -168,7 +167,7 @@ def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelE
             2 * trial.runs,
         )
         for trial in trials
-        if statements_of(trial.case)
+        if trial.case.judge_checks
     ]
     return _of_model(judge, asks, prices)
 

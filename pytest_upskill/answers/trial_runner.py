@@ -10,7 +10,7 @@ from pytest_upskill.answers.resources import Resources
 from pytest_upskill.answers.source import CompletionSource
 from pytest_upskill.answers.tool_probe import ToolProbe
 from pytest_upskill.completion import Completion, Request
-from pytest_upskill.grading.grade import Answer, sandboxed_of, statements_of
+from pytest_upskill.grading.grade import Answer, sandboxed_of
 from pytest_upskill.grading.workspace import with_changes
 from pytest_upskill.model import Model
 from pytest_upskill.trials.conversation import choice_of, join_completions, next_request
@@ -55,7 +55,7 @@ class TrialRunner:
         Here, not on the loop: a thread that reads files beside one that runs items loses more time
         to Python's interpreter lock than to the files.
         """
-        if sandboxed_of(trial.case) or statements_of(trial.case):
+        if sandboxed_of(trial.case) or trial.case.judge_checks:
             return None
         steps = [found for _, found in recorded_steps(trial, run, self._source.recorded)]
         completions = [found for found in steps if found is not None]
@@ -71,7 +71,7 @@ class TrialRunner:
             return answer
         if self._builds and (sandboxed := sandboxed_of(trial.case)):
             answer = await self._builds.answer(trial, sandboxed, answer.completion)
-        if self._judge is None or answer.error or not statements_of(trial.case):
+        if self._judge is None or answer.error or not trial.case.judge_checks:
             return answer
         return await self._judge_answer(self._judge, trial, answer, subject)
 
@@ -110,7 +110,7 @@ class TrialRunner:
             subject=f"{JUDGEMENT}{subject}",
             question=request(trial, run=0).user,
             text=with_changes(answer.completion),
-            statements=statements_of(trial.case),
+            statements=trial.case.judge_checks,
             reference=trial.case.reference,
         )
         answer = await judge_answer(answer, judged_answer, judge, self._source)

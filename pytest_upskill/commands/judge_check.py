@@ -21,7 +21,6 @@ from pytest_upskill.formats.skill_md.installed import InstallError, with_files
 from pytest_upskill.formats.source.problems import BadFile
 from pytest_upskill.grading.calibration import CurrentCase, applicable, drift
 from pytest_upskill.grading.check import agreements, decisions, disagreements, too_few_labels
-from pytest_upskill.grading.grade import statements_of
 from pytest_upskill.model import Model
 from pytest_upskill.report.judge_notes import unusable
 from pytest_upskill.session.without_tests.workplace import run_in_session
@@ -113,7 +112,7 @@ def _current_cases(
                 cases[case.id] = case
                 now[case.id] = CurrentCase(
                     digest=case_digest(case),
-                    statements=[each.statement for each in statements_of(case)],
+                    statements=[each.statement for each in case.judge_checks],
                     skills=digests,
                 )
     return now, cases

@@ -10,6 +10,7 @@ from pytest_upskill.checks import (
     AnyCheck,
     FileExists,
     InFile,
+    Judge,
     ProcessCheck,
     Sandboxed,
     WorkspaceFile,
@@ -80,6 +81,11 @@ class Case:
     """What the agent is expected to do; reported, never part of a pass rate."""
     statements: int = 0
     """How many statements for a judge it has in the file, with those that are excluded."""
+
+    @property
+    def judge_checks(self) -> list[Judge]:
+        """The checks that only a judge can decide."""
+        return [check for check in self.checks if isinstance(check, Judge)]
 
     @property
     def needs_agent(self) -> str:

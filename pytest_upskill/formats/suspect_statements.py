@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.statement_marks import MARKS, Mark
 
@@ -144,9 +143,7 @@ def _agent_words(statement: str) -> str:
 def candidates(case: Case) -> list[Candidate]:
     """Return the statements of a case that no judge should decide, as far as words can tell."""
     found = []
-    for check in case.checks:
-        if not isinstance(check, Judge):
-            continue
+    for check in case.judge_checks:
         if words := _agent_words(check.statement):
             reason, mark = f"{words!r} is an agent's work, which an answer cannot show", MARKS[0]
         elif _VACUOUS.fullmatch(check.statement.strip()):

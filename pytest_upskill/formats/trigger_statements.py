@@ -6,7 +6,6 @@ import re
 from collections.abc import Collection
 from dataclasses import replace
 
-from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.statement_marks import without
 
@@ -44,9 +43,8 @@ def with_trigger(case: Case, skills: Collection[str]) -> Case:
     """
     chosen = {
         check.number: is_expected
-        for check in case.checks
-        if isinstance(check, Judge)
-        and (is_expected := _expects_choice(check.statement, skills)) is not None
+        for check in case.judge_checks
+        if (is_expected := _expects_choice(check.statement, skills)) is not None
     }
     if not chosen:
         return case

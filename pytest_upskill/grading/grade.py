@@ -58,11 +58,6 @@ Decide = Callable[[Custom, str], CheckResult]
 """Function that has a plugin decide a custom check on an answer; may raise CheckError."""
 
 
-def statements_of(case: Case) -> list[Judge]:
-    """Return the checks that only a judge can decide."""
-    return [check for check in case.checks if isinstance(check, Judge)]
-
-
 def sandboxed_of(case: Case) -> list[Sandboxed]:
     """Return the checks that run a compiler or another program."""
     return [check for check in case.checks if isinstance(check, Sandboxed)]
@@ -126,18 +121,18 @@ def grade(trial: Trial, answers: Sequence[Answer], decide: Decide = undecided) -
         train=trial.case.train,
         question=trial.case.input,
         line=trial.case.line,
-        ungraded=len(statements_of(trial.case)) if ungraded else 0,
+        ungraded=len(trial.case.judge_checks) if ungraded else 0,
         trigger=trial.case.trigger if trial.chooses else None,
         listed_as="" if trial.listed is None else trial.listed.name,
         agent_statements=0 if ungraded else _agent_statements(trial.case),
-        statements=() if ungraded else tuple(each.statement for each in statements_of(trial.case)),
+        statements=() if ungraded else tuple(each.statement for each in trial.case.judge_checks),
         case_digest=case_digest(trial.case),
     )
 
 
 def _agent_statements(case: Case) -> int:
     """Return how many statements seem to be about an agent's work."""
-    if not statements_of(case):
+    if not case.judge_checks:
         return 0
     # Imported here: most cases have no statements, and the patterns take long to compile.
     from pytest_upskill.formats.suspect_statements import candidates

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import MISSING, Field, asdict, fields
 from typing import Any
 
-from pytest_upskill.checks import AnyCheck, Judge
+from pytest_upskill.checks import AnyCheck
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.checks.judge import PROMPT_DIGEST
 from pytest_upskill.formats.skill import Case, Skill
@@ -41,7 +41,7 @@ def arm_digests(trial: Trial) -> tuple[str, str]:
 def grader_digest(trial: Trial) -> str:
     """Return the digest of a trial's checks and judge; fields with default values do not count."""
     fields = []
-    if trial.judge is not None and any(isinstance(check, Judge) for check in trial.case.checks):
+    if trial.judge is not None and trial.case.judge_checks:
         judge = judge_name(trial.judge)
         reference = {"reference": trial.case.reference} if trial.case.reference else {}
         fields.append({"judge": judge, "prompt": PROMPT_DIGEST, **reference})

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,7 +11,6 @@ from pytest_upskill.checks import (
     Contains,
     ContainsAny,
     JsonSchema,
-    Judge,
     NotContains,
     NotRegex,
     Regex,
@@ -53,7 +52,8 @@ def derive(skill: Skill) -> Derived:
             found.agent.append((case.id, case.skip))
             continue
         own: list[Proposal] = []
-        for statement in _statements(case):
+        for check in case.judge_checks:
+            statement = check.statement
             if needs_agent(statement):
                 found.agent.append((case.id, statement))
             elif proposal := propose(statement, case.input):
@@ -64,10 +64,6 @@ def derive(skill: Skill) -> Derived:
             found.cases.append(_derived_case(case, own))
         found.proposals.extend((case.id, each) for each in own)
     return found
-
-
-def _statements(case: Case) -> Iterator[str]:
-    return (check.statement for check in case.checks if isinstance(check, Judge))
 
 
 def _derived_case(case: Case, proposals: Sequence[Proposal]) -> Mapping[str, Any]:

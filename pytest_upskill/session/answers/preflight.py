@@ -15,7 +15,7 @@ import pytest
 from pytest_upskill.answers.estimate import CostForecast, forecast
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.service import Policy, Service
-from pytest_upskill.grading.grade import sandboxed_of, statements_of
+from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.model import Model
 from pytest_upskill.sanitize.redaction import without_userinfo
 from pytest_upskill.session.answers.agents import agent_problems, installed_versions, runs_ahead
@@ -50,7 +50,7 @@ def prepare(config: pytest.Config, trials: Mapping[str, Trial]) -> Prepared:
             under a cost limit, or the sandbox does not work. The message has a line for each.
     """
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
-    judge = settings.judge if any(statements_of(t.case) for t in trials.values()) else None
+    judge = settings.judge if any(t.case.judge_checks for t in trials.values()) else None
     models = dict.fromkeys(trial.model for trial in trials.values())
     served = hosts(config, models if judge is None else models | {judge: None})
     ahead = forecast(trials.values(), served, resources, judge=judge)

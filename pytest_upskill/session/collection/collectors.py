@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, Self
 
 import pytest
 
-from pytest_upskill.checks.judge import Judge
 from pytest_upskill.formats.load import NoSkillError, SkillError, load_skills
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.skill_md.installed import InstallError, with_files
@@ -171,7 +170,7 @@ def _reason_to_skip(trial: Trial, settings: Settings) -> str | None:
         return f"no agent sees {trial.skill.name}: disable-model-invocation is set"
     if case.skip is not None:
         return case.skip
-    only_statements = all(isinstance(check, Judge) for check in case.checks)
+    only_statements = len(case.judge_checks) == len(case.checks)
     if only_statements and settings.judge is None and not trial.chooses:
         return NO_JUDGE
     if case.needs_agent and not trial.model.agent:

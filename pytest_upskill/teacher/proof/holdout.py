@@ -6,7 +6,6 @@ import hashlib
 import json
 from collections.abc import Iterable, Iterator
 
-from pytest_upskill.checks import Judge
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.grading.grade import sandboxed_of
 from pytest_upskill.teacher.work.engine import Engine
@@ -36,7 +35,7 @@ def _ineligible_reasons(engine: Engine, case: Case) -> Iterator[str]:
         yield f"'{case.needs_agent}' needs an agent"
     if not case.is_answered:
         yield "is about triggers, and has no answer"
-    if all(isinstance(check, Judge) for check in case.checks):
+    if len(case.judge_checks) == len(case.checks):
         yield "has no check by code"
     students = engine.terms.students
     yield from filter(None, (case.foreign([student.label]) for student in students))

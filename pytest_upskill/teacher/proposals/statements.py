@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.checks import Judge
 from pytest_upskill.formats.evals.shapes import find_entries
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.source.json import Document, JsonPath
@@ -34,7 +33,7 @@ def find_statements(
     entries = {document.line(path): path for path, _ in find_entries(document)}
     found, unchanged = list[Statement](), dict[str, str]()
     for case in cases:
-        texts = [check.statement for check in case.checks if isinstance(check, Judge)]
+        texts = [check.statement for check in case.judge_checks]
         for number, text in enumerate(texts, 1):
             name = f"{case.id}: statement {number}"
             place = _place(document, entries.get(case.line, ()), text)

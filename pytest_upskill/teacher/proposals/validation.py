@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pytest_upskill.checks import CheckError, CheckResult, Judge, NotContains, NotRegex
+from pytest_upskill.checks import CheckError, CheckResult, NotContains, NotRegex
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.formats.skill_meta.reader import read_cases
@@ -111,7 +111,7 @@ def check_problems(answers: Answers, case: Case, check: Check) -> Iterator[str]:
 def _case_problems(case: Case) -> Iterator[str]:
     if case.needs_agent:
         yield f"'{case.needs_agent}' needs an agent"
-    if any(isinstance(check, Judge) for check in case.checks):
+    if case.judge_checks:
         yield "needs a judge: only checks by code are kept"
     if all(isinstance(check, NotContains | NotRegex) for check in case.checks):
         yield "has no positive check: an empty answer would pass"
