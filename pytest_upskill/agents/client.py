@@ -66,7 +66,7 @@ def open_program(
         cli.wire,
         timeout=timeout,
         retries=retries_to(
-            endpoint.host, most=requests, custom=custom, timeout=timeout, activity=activity
+            endpoint.host, concurrency=requests, custom=custom, timeout=timeout, activity=activity
         ),
     )
     return CliClient(cli, installed, upstream, budget=budget, slots=slots)

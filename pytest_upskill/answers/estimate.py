@@ -15,8 +15,8 @@ from pytest_upskill.model import Model
 from pytest_upskill.spending.prices import (
     BYTES_PER_TOKEN,
     Prices,
-    most_input_tokens,
-    most_output_tokens,
+    max_input_tokens,
+    max_output_tokens,
 )
 from pytest_upskill.trials.conversation import longest_requests, probe
 from pytest_upskill.trials.trial import Trial, request
@@ -29,9 +29,9 @@ class ModelEstimate:
     model: Model
     requests: int
     """Answers to request; one of a trigger trial takes up to three requests."""
-    most_input_tokens: int
-    most_output_tokens: int
-    most_usd: float | None
+    max_input_tokens: int
+    max_output_tokens: int
+    max_usd: float | None
     """Bound in dollars; None where the price of the model is not known."""
     likely_usd: float | None = None
     """Likely cost in dollars, by the mean of recorded runs of the agent; None without any."""
@@ -67,7 +67,7 @@ class CostForecast:
     @property
     def unpriced(self) -> list[Model]:
         """The models of unknown price, each once."""
-        return list(dict.fromkeys(each.model for each in self.everything if each.most_usd is None))
+        return list(dict.fromkeys(each.model for each in self.everything if each.max_usd is None))
 
 
 def forecast(
@@ -177,14 +177,14 @@ def _of_model(
 ) -> ModelEstimate:
     """Return the requests to a model."""
     each = [(request, ask.times) for ask in asks for request in ask.requests]
-    usd = [(prices.most(request), times) for request, times in each]
+    usd = [(prices.max_cost(request), times) for request, times in each]
     known = [most * times for most, times in usd if most is not None]
     return ModelEstimate(
         model=model,
         requests=sum(ask.times * ask.answers for ask in asks),
-        most_input_tokens=sum(times * most_input_tokens(request) for request, times in each),
-        most_output_tokens=sum(times * most_output_tokens(request) for request, times in each),
-        most_usd=sum(known) if len(known) == len(usd) else None,
+        max_input_tokens=sum(times * max_input_tokens(request) for request, times in each),
+        max_output_tokens=sum(times * max_output_tokens(request) for request, times in each),
+        max_usd=sum(known) if len(known) == len(usd) else None,
         likely_usd=None if past is None else _likely(model, asks, prices, past),
     )
 

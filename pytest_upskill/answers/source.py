@@ -216,7 +216,7 @@ class CompletionSource:
                 return client
             retries = retries_to(
                 urlsplit(host.url).netloc or host.name,
-                most=self._concurrency,
+                concurrency=self._concurrency,
                 custom=host.custom,
                 timeout=host.timeout,
                 activity=shared.activity,

@@ -1,4 +1,4 @@
-"""The budget of a session."""
+"""The budget of a session: requests reserve their maximum cost before they are sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pytest_upskill.completion import Completion, Request
 from pytest_upskill.spending.prices import Prices
 
 Settle = Callable[[Completion | None, bool], Awaitable[float | None]]
-"""Settles a request: its completion and whether it may be billed; returns the price."""
+"""Settles a request by its completion and whether it may be billed, and returns its cost."""
 
 
 class BudgetError(Exception):
@@ -26,11 +26,11 @@ class BudgetError(Exception):
 
 @dataclass(eq=False, slots=True)
 class Reservation:
-    """What a request, or all requests of an agent's run, may still cost."""
+    """Money that is set aside for a request, or for all requests of an agent's run."""
 
     request: Request
     left: float | None
-    """Dollars; None for no limit."""
+    """Dollars that it may still cost; None for no limit."""
 
 
 class Budget:
@@ -43,24 +43,30 @@ class Budget:
     Args:
         limit: Dollars; None for no limit.
         prices: The prices of the models.
-        free: Whether requests of unknown price are sent, as something else limits their number.
+        allow_unpriced: Whether to send requests of unknown price, as something else limits their
+            number.
+
+    Attributes:
+        stopped: Whether a request was rejected.
+        assumed: Dollars counted for requests with unknown cost.
     """
 
-    def __init__(self, limit: float | None, prices: Prices, *, free: bool = False) -> None:
+    def __init__(
+        self, limit: float | None, prices: Prices, *, allow_unpriced: bool = False
+    ) -> None:
         self.limit = limit
-        self._prices = prices
-        self._free = free
         self.stopped = False
-        """Whether a request was rejected."""
         self.assumed = 0.0
-        """Dollars counted for requests with unknown cost."""
+        self._prices = prices
+        self._allow_unpriced = allow_unpriced
         self._spent = 0.0
-        self._open: list[Reservation] = []
-        self._settled = asyncio.Condition()
+        self._reservations: list[Reservation] = []
+        self._changed = asyncio.Condition()
+        """Notified when money was released, or the budget was stopped."""
 
     @property
     def left(self) -> float | None:
-        """Dollars that no request has cost or reserved; None for no limit."""
+        """Dollars that are neither spent nor reserved; None for no limit."""
         return None if self.limit is None else max(0.0, self.limit - self._committed())
 
     async def reserve(self, request: Request) -> Reservation:
@@ -71,88 +77,97 @@ class Budget:
         Raises:
             BudgetError: It could exceed the budget, or its price is unknown.
         """
-        most = None if self.limit is None else self._prices.most(request)
-        reserved = Reservation(request, most)
-        if self.limit is None or (self._free and most is None):
-            return reserved
-        async with self._settled:
-            await self._settled.wait_for(lambda: self.stopped or self._fits(most) or not self._open)
+        if self.limit is None:
+            return Reservation(request, None)
+        max_cost = self._prices.max_cost(request)
+        if max_cost is None and self._allow_unpriced:
+            return Reservation(request, None)
+        async with self._changed:
+            await self._changed.wait_for(
+                lambda: self.stopped or self._fits(max_cost) or not self._reservations
+            )
             left = self.limit - self._committed()
-            if request.task is not None and most is not None and left > 0:
-                reserved.left = min(most, left)
-            elif not self._fits(most):
+            if request.task is not None and max_cost is not None and left > 0:
+                max_cost = min(max_cost, left)
+            elif not self._fits(max_cost):
                 self.stopped = True
             if self.stopped:
-                self._settled.notify_all()
+                self._changed.notify_all()
                 raise self._exceeded_error()
-            self._open.append(reserved)
-        return reserved
+            reservation = Reservation(request, max_cost)
+            self._reservations.append(reservation)
+        return reservation
 
-    async def reserve_next(self, reserved: Reservation, size: int) -> Settle:
+    async def reserve_next(self, reservation: Reservation, size: int) -> Settle:
         """Check that a run's next request of so many bytes fits, and return what settles it.
 
         Raises:
             BudgetError: It could cost more than is left.
         """
-        request = reserved.request
+        request = reservation.request
         # A text has no more tokens than bytes.
-        most = self._prices.of_tokens(request.model, size, request.max_tokens)
-        if reserved.left is not None:
-            async with self._settled:
-                # All bytes of a long conversation may exceed what is left of the usual tokens. It
-                # does not wait for others, which may be waiting for this one.
-                if most is not None and not self.stopped and self._fits(most - reserved.left):
-                    reserved.left = max(reserved.left, most)
-            if most is None or most > reserved.left:
+        max_cost = self._prices.max_cost_of_tokens(request.model, size, request.max_tokens)
+        if reservation.left is not None:
+            async with self._changed:
+                # Bytes, as a bound on tokens, may exceed what the run has left: it gets more if
+                # there is more, without waiting for others, which may be waiting for this run.
+                if (
+                    max_cost is not None
+                    and not self.stopped
+                    and self._fits(max_cost - reservation.left)
+                ):
+                    reservation.left = max(reservation.left, max_cost)
+            if max_cost is None or max_cost > reservation.left:
                 self.stopped = True
                 raise self._exceeded_error()
-        return partial(self.settle, reserved, most=most)
+        return partial(self.settle, reservation, max_cost=max_cost)
 
     async def settle(
         self,
-        reserved: Reservation,
+        reservation: Reservation,
         completion: Completion | None,
         billable: bool,
         *,
-        most: float | None = None,
+        max_cost: float | None = None,
     ) -> float | None:
         """Subtract the cost of a request from its reservation, and return it, None if unknown.
 
         Args:
-            reserved: What was reserved.
+            reservation: The reservation.
             completion: The completion; None if there is none.
-            billable: Whether the host may bill a request without one.
-            most: What counts if the cost is unknown; None for the whole reservation.
+            billable: Whether the host may bill a request without a completion.
+            max_cost: Dollars that count if the cost is unknown; None for the whole reservation.
         """
         cost = None if billable else 0.0
         if completion is not None:
             cost = completion.cost_usd
             if cost is None:
-                cost = self._prices.cost(reserved.request.model, completion)
-        if reserved.left is not None:
-            async with self._settled:
-                taken = cost
-                if taken is None:
-                    taken = reserved.left if most is None else most
-                    self.assumed += taken
-                self._spent += taken
-                reserved.left = max(0.0, reserved.left - taken)
-                self._settled.notify_all()
+                cost = self._prices.cost(reservation.request.model, completion)
+        if reservation.left is not None:
+            async with self._changed:
+                counted = cost
+                if counted is None:
+                    counted = reservation.left if max_cost is None else max_cost
+                    self.assumed += counted
+                self._spent += counted
+                reservation.left = max(0.0, reservation.left - counted)
+                self._changed.notify_all()
         return cost
 
-    async def release(self, reserved: Reservation) -> None:
+    async def release(self, reservation: Reservation) -> None:
         """Release what is left of a reservation."""
-        if reserved.left is not None:
-            async with self._settled:
-                self._open.remove(reserved)
-                self._settled.notify_all()
+        if reservation.left is not None:
+            async with self._changed:
+                self._reservations.remove(reservation)
+                self._changed.notify_all()
 
     def _committed(self) -> float:
-        return self._spent + sum(each.left or 0.0 for each in self._open)
+        reserved = sum(reservation.left or 0.0 for reservation in self._reservations)
+        return self._spent + reserved
 
-    def _fits(self, most: float | None) -> bool:
+    def _fits(self, max_cost: float | None) -> bool:
         assert self.limit is not None
-        return most is not None and self._committed() + most <= self.limit
+        return max_cost is not None and self._committed() + max_cost <= self.limit
 
     def _exceeded_error(self) -> BudgetError:
         return BudgetError(f"--upskill-max-cost: this request could exceed ${self.limit:g}")

@@ -15,8 +15,8 @@ class HostClient:
     """A client that sends requests within the budget, and retries failed ones.
 
     Args:
-        client: Sends each request once.
-        retries: Sends them to the host.
+        client: The client of the SDK or of a plugin, which sends a request once.
+        retries: The retries at its host.
         budget: The budget of the session.
     """
 
@@ -32,15 +32,15 @@ class HostClient:
             ProviderError: There is no usable reply.
             BudgetError: The first attempt could exceed the budget.
         """
-        return await self._retries.send(request, partial(self._once, request))
+        return await self._retries.send(request, partial(self._send_once, request))
 
     async def aclose(self) -> None:
         """Close the connections."""
         await self._client.aclose()
 
-    async def _once(self, request: Request) -> Completion:
+    async def _send_once(self, request: Request) -> Completion:
         """Send a request once; each attempt may cost as much as the first."""
-        reserved = await self._budget.reserve(request)
+        reservation = await self._budget.reserve(request)
         completion, billable = None, True  # unless the host is known not to bill the request
         try:
             with self._retries.activity.doing(ASKING):
@@ -49,6 +49,6 @@ class HostClient:
             billable = error.billable
             raise
         finally:
-            cost = await self._budget.settle(reserved, completion, billable)
-            await self._budget.release(reserved)
+            cost = await self._budget.settle(reservation, completion, billable)
+            await self._budget.release(reservation)
         return replace(completion, cost_usd=cost)

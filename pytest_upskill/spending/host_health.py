@@ -1,4 +1,4 @@
-"""What the requests to a host have shown: whether it works, and which of its models are stopped."""
+"""The state of a host, as its replies show it: whether it works, and which models are stopped."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.model import Model
 from pytest_upskill.spending.retry_policy import RetryPolicy
 
-TOO_MANY = frozenset({429, 529})
+OVERLOADED = frozenset({429, 529})
 """Statuses of a host that has too many requests."""
 
 
 class HostHealth:
-    """The state of a host; while it is in doubt, requests take turns.
+    """The state of a host, which decides when requests are sent to it and when to stop.
 
-    A host that has failed and never answered gets one request at a time, each after a pause: it may
-    be starting, and if it is not running, many requests would fail like the first.
+    A host that has failed and never answered is in doubt. It gets one request at a time, each after
+    a pause: it may be starting, and if it is not running, many requests would fail like the first.
 
     Args:
         policy: The limits of retries.
@@ -29,10 +29,10 @@ class HostHealth:
         sleep: Waits for a number of seconds.
 
     Attributes:
-        heard: Whether there was any reply from it.
+        has_replied: Whether it has ever replied, if only with an error.
         answered_at: Time of the latest answer, or minus infinity.
-        silences: Number of failures in turn without a reply; what was sent before the last one
-            does not count.
+        silences: Number of failures without a reply, one after the other: a request that was sent
+            before the latest failure does not count.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class HostHealth:
         clock: Callable[[], float],
         sleep: Callable[[float], Awaitable[None]],
     ) -> None:
-        self.heard = False
+        self.has_replied = False
         self.answered_at = -math.inf
         self.silences = 0
         self._policy = policy
@@ -50,45 +50,46 @@ class HostHealth:
         self._failures = 0
         self._failed_at = -math.inf
         self._first_failed_at = math.inf
-        self._quiet_until = -math.inf
-        self._alone = asyncio.Lock()
-        self._answering: set[Model] = set()
+        self._paused_until = -math.inf
+        self._one_at_a_time = asyncio.Lock()
+        self._models_that_answered: set[Model] = set()
         self._refusals: Counter[tuple[Model, str]] = Counter()
-        self._stopped: dict[Model | None, str] = {}  # None for all models
+        self._stop_reasons: dict[Model | None, str] = {}
+        """Why a model was stopped, or under None why all models were."""
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[None]:
         """Wait until a request may be sent, which is sent in the block."""
-        if not self._is_in_doubt():
-            yield
-            return
-        async with self._alone:
-            while self._is_in_doubt() and (wait := self._quiet_until - self._clock()) > 0:
-                await self._sleep(wait)
-            if self._is_in_doubt():
-                yield
-                return
+        if self._is_in_doubt():
+            async with self._one_at_a_time:
+                while self._is_in_doubt() and (wait := self._paused_until - self._clock()) > 0:
+                    await self._sleep(wait)
+                if self._is_in_doubt():
+                    yield
+                    return
         yield
 
     def answered(self, model: Model) -> None:
         """Record an answer of a model."""
-        self.heard = True
+        self.has_replied = True
         self.answered_at = self._clock()
-        self._answering.add(model)
+        self._models_that_answered.add(model)
 
-    def failed(self, request: Request, error: ProviderError, *, began: float) -> None:
-        """Record why a request failed that was sent at a time."""
+    def failed(self, request: Request, error: ProviderError, *, sent_at: float) -> None:
+        """Record why a request failed, and from when on the host may get the next one."""
         if error.status is not None:
-            self.heard = True
+            self.has_replied = True
         if _is_refusal(error, request):
             self._refusals[request.model, str(error)] += 1
-        passing = error.retryable and error.status not in TOO_MANY
-        if passing and began > self._failed_at:
+        is_host_failure = error.retryable and error.status not in OVERLOADED
+        # Requests that were in flight together fail together, and count once.
+        if is_host_failure and sent_at > self._failed_at:
             self._failures += 1
             self._failed_at = self._clock()
             self._first_failed_at = min(self._first_failed_at, self._failed_at)
-            self._quiet_until = self._failed_at + self._policy.pause(self._failures, error)
-            self.silences += error.status is None
+            self._paused_until = self._failed_at + self._policy.pause(self._failures, error)
+            if error.status is None:
+                self.silences += 1
 
     @property
     def seconds_in_doubt(self) -> float:
@@ -96,29 +97,33 @@ class HostHealth:
         return self._clock() - self._first_failed_at if self._is_in_doubt() else 0.0
 
     def refuses_all(self, model: Model, error: ProviderError) -> bool:
-        """Return whether a model has answered nothing, and refused enough in an error's words."""
+        """Return whether a model has answered nothing, and sent this error often enough."""
         refusals = self._refusals[model, str(error)]
-        return model not in self._answering and refusals >= self._policy.same_refusals
+        return model not in self._models_that_answered and refusals >= self._policy.same_refusals
 
-    def stop(self, model: Model, why: str) -> str:
-        """Stop a model, or all models of a host that has never replied; return the first reason."""
-        self._stopped.setdefault(model if self.heard else None, why)
-        return self.stopped(model)
+    def stop(self, model: Model, reason: str) -> str:
+        """Stop a model, or all models of a host that has never replied.
 
-    def stopped(self, model: Model) -> str:
+        Returns:
+            Why it was stopped: an earlier reason stays.
+        """
+        self._stop_reasons.setdefault(model if self.has_replied else None, reason)
+        return self.stop_reason(model)
+
+    def stop_reason(self, model: Model) -> str:
         """Return why a model was stopped, "" if it was not."""
-        return self._stopped.get(None) or self._stopped.get(model, "")
+        return self._stop_reasons.get(None) or self._stop_reasons.get(model, "")
 
     def _is_in_doubt(self) -> bool:
         return self._failures > 0 and self.answered_at == -math.inf
 
 
 def _is_refusal(error: ProviderError, request: Request) -> bool:
-    """Return whether an error may be the same for every request to the model.
+    """Return whether every request to the model may get the same error.
 
-    That a host refuses tools is no refusal of what has none.
+    A host that refuses a request with tools may answer one without.
     """
     if error.status == HTTPStatus.OK:
-        return True
-    passing = error.retryable or error.status in TOO_MANY
-    return not (passing or error.of_request or request.tools)
+        return True  # An error, or a web page, in place of an answer.
+    is_temporary = error.retryable or error.status in OVERLOADED
+    return not (is_temporary or error.of_request or request.tools)

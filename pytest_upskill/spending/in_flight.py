@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 ASKING = "asking"
 """The activity of waiting for the reply to a request."""
@@ -22,6 +23,17 @@ class Pause:
     """Remaining seconds."""
 
 
+class _Activity(NamedTuple):
+    kind: str
+    began: float
+
+
+class _TimedPause(NamedTuple):
+    end: float
+    host: str
+    why: str
+
+
 class InFlight:
     """A record of activities in progress.
 
@@ -33,29 +45,30 @@ class InFlight:
 
     def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
-        self._begun: dict[object, tuple[str, float]] = {}
-        self._pauses: tuple[tuple[float, str, str], ...] = ()
+        self._activities: dict[object, _Activity] = {}
+        self._pauses: tuple[_TimedPause, ...] = ()
 
     @contextmanager
-    def doing(self, what: str) -> Iterator[None]:
+    def doing(self, kind: str) -> Iterator[None]:
         """Record an activity for the duration of the block; from any thread."""
         token = object()
-        self._begun[token] = what, self._clock()
+        self._activities[token] = _Activity(kind, self._clock())
         try:
             yield
         finally:
-            del self._begun[token]
+            del self._activities[token]
 
     def pause(self, host: str, why: str, seconds: float) -> None:
         """Record a wait in seconds; from one thread only."""
         now = self._clock()
-        going_on = (each for each in self._pauses if each[0] > now)
-        self._pauses = (*going_on, (now + seconds, host, why))
+        in_progress = (pause for pause in self._pauses if pause.end > now)
+        self._pauses = (*in_progress, _TimedPause(now + seconds, host, why))
 
-    def ages(self, what: str) -> list[float]:
+    def ages(self, kind: str) -> list[float]:
         """Return the seconds since the start of each activity of a kind that is in progress."""
         now = self._clock()
-        return [now - since for word, since in tuple(self._begun.values()) if word == what]
+        activities = tuple(self._activities.values())
+        return [now - activity.began for activity in activities if activity.kind == kind]
 
     def pauses(self) -> list[Pause]:
         """Return the waits in progress; for each host and reason, the one that ends first."""

@@ -1,8 +1,12 @@
-"""Prices of completions, from genai-prices or from the user's settings."""
+"""Prices of completions, and upper bounds on those of requests.
+
+Prices are those of the user's settings, or else of genai-prices.
+"""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import lru_cache
@@ -26,7 +30,8 @@ BYTES_PER_TOKEN = 4
 _TEMPLATE_TOKENS = 64
 """Maximum number of tokens that an API adds to each message or tool, for roles and separators."""
 
-_STEP = 100
+_ROUNDING = 100
+"""Upper bounds round the tokens of a prompt up to a multiple, so that the price is often cached."""
 
 _SURCHARGE = 0.25
 """What Anthropic adds to the price of input that it writes to its prompt cache, as a share of it.
@@ -36,7 +41,7 @@ Source: https://docs.claude.com/en/docs/build-with-claude/prompt-caching, for fi
 
 
 class TokenCounts(NamedTuple):
-    """Numbers of tokens that have a price of their own."""
+    """The numbers of tokens that determine a price."""
 
     input_tokens: int
     """All prompt tokens, including cached ones."""
@@ -59,10 +64,14 @@ class OwnPrice:
 
     def of(self, counts: TokenCounts) -> float:
         """Return the price of a completion in dollars."""
-        sent, written, cache_read, cache_write = counts
-        cached = self.input if self.cached is None else self.cached
-        new = self.input * (sent - cache_read + _SURCHARGE * cache_write)
-        return (new + cached * cache_read + self.output * written) / 1e6
+        cached_price = self.input if self.cached is None else self.cached
+        uncached_tokens = counts.input_tokens - counts.cache_read_tokens
+        micro_dollars = (
+            self.input * (uncached_tokens + _SURCHARGE * counts.cache_write_tokens)
+            + cached_price * counts.cache_read_tokens
+            + self.output * counts.output_tokens
+        )
+        return micro_dollars / 1e6
 
 
 class Prices:
@@ -91,32 +100,33 @@ class Prices:
         )
         return self._price(model, counts)
 
-    def most(self, request: Request) -> float | None:
+    def max_cost(self, request: Request) -> float | None:
         """Return an upper bound on the price of a request in dollars, None if unknown.
 
-        That is the price of a single attempt, or of the limits of an agent's run.
+        That is the price of a single attempt, or of all requests that an agent's run may make.
         """
-        sent, written = most_input_tokens(request), most_output_tokens(request)
+        input_tokens, output_tokens = max_input_tokens(request), max_output_tokens(request)
         if request.task is not None:
-            sent -= written  # the limit is of both together
-        return self.of_tokens(request.model, sent, written)
+            input_tokens -= output_tokens  # The limit of a run is of both together.
+        return self.max_cost_of_tokens(request.model, input_tokens, output_tokens)
 
-    def known(self, model: Model) -> bool:
-        """Return whether a model has a price."""
-        return self._price(model, TokenCounts(_STEP, _STEP)) is not None
-
-    def of_tokens(self, model: Model, input_tokens: int, output_tokens: int) -> float | None:
+    def max_cost_of_tokens(
+        self, model: Model, input_tokens: int, output_tokens: int
+    ) -> float | None:
         """Return an upper bound on the price of so many tokens in dollars, None if unknown."""
-        # Rounded up, so that requests of similar length share a cached price.
-        sent = -(-input_tokens // _STEP) * _STEP
+        rounded = math.ceil(input_tokens / _ROUNDING) * _ROUNDING
         # Writing to the vendor's prompt cache is more expensive than plain input.
-        return self._price(model, TokenCounts(sent, output_tokens, cache_write_tokens=sent))
+        return self._price(model, TokenCounts(rounded, output_tokens, cache_write_tokens=rounded))
 
-    def unknown(self, model: Model) -> str:
-        """Return the message for a model without a price, which says how to set one."""
-        listed = "" if self._has_price_list or model.base_url else "pip install genai-prices, or "
+    def is_known(self, model: Model) -> bool:
+        """Return whether a model has a price."""
+        return self._price(model, TokenCounts(_ROUNDING, _ROUNDING)) is not None
+
+    def problem(self, model: Model) -> str:
+        """Return the message that a model has no price, and how to set one."""
+        install = "" if self._has_price_list or model.base_url else "pip install genai-prices, or "
         return (
-            f"no price is known for {model.address!r}: {listed}set upskill_prices = "
+            f"no price is known for {model.address!r}: {install}set upskill_prices = "
             f"'{model.label} = IN/OUT' in dollars for a million tokens"
         )
 
@@ -124,7 +134,7 @@ class Prices:
         if model.provider == "offline":
             return 0.0
         if model.label in self._own:
-            if not _charges_for_writing(model):
+            if not _charges_for_cache_writes(model):
                 counts = counts._replace(cache_write_tokens=0)
             return self._own[model.label].of(counts)
         # A user's own server may have any price, even for a model with a vendor's name. The list
@@ -152,26 +162,29 @@ def _list_price(model: Model, counts: TokenCounts) -> float | None:
     return float(price.total_price)
 
 
-def _charges_for_writing(model: Model) -> bool:
-    """Return whether a model's host gets requests that mark what to write to its prompt cache."""
+def _charges_for_cache_writes(model: Model) -> bool:
+    """Return whether requests to a model ask its host to write to a prompt cache."""
     host = BY_PREFIX.get(model.provider)
     return host is not None and host.wire == "anthropic"
 
 
 def _price_list_name(model: Model) -> tuple[str, str | None]:
-    """Return the name and the URL by which genai-prices knows a model; None for its provider's."""
+    """Return the name and the URL by which genai-prices knows a model.
+
+    The URL is None where the model's provider identifies the vendor.
+    """
     host = BY_PREFIX.get(model.provider)
     if model.base_url is not None or host is None or host.sdk:
         former = model.vendor.former_url if model.vendor is not None else ""
         return model.name, former or model.base_url
-    name, colon, via = model.name.rpartition(":")
+    name, colon, real_host = model.name.rpartition(":")
     if host.prefix == "hf" and colon:
         # Hugging Face's router has no prices of its own, but those of the host behind it.
-        return name, f"https://router.huggingface.co/{via}"
+        return name, f"https://router.huggingface.co/{real_host}"
     return model.name, host.former_url or host.url
 
 
-def most_input_tokens(request: Request) -> int:
+def max_input_tokens(request: Request) -> int:
     """Return an upper bound on the tokens of a prompt, as a text has no more tokens than bytes.
 
     For a run of an agent, that is the limit of all its tokens.
@@ -180,8 +193,8 @@ def most_input_tokens(request: Request) -> int:
         return MAX_RUN_TOKENS
     size = _bytes(request.frame) + _bytes(request.skill) + _bytes(request.user)
     size += sum(map(_json_bytes, (*request.tools, *request.turns)))
-    results = sum(len(turn.results) for turn in request.turns)
-    messages = 1 + len(request.tools) + len(request.turns) + results
+    tool_results = sum(len(turn.results) for turn in request.turns)
+    messages = 1 + len(request.tools) + len(request.turns) + tool_results
     return size + _TEMPLATE_TOKENS * messages
 
 
@@ -195,7 +208,7 @@ def _json_bytes(part: Tool | Turn) -> int:
     return len(json.dumps(asdict(part), ensure_ascii=False).encode("utf-8", "replace"))
 
 
-def most_output_tokens(request: Request) -> int:
+def max_output_tokens(request: Request) -> int:
     """Return an upper bound on the tokens of an answer, or of all replies in a run of an agent."""
     if request.task is None:
         return request.max_tokens

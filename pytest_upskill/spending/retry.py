@@ -1,4 +1,4 @@
-"""Retries of failed requests to one host."""
+"""Retries of failed requests to one host: when to send an attempt, and when to give up."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from http import HTTPStatus
 
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.host_health import TOO_MANY, HostHealth
+from pytest_upskill.spending.host_health import OVERLOADED, HostHealth
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import START_AT_CUSTOM_HOST, ConcurrencyLimiter, SlotTicket
 from pytest_upskill.spending.retry_policy import RetryPolicy
@@ -20,7 +20,7 @@ _UNAVAILABLE = frozenset({502, 503})
 """Statuses of a host that is down, or of the gateway before it."""
 
 Once = Callable[[], Awaitable[Completion]]
-"""Sends a request once; an error that may pass has ``retryable``."""
+"""Sends a request once, and raises a `ProviderError` with ``retryable`` set if that may help."""
 
 
 @dataclass(slots=True)
@@ -29,32 +29,32 @@ class _Attempts:
 
     request: Request
     started: float
-    in_line: float = 0.0
-    """Seconds of waiting for slots, or in the host's queue, which do not count."""
-    queued: int = 0
-    """Number of attempts that timed out in the host's queue."""
+    waited: float = 0.0
+    """Seconds of waiting for slots, or in the host's queue, which do not count as attempts."""
+    forgiven_timeouts: int = 0
+    """Number of attempts that timed out, but whose seconds are in ``waited``."""
     errors: list[ProviderError] = field(default_factory=list)
-    """Why they failed."""
+    """Why each attempt failed so far."""
 
 
 class Retries:
     """Sends requests to one host, and retries failed ones.
 
-    An attempt waits for a slot, which `ConcurrencyLimiter` gives, then for its turn if the host is
-    in doubt, as `HostHealth` knows. Its outcome is told to both. While a request waits for a retry,
-    it has no slot.
+    An attempt waits for a slot of the `ConcurrencyLimiter`, then for its turn if `HostHealth` is in
+    doubt about the host, and both record its outcome. While a request waits for a retry, it has no
+    slot.
 
     Retries of a completion end at the deadline of `RetryPolicy`, or before it where they are
     hopeless. A model is stopped by an error that every request would get (bad key, unknown name),
-    if it answers nothing and refuses several requests in the same words (a web page, a parameter
-    it does not know), or if the host answers no request at all until a deadline. All models of a
-    host are stopped if there is no reply at all from it. Later requests to a stopped model fail
+    if it answers nothing and refuses several requests with the same message (a web page, a
+    parameter it does not know), or if the host answers no request at all until a deadline. All
+    models of a host are stopped if it never replies. Later requests to a stopped model fail
     immediately with the same message.
 
     Args:
         slots: The limit of requests in flight at the host, and of the time until a reply.
         host: Name of the host in messages.
-        activity: The record of requests and waits, which those who use this add to.
+        activity: The record of requests and waits, to which the senders of requests add theirs.
         policy: The limits of retries.
         sleep: Waits for a number of seconds.
         clock: A monotonic clock in seconds.
@@ -78,13 +78,15 @@ class Retries:
         self._clock = clock
         self._health = HostHealth(self._policy, clock, sleep)
 
-    async def send(self, request: Request, once: Once, *, timed: bool = False) -> Completion:
+    async def send(
+        self, request: Request, once: Once, *, has_own_timeout: bool = False
+    ) -> Completion:
         """Send a request, with retries, and return the completion with the number of attempts.
 
         Args:
-            request: What is requested.
+            request: The request.
             once: Sends the request once.
-            timed: Whether ``once`` has timeouts of its own, as for a stream.
+            has_own_timeout: Whether ``once`` limits its time itself, as for a stream.
 
         Raises:
             ProviderError: All attempts failed; the message contains their number.
@@ -93,7 +95,7 @@ class Retries:
         attempts = _Attempts(request, self._clock())
         while True:
             try:
-                completion = await self._attempt(once, attempts, timed=timed)
+                completion = await self._attempt(once, attempts, has_own_timeout=has_own_timeout)
             except BudgetError as error:
                 if not attempts.errors:
                     raise
@@ -102,26 +104,29 @@ class Retries:
                 jitter = random.random()  # noqa: S311  no secret
                 pause = self._policy.pause(len(attempts.errors), error, jitter=jitter)
                 if not error.retryable or self._must_give_up(attempts, pause):
-                    raise self._give_up(error, attempts) from None
+                    raise self._final_error(error, attempts) from None
                 self.activity.pause(self._host, _reason(error), pause)
             else:
                 return replace(completion, attempts=len(attempts.errors) + 1)
             await self._sleep(pause)
 
-    async def _attempt(self, once: Once, attempts: _Attempts, *, timed: bool) -> Completion:
-        model, lined_up = attempts.request.model, self._clock()
+    async def _attempt(
+        self, once: Once, attempts: _Attempts, *, has_own_timeout: bool
+    ) -> Completion:
+        model, queued_at = attempts.request.model, self._clock()
         async with self._slots.slot() as ticket:
-            attempts.in_line += self._clock() - lined_up
+            attempts.waited += self._clock() - queued_at
             async with self._health.turn():
-                if stopped := self._health.stopped(model):
-                    raise ProviderError(stopped, fatal=True, billable=False)
-                began = self._clock()
+                if reason := self._health.stop_reason(model):
+                    raise ProviderError(reason, fatal=True, billable=False)
+                sent_at = self._clock()
                 try:
-                    completion = await (
-                        once() if timed else self._send_in_time(once, ticket, attempts)
-                    )
+                    if has_own_timeout:
+                        completion = await once()
+                    else:
+                        completion = await self._send_in_time(once, ticket, attempts)
                 except ProviderError as error:
-                    self._record_failure(error, ticket, attempts, began)
+                    self._record_failure(error, ticket, attempts, sent_at)
                     raise
                 self._health.answered(model)
                 self._slots.answered(ticket)
@@ -143,52 +148,55 @@ class Retries:
             ) from None
 
     def _record_failure(
-        self, error: ProviderError, ticket: SlotTicket, attempts: _Attempts, began: float
+        self, error: ProviderError, ticket: SlotTicket, attempts: _Attempts, sent_at: float
     ) -> None:
         attempts.errors.append(error)
-        self._health.failed(attempts.request, error, began=began)
+        self._health.failed(attempts.request, error, sent_at=sent_at)
         if error.timed_out:
             self._slots.timed_out(ticket)
-            may_have_queued = self._slots.may_have_queued(ticket)
-            forgiven = (
-                self._policy.queued_timeouts if may_have_queued else self._policy.long_timeouts
-            )
-            if ticket.others_in_flight and attempts.queued < forgiven:
-                attempts.queued += 1
-                attempts.in_line += self._clock() - ticket.sent_at
-        elif error.status in TOO_MANY:
+            self._forgive_timeout(ticket, attempts)
+        elif error.status in OVERLOADED:
             self._slots.refused()
         else:
             self._slots.failed()
 
-    def _seconds_asking(self, attempts: _Attempts) -> float:
-        """Return the seconds since the request for a completion, without the wait for slots."""
-        return self._clock() - attempts.started - attempts.in_line
+    def _forgive_timeout(self, ticket: SlotTicket, attempts: _Attempts) -> None:
+        """Do not count the seconds of a timeout that other requests may have caused."""
+        may_have_queued = self._slots.may_have_queued(ticket)
+        limit = self._policy.queued_timeouts if may_have_queued else self._policy.long_timeouts
+        if ticket.others_in_flight and attempts.forgiven_timeouts < limit:
+            attempts.forgiven_timeouts += 1
+            attempts.waited += self._clock() - ticket.sent_at
+
+    def _seconds_trying(self, attempts: _Attempts) -> float:
+        """Return the seconds since a request was made, without waits for slots."""
+        return self._clock() - attempts.started - attempts.waited
 
     def _must_give_up(self, attempts: _Attempts, pause: float) -> bool:
         """Return whether there is to be no further attempt after a pause in seconds."""
         policy, health, error = self._policy, self._health, attempts.errors[-1]
-        tried = len(attempts.errors)
-        if not health.heard and max(tried, health.silences) >= policy.attempts_at_silence:
+        count = len(attempts.errors)
+        if not health.has_replied and max(count, health.silences) >= policy.attempts_at_silence:
             return True
-        if error.status == HTTPStatus.OK and tried >= policy.attempts_at_broken:
+        if error.status == HTTPStatus.OK and count >= policy.attempts_at_broken:
             return True
         if health.refuses_all(attempts.request.model, error):
             return True
-        down = all(each.status in _UNAVAILABLE and not each.loading for each in attempts.errors)
-        down = down and health.answered_at < attempts.started
-        limit = min(policy.deadline, policy.unavailable) if down else policy.deadline
-        # In doubt, requests take turns: one that just began may be the last after many.
-        return max(self._seconds_asking(attempts), health.seconds_in_doubt) + pause > limit
+        is_down = health.answered_at < attempts.started and all(
+            failure.status in _UNAVAILABLE and not failure.loading for failure in attempts.errors
+        )
+        limit = min(policy.deadline, policy.unavailable) if is_down else policy.deadline
+        # A host in doubt gets one request at a time: one that has just begun may come after many.
+        return max(self._seconds_trying(attempts), health.seconds_in_doubt) + pause > limit
 
-    def _give_up(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
+    def _final_error(self, error: ProviderError, attempts: _Attempts) -> ProviderError:
         """Make the final error of a completion; stop the model if other requests would fail too."""
         message, model, health = str(error), attempts.request.model, self._health
-        tried, seconds = len(attempts.errors), self._seconds_asking(attempts)
-        if not health.heard:
-            tried, seconds = max(tried, health.silences), self._clock() - attempts.started
-        if tried > 1:
-            message += f" (after {tried} attempts in {seconds:.0f} s)"
+        count, seconds = len(attempts.errors), self._seconds_trying(attempts)
+        if not health.has_replied:
+            count, seconds = max(count, health.silences), self._clock() - attempts.started
+        if count > 1:
+            message += f" (after {count} attempts in {seconds:.0f} s)"
         # A malformed reply may be caused by this request; other retryable errors are the host's.
         is_host_error = error.retryable and error.status != HTTPStatus.OK
         hopeless = (
@@ -206,20 +214,19 @@ class Retries:
 
 
 def retries_to(
-    host: str, *, most: int, custom: bool, timeout: float, activity: InFlight
+    host: str, *, concurrency: int, custom: bool, timeout: float, activity: InFlight
 ) -> Retries:
-    """Return what sends requests to a host and retries failed ones.
+    """Make the retries of requests to a host.
 
     Args:
         host: Name of the host in messages.
-        most: Maximum number of requests in flight.
-        custom: Whether it is a host of the user's own, which gets few requests at first.
+        concurrency: Maximum number of requests in flight.
+        custom: Whether it is a server of the user's own, which gets few requests at first.
         timeout: Seconds until a reply must come.
-        activity: The record of waits.
+        activity: The record of requests and waits.
     """
-    slots = ConcurrencyLimiter(
-        most, start=START_AT_CUSTOM_HOST if custom else None, timeout=timeout
-    )
+    start = START_AT_CUSTOM_HOST if custom else None
+    slots = ConcurrencyLimiter(concurrency, start=start, timeout=timeout)
     return Retries(slots=slots, host=host, activity=activity)
 
 

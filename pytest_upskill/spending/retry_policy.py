@@ -1,4 +1,4 @@
-"""The limits of retries."""
+"""The limits of retries, and the pauses between them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class RetryPolicy:
     """The limits of retries; times in seconds."""
 
     deadline: float = 300.0
-    """Time from the first attempt until no new attempt starts, without the wait for slots."""
+    """Time after which no new attempt starts, without the wait for slots."""
     unavailable: float = 60.0
     """Replaces ``deadline`` if the host returns only 502 and 503 and is not loading a model."""
     first_backoff: float = 0.5
@@ -26,19 +26,19 @@ class RetryPolicy:
     queued_timeouts: int = 5
     """Timeouts of a completion in the host's own queue that do not count towards ``deadline``."""
     long_timeouts: int = 2
-    """The same for timeouts that were probably not spent in a queue, while others were in flight.
+    """The same for timeouts while others were in flight, but probably not in a queue.
 
-    The host may have begun late, or served several requests at once and each of them more slowly.
+    The host may have begun late, or become slower by serving several requests at once.
     """
     attempts_at_broken: int = 5
     """Maximum attempts if replies with status 200 are malformed, as each may be billed."""
     same_refusals: int = 3
-    """Errors in the same words, of a model that has never answered, after which it is stopped."""
+    """Number of equal errors after which a model that has never answered is stopped."""
 
     def pause(self, failures: int, error: ProviderError, *, jitter: float = 0.0) -> float:
         """Return the seconds until the next attempt: they double, up to a limit.
 
-        They are at least what the host asks for, up to another limit.
+        They are at least the host's ``Retry-After``, up to a limit of its own.
 
         Args:
             failures: Number of failures so far.
@@ -48,5 +48,5 @@ class RetryPolicy:
         # A host may fail very often in a long session, and 2.0 ** 1024 is too large a number.
         doubled = 2.0 ** min(failures - 1, _MOST_DOUBLINGS)
         backoff = self.first_backoff * (doubled + jitter)
-        asked_for = min(error.retry_after or 0.0, self.longest_retry_after)
-        return max(min(backoff, self.longest_backoff), asked_for)
+        retry_after = min(error.retry_after or 0.0, self.longest_retry_after)
+        return max(min(backoff, self.longest_backoff), retry_after)

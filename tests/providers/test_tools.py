@@ -21,7 +21,7 @@ from pytest_upskill.completion import (
     Turn,
 )
 from pytest_upskill.model import parse_model
-from pytest_upskill.spending.prices import most_input_tokens
+from pytest_upskill.spending.prices import max_input_tokens
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, model_at, request_to
 
@@ -243,7 +243,7 @@ def test_the_most_that_a_conversation_costs_covers_all_of_it() -> None:
 
     alone, conversation = plain(), replace(plain(), tools=(READ,), turns=(turn,))
 
-    assert most_input_tokens(conversation) > most_input_tokens(alone) + 5000
+    assert max_input_tokens(conversation) > max_input_tokens(alone) + 5000
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from pytest_upskill.completion import Completion, Request
 from pytest_upskill.model import parse_model
-from pytest_upskill.spending.prices import OwnPrice, Prices, most_input_tokens
+from pytest_upskill.spending.prices import OwnPrice, Prices, max_input_tokens
 from tests import junit
 from tests.conftest import Run, WriteSkill
 from tests.loopback import Loopback, know
@@ -33,7 +33,7 @@ def test_a_prompt_may_have_more_tokens_than_bytes_as_an_api_wraps_it() -> None:
         model=parse_model("haiku"), frame="Frame.", skill="", user="Grüße", max_tokens=1, run=0
     )
 
-    assert most_input_tokens(asked) > len("Frame.Grüße".encode())
+    assert max_input_tokens(asked) > len("Frame.Grüße".encode())
 
 
 def test_a_long_prompt_has_the_price_of_its_tier() -> None:
@@ -106,7 +106,7 @@ def test_an_own_price_includes_what_writing_the_prompt_cache_costs(
     written = replace(ANSWER, output_tokens=0, cache_write_tokens=1_000_000)
 
     assert prices.cost(model, written) == pytest.approx(3 * factor)
-    assert prices.most(request) == pytest.approx(3 * factor * 100 / 1e6)
+    assert prices.max_cost(request) == pytest.approx(3 * factor * 100 / 1e6)
 
 
 def test_offline_is_free() -> None:
@@ -124,7 +124,7 @@ def test_the_bound_of_a_request_holds_for_any_tokenizer_and_for_writing_the_cach
     worst = replace(ANSWER, input_tokens=tokens, cache_write_tokens=tokens, output_tokens=50)
     prices = Prices({})
 
-    most, cost = prices.most(request), prices.cost(request.model, worst)
+    most, cost = prices.max_cost(request), prices.cost(request.model, worst)
 
     assert most is not None
     assert cost is not None

@@ -29,7 +29,7 @@ from pytest_upskill.formats.catalogue import available_skills, place
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
-from pytest_upskill.spending.prices import most_input_tokens
+from pytest_upskill.spending.prices import max_input_tokens
 
 InThread = Callable[..., Awaitable[Any]]
 """Calls a function that takes a while, off the event loop."""
@@ -84,7 +84,7 @@ async def run_loop(
                 error.paid = tally.completion()
             raise
         tally.requests += completion.attempts
-        tally.note_reply(completion, most_input_tokens(model_request))
+        tally.note_reply(completion, max_input_tokens(model_request))
         if tally.has_final_answer or tally.has_chosen:
             break
         if limit := tally.limit():

@@ -113,7 +113,7 @@ class HostUpstream:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         call = Call(request=request, endpoint=self._endpoint)
         once = partial(self._exchange_once, call, content, self._headers(headers), receive)
-        return await self._retries.send(request, once, timed=True)
+        return await self._retries.send(request, once, has_own_timeout=True)
 
     def redact(self, value: Any) -> Any:
         """See `Upstream.redact`."""

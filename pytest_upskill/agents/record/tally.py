@@ -109,12 +109,12 @@ class Tally:
 
     def limit(self) -> str:
         """Return which limit the next request would exceed, "" for none."""
-        return self.caps.reached(
+        return self.caps.exceeded_limit(
             turns=len(self.replies),
             max_turns=self.task.max_turns,
             requests=self.requests,
             tokens=self.tokens,
-            following=self.following,
+            prefix_tokens=self.following,
         )
 
     def run(self, version: str, limit: str) -> AgentRun:

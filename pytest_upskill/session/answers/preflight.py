@@ -127,7 +127,7 @@ def _problems(
     own = (each.model for each in ahead.everything if not served[each.model].given)
     problems = [line for model in own for line in model_problems(model)]
     if settings.max_cost is not None:
-        problems += [f"--upskill-max-cost: {prices.unknown(model)}" for model in ahead.unpriced]
+        problems += [f"--upskill-max-cost: {prices.problem(model)}" for model in ahead.unpriced]
     return problems
 
 

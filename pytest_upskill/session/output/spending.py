@@ -100,7 +100,7 @@ def forecast_lines(
     plan = _plan_lines(ahead, replay=replay, by_model=settings.dry_run)
     if settings.dry_run and not replay:
         prices = config.stash[RESOURCES].prices
-        plan += [f"upskill: {prices.unknown(model)}" for model in ahead.unpriced]
+        plan += [f"upskill: {prices.problem(model)}" for model in ahead.unpriced]
     if not settings.dry_run:
         gates = {(t.skill.case_file, t.skill.folder, t.model.label, t.chooses) for t in trials}
         follow = f"{counted(len(gates), 'gate')} will follow, one for each skill on each model"
@@ -134,9 +134,9 @@ def _upper_bounds(estimates: Iterable[ModelEstimate]) -> str:
     estimates = list(estimates)
     if not estimates:
         return ""
-    sent = sum(each.most_input_tokens for each in estimates)
-    received = sum(each.most_output_tokens for each in estimates)
-    usd = [each.most_usd for each in estimates]
+    sent = sum(each.max_input_tokens for each in estimates)
+    received = sum(each.max_output_tokens for each in estimates)
+    usd = [each.max_usd for each in estimates]
     known = [each for each in usd if each is not None]
     most = sum(known) if len(known) == len(usd) else None
     bounds = f", at most {sent:,} tokens in, {received:,} out, {money(most, at_most=True)}"

@@ -135,7 +135,7 @@ class Engine:
             return []
         self._check_answers(trials)
         prices = self.workplace.resources.prices
-        budget = Budget(self._left, prices, free=self.terms.max_answers is not None)
+        budget = Budget(self._left, prices, allow_unpriced=self.terms.max_answers is not None)
         service = Service(
             {str(place): trial for place, trial in enumerate(trials)},
             self.workplace.hosts(dict.fromkeys(trial.model for trial in trials)),

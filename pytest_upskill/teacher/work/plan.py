@@ -28,7 +28,7 @@ def plan_lines(engine: Engine, *parts: Part) -> Iterator[str]:
         runs = ahead.runs * part.times
         answers += runs
         recorded += ahead.recorded
-        cost += [None if s.most_usd is None else s.most_usd * part.times for s in ahead.models]
+        cost += [None if s.max_usd is None else s.max_usd * part.times for s in ahead.models]
         yield f"  {part.what}: at most {counted(runs, 'answer')}"
     known = [each for each in cost if each is not None]
     most = money(sum(known) if known or not cost else None, at_most=True)
@@ -62,9 +62,9 @@ def check_models(engine: Engine) -> None:
                 f"{model.label} is an agent, and versions are compared by single answers: "
                 f"write {model.name} without the agent"
             )
-        if engine.terms.max_answers is None and not prices.known(model):
+        if engine.terms.max_answers is None and not prices.is_known(model):
             raise WorkError(
-                f"--max-cost: {prices.unknown(model)}, or limit the requests with --max-answers"
+                f"--max-cost: {prices.problem(model)}, or limit the requests with --max-answers"
             )
     if teacher in students:
         engine.say(
