@@ -95,10 +95,9 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
             no_models_hint(parent.config).files += 1
         return None
-    from pytest_upskill.session.collection.places import places_of
+    from pytest_upskill.session.collection.places import discovery_of
 
-    places = places_of(parent.config)
-    if not (places.may_hold_cases(file_path) and (asked_for or places.is_case_file(file_path))):
+    if not (asked_for or discovery_of(parent.config).is_case_file(file_path)):
         return None
     return _collector(file_path, parent)
 
@@ -139,12 +138,11 @@ def pytest_collect_directory(path: Path, parent: pytest.Collector) -> pytest.Col
 
 
 def _holds_skills(folder: Path, config: pytest.Config) -> bool:
-    from pytest_upskill.session.collection.places import places_of
+    from pytest_upskill.session.collection.places import discovery_of
 
-    places = places_of(config)
+    discovery = discovery_of(config)
     return any(
-        file.name == "SKILL.md" or (places.may_hold_cases(file) and places.is_case_file(file))
-        for file in folder.rglob("*.*")
+        file.name == "SKILL.md" or discovery.is_case_file(file) for file in folder.rglob("*.*")
     )
 
 

@@ -13,7 +13,7 @@ from typing import NoReturn
 
 from pytest_upskill.commands.command import Command, CommandError
 from pytest_upskill.commands.terminal import say
-from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.sanitize.redaction import without_credentials
 
 
@@ -125,7 +125,7 @@ def _path_arguments(skills: Sequence[str], tests: str | None) -> list[str]:
     for path, cure in ((file, "a file with cases"), (skill / "SKILL.md", "a folder with one")):
         if not path.is_file():
             raise CommandError(f"--tests: no file {path.name} in {path.parent}: name {cure}")
-    if Places().owning_skill(file) == skill:
+    if CaseDiscovery().owning_skill(file) == skill:
         return [tests]
     return ["-o", f"upskill_case_files={shlex.quote(f'{file}={skill}')}", tests]
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from pytest_upskill import CASE_FILE, EVALS_FILES
 from pytest_upskill.checks.extensions import Extensions
 from pytest_upskill.commands.command import CommandError, problems_error
-from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.formats.load import SkillError, load_skills
 from pytest_upskill.formats.skill import Skill
 
@@ -36,14 +36,12 @@ def own_cases(folder: Path) -> tuple[list[Skill], list[str]]:
     Returns:
         The skill with the cases of each file, and a line for each file that cannot be read.
     """
-    places = Places()
+    discovery = CaseDiscovery()
     found: list[Skill] = []
     problems = []
-    for file in sorted(path for path in folder.rglob("*") if places.may_hold_cases(path)):
-        if not (file.is_file() and places.is_case_file(file)):
-            continue
+    for file in sorted(filter(discovery.is_case_file, folder.rglob("*"))):
         try:
-            skills = load_skills(file, places=places)
+            skills = load_skills(file, discovery=discovery)
         except SkillError as error:
             problems.append(str(error).partition("\n")[0])
             continue

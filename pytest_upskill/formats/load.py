@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
-from pytest_upskill.formats.discovery import Places, folder_of_cases
+from pytest_upskill.formats.discovery import CaseDiscovery, folder_of_cases
 from pytest_upskill.formats.skill import Case, GateRule, Skill
 from pytest_upskill.formats.skill_md.bundle import read_bundle
 from pytest_upskill.formats.skill_md.files import leads_out, read_files
@@ -40,7 +40,7 @@ def load_skills(
     *,
     shown: str | None = None,
     extensions: Extensions = NO_EXTENSIONS,
-    places: Places | None = None,
+    discovery: CaseDiscovery | None = None,
 ) -> list[Skill]:
     """Read a case file and every ``SKILL.md`` that its cases belong to.
 
@@ -50,7 +50,7 @@ def load_skills(
         shown: The path to write in messages, such as relative to pytest's root; None for
             ``case_file``.
         extensions: What plugins add to the format.
-        places: Where to search for skills. A link that leads out of its root, and out of a git
+        discovery: Where to search for skills. A link that leads out of its root, and out of a git
             repository around it, is an error. None to limit the search by git only.
 
     Returns:
@@ -60,21 +60,22 @@ def load_skills(
         NoSkillError: No skill is found for any of the cases.
         SkillError: A file has problems; the message lists all of them.
     """
-    return _Loader(case_file, PurePath(shown or case_file), extensions, places or Places()).skills()
+    discovery = discovery or CaseDiscovery()
+    return _Loader(case_file, PurePath(shown or case_file), extensions, discovery).skills()
 
 
 class _Loader:
     """Reader of one case file, which collects its problems and those of its skills."""
 
     def __init__(
-        self, case_file: Path, shown: PurePath, extensions: Extensions, places: Places
+        self, case_file: Path, shown: PurePath, extensions: Extensions, discovery: CaseDiscovery
     ) -> None:
         self._case_file = case_file
         self._path = case_file.absolute()
         self._shown = shown
         self._extensions = extensions
-        self._places = places
-        self._folder = places.owning_skill(self._path)
+        self._discovery = discovery
+        self._folder = discovery.owning_skill(self._path)
         self._labelled = (self._path.parent / LABELS_FILE).is_file()
         self._texts: dict[Path, SkillText] = {}
         self._gate = GateRule()
@@ -177,7 +178,7 @@ class _Loader:
         return [(folder, case) for (folder, _), case in zip(cases, kept, strict=True)]
 
     def _find(self, name: str) -> Owner | None:
-        folder = self._places.find_skill(name, self._path)
+        folder = self._discovery.find_skill(name, self._path)
         return None if folder is None else self._owner(folder)
 
     def _owner(self, folder: Path) -> Owner:
@@ -206,7 +207,7 @@ class _Loader:
         return self._texts[folder]
 
     def _read(self, path: Path) -> str:
-        if target := leads_out(path, self._places.root):
+        if target := leads_out(path, self._discovery.root):
             what = (
                 f"this link leads outside the project, to {target}: copy the folder, or pass "
                 f"it as an argument"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.discovery import CaseDiscovery
 from tests.conftest import Run
 from tests.formats.conftest import CASE, IDS, collected, write
 
@@ -167,11 +167,11 @@ def test_files_of_a_common_name_that_hold_no_cases_of_a_skill_are_left_alone(
 )
 def test_a_skill_has_cases_wherever_a_file_may_hold_them(folder: Path, place: str) -> None:
     root = folder.parents[1]
-    assert not Places(root=root).has_cases(folder)
+    assert not CaseDiscovery(root=root).skill_has_cases(folder)
 
     write(folder / place)
 
-    assert Places(root=root).has_cases(folder)
+    assert CaseDiscovery(root=root).skill_has_cases(folder)
 
 
 @pytest.mark.parametrize(("name", "holds"), [("cases.json", False), ("cases.jsonl", True)])
@@ -182,7 +182,7 @@ def test_of_a_file_that_is_too_large_to_read_only_the_first_lines_tell_whether_i
     with (folder / name).open("a", encoding="utf-8") as file:
         file.write("\n" + " " * (1 << 20))
 
-    assert Places().is_case_file(folder / name) is holds
+    assert CaseDiscovery().is_case_file(folder / name) is holds
 
 
 def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(

@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill.compile import Compilers
 from pytest_upskill.compile.cuda.device import read_functions
-from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.formats.suspect_statements import needs_agent
 from pytest_upskill.teacher.versions.edits import check_candidate
 from pytest_upskill.wire.chat import Dialect
@@ -76,5 +76,5 @@ def test_a_case_file_may_be_long(text: str, tmp_path: Path) -> None:
     case_file.parent.mkdir()
     case_file.write_text(f"{long(text)}\nskill:{long(' ')}")
 
-    assert Places(root=tmp_path).owning_skill(case_file) is None
-    assert [*Places(root=tmp_path).named_near(case_file)] == []
+    assert CaseDiscovery(root=tmp_path).owning_skill(case_file) is None
+    assert not CaseDiscovery(root=tmp_path).is_case_file(case_file)

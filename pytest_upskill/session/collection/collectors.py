@@ -19,7 +19,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import TrialItem
-from pytest_upskill.session.collection.places import node_id_names, places_of, shown
+from pytest_upskill.session.collection.places import discovery_of, node_id_names, shown
 from pytest_upskill.session.options.settings import (
     NO_MODELS,
     SETTINGS,
@@ -49,7 +49,7 @@ class SkillFile(pytest.File):
                 self.path,
                 shown=shown(self.path, self.config),
                 extensions=extensions,
-                places=places_of(self.config),
+                discovery=discovery_of(self.config),
             )
         except NoSkillError as error:
             # Probably another tool's file: an error only if it was named on the command line.

@@ -25,7 +25,7 @@ from pytest_upskill.sanitize.safe_text import safe_line
 from pytest_upskill.session.collection.catalogues import catalogue_file, catalogues_of
 from pytest_upskill.session.collection.grouped_warnings import GROUPED_WARNINGS
 from pytest_upskill.session.collection.items import ItemOutsidePackages
-from pytest_upskill.session.collection.places import places_of, shown
+from pytest_upskill.session.collection.places import discovery_of, shown
 from pytest_upskill.session.options.models import models_of
 from pytest_upskill.session.options.values import value_of
 from pytest_upskill.session.plugin_hooks import extensions_of, languages_of
@@ -43,13 +43,13 @@ class SkillsWithoutCases:
     """
 
     def __init__(self, config: pytest.Config) -> None:
-        self._places = places_of(config)
+        self._discovery = discovery_of(config)
 
     def pytest_collect_file(
         self, file_path: Path, parent: pytest.Collector
     ) -> pytest.Collector | None:
         """Collect a ``SKILL.md`` that has no case file."""
-        if file_path.name == "SKILL.md" and not self._places.has_cases(file_path.parent):
+        if file_path.name == "SKILL.md" and not self._discovery.skill_has_cases(file_path.parent):
             return LintFile.from_parent(parent, path=file_path)
         return None
 
@@ -75,7 +75,7 @@ class LintItem(ItemOutsidePackages):
         extensions = extensions_of(self.ihook, languages_of(self.config))
         try:
             skills = load_skills(
-                self.path, shown=path, extensions=extensions, places=places_of(self.config)
+                self.path, shown=path, extensions=extensions, discovery=discovery_of(self.config)
             )
         except SkillError as error:
             raise LintFailed(str(error)) from None

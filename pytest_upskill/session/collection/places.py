@@ -8,22 +8,22 @@ from pathlib import Path
 
 import pytest
 
-from pytest_upskill.formats.discovery import Places
+from pytest_upskill.formats.discovery import CaseDiscovery
 from pytest_upskill.formats.skill import Skill
 
-_PLACES = pytest.StashKey[Places]()
+_DISCOVERY = pytest.StashKey[CaseDiscovery]()
 
 
-def places_of(config: pytest.Config) -> Places:
+def discovery_of(config: pytest.Config) -> CaseDiscovery:
     """Return which files are case files according to the ini file; read once per session."""
-    if _PLACES not in config.stash:
+    if _DISCOVERY not in config.stash:
         entries = [entry.partition("=") for entry in config.getini("upskill_case_files")]
-        config.stash[_PLACES] = Places(
+        config.stash[_DISCOVERY] = CaseDiscovery(
             root=config.rootpath,
             patterns=tuple(pattern for pattern, _, _ in entries),
             owners=tuple((name, config.rootpath / skill) for name, _, skill in entries if skill),
         )
-    return config.stash[_PLACES]
+    return config.stash[_DISCOVERY]
 
 
 def shown(path: Path, config: pytest.Config) -> str:

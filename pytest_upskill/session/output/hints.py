@@ -10,7 +10,7 @@ import pytest
 
 from pytest_upskill import CASE_FILE
 from pytest_upskill.sanitize.safe_text import safe_line
-from pytest_upskill.session.collection.places import places_of
+from pytest_upskill.session.collection.places import discovery_of
 from pytest_upskill.session.output.lines import write
 from pytest_upskill.session.worker_output import received_from, send_to_controller
 
@@ -65,8 +65,10 @@ class Hints:
             write(terminalreporter, f"upskill: {text}", yellow=True)
 
     def _without_cases(self, terminalreporter: pytest.TerminalReporter) -> None:
-        places = places_of(self._config)
-        names = sorted(each.name for each in map(Path, self._met) if not places.has_cases(each))
+        discovery = discovery_of(self._config)
+        names = sorted(
+            each.name for each in map(Path, self._met) if not discovery.skill_has_cases(each)
+        )
         if names:
             have = "has" if len(names) == 1 else "have"
             text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"
