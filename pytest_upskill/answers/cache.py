@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
@@ -60,6 +60,14 @@ _RECORDING = TypeAdapter(Recording)
 _COMPLETION = TypeAdapter(Completion)
 
 
+class AgentRuns(NamedTuple):
+    """Recorded runs of an agent."""
+
+    answers: list[Completion]
+    choices: list[Completion]
+    """Runs in which the model chose among skills, which end early."""
+
+
 class Cache:
     """A folder of recordings: one JSON file for each completion, named by a digest of the request.
 
@@ -80,7 +88,7 @@ class Cache:
         self.mode = mode
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
-        self.served: dict[tuple[str, str], str] = {}
+        self.served_models: dict[tuple[str, str], str] = {}
         """The model that custom hosts serve now, by URL and the name that is requested."""
         self.installed: dict[str, str] = {}
         """The versions of agents that are installed now, by the prefix of their models."""
@@ -142,7 +150,7 @@ class Cache:
             if (reasoning := recorded.pop("reasoning"))
             else (),
             completion=recorded,
-            served=self.served.get((url, request.model.name), ""),
+            served=self.served_models.get((url, request.model.name), ""),
         )
         try:
             data = _RECORDING.dump_json(recording, indent=1) + b"\n"
@@ -165,7 +173,7 @@ class Cache:
 
     def _compare(self, recording: Recording, run: AgentRun | None, model: Model, url: str) -> None:
         """Count a recording of another model, or version of an agent, than there is now."""
-        served = self.served.get((url, model.name))
+        served = self.served_models.get((url, model.name))
         if served and recording.served and served != recording.served:
             now, then = f"{url} serves {served} as {model.name!r} now, but", recording.served
             self._outdated[now, f"answers are from {then}", "request them again"] += 1
@@ -212,19 +220,16 @@ class Cache:
             with suppress(OSError, ValidationError):
                 yield file, _RECORDING.validate_json(_read(file, _MOST_BYTES))
 
-    def runs_of(self, model: Model, url: str) -> dict[bool, list[Completion]]:
-        """Read the recorded runs of a model's agent, whatever skills and cases they are of.
-
-        Returns:
-            Runs by whether the model chooses among skills in them.
-        """
-        found: dict[bool, list[Completion]] = {False: [], True: []}
-        wanted = {"agent": model.agent, "model": address(model), "url": url}
+    def agent_runs(self, model: Model, url: str) -> AgentRuns:
+        """Read the recorded runs of a model's agent, of whatever skills and cases."""
+        runs = AgentRuns([], [])
+        agent = {"agent": model.agent, "model": address(model), "url": url}
         for _, recording in self.recordings(agents=True):
-            if wanted.items() <= dict(recording.request).items():
+            if agent.items() <= dict(recording.request).items():
+                kind = runs.choices if "catalogue" in recording.request else runs.answers
                 with suppress(ValidationError, run_record.UnsafeRecordError):
-                    found["catalogue" in recording.request].append(_completion(recording))
-        return found
+                    kind.append(_completion(recording))
+        return runs
 
     @cached_property
     def _requests(self) -> Mapping[str, list[Mapping[str, Any]]]:

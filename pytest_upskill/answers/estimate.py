@@ -1,13 +1,14 @@
-"""Estimate what a run will request and what that costs at most."""
+"""The forecast before a run: what it will request, and what that costs at most."""
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
+from pytest_upskill.answers.cache import AgentRuns, Cache
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.trial_runner import Load, recorded_steps
 from pytest_upskill.completion import Completion, Request
@@ -24,17 +25,17 @@ from pytest_upskill.trials.trial import Trial, request
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelEstimate:
-    """The requests to one model."""
+    """What one model will be requested, and what that costs."""
 
     model: Model
-    requests: int
+    answers: int
     """Answers to request; one of a trigger trial takes up to three requests."""
     max_input_tokens: int
     max_output_tokens: int
     max_usd: float | None
-    """Bound in dollars; None where the price of the model is not known."""
+    """Maximum cost in dollars; None if the price of the model is unknown."""
     likely_usd: float | None = None
-    """Likely cost in dollars, by the mean of recorded runs of the agent; None without any."""
+    """Likely cost in dollars, by the mean of recorded runs of the agent; None if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,31 +44,43 @@ class CostForecast:
 
     trials: int
     runs: int
-    """Completions that the trials need."""
+    """Answers that the trials need."""
     models: tuple[ModelEstimate, ...]
-    """Those that are not recorded, by model."""
+    """The answers that are not recorded, by model."""
     judgements: ModelEstimate | None = None
-    """What a judge may be asked, recorded or not: that depends on the answers; None for nothing."""
+    """All requests to the judge, recorded or not, as they depend on the answers; None for none."""
 
     @property
     def to_send(self) -> int:
-        """Completions that must be requested."""
-        return sum(each.requests for each in self.models)
+        """Answers that must be requested."""
+        return sum(estimate.answers for estimate in self.models)
 
     @property
     def recorded(self) -> int:
-        """Completions that are recorded."""
+        """Answers that are recorded."""
         return self.runs - self.to_send
 
     @property
-    def everything(self) -> tuple[ModelEstimate, ...]:
+    def all_models(self) -> tuple[ModelEstimate, ...]:
         """The requests to all models, the judge last."""
         return self.models if self.judgements is None else (*self.models, self.judgements)
 
     @property
     def unpriced(self) -> list[Model]:
         """The models of unknown price, each once."""
-        return list(dict.fromkeys(each.model for each in self.everything if each.max_usd is None))
+        unpriced = (estimate.model for estimate in self.all_models if estimate.max_usd is None)
+        return list(dict.fromkeys(unpriced))
+
+
+class _Missing(NamedTuple):
+    """Answers that are not recorded."""
+
+    requests: tuple[Request, ...]
+    """The requests that one of them takes at most."""
+    times: int
+    """How many there are."""
+    is_answer: bool = True
+    """Whether they are answers to trials; otherwise only their cost counts."""
 
 
 def forecast(
@@ -86,119 +99,119 @@ def forecast(
         judge: The model that decides statements about the answers; None for no judge.
     """
     trials, cache, prices = list(trials), resources.cache, resources.prices
-
-    def recorded(asked: Request) -> bool:
-        host = hosts[asked.model]
-        return host.recorded and cache.holds(asked, host.url)
-
-    def load(asked: Request) -> Completion | None:
-        host = hosts[asked.model]
-        return cache.load_ahead(asked, host.url) if host.recorded else None
-
-    def past(model: Model) -> _Past | None:
-        return cache.runs_of(model, hosts[model].url) if model.agent else None
-
-    asks: dict[Model, list[_Ask]] = defaultdict(list)
+    by_model: dict[Model, list[Trial]] = {}
     for trial in trials:
-        if trial.chooses:
-            asks[trial.model] += _choices(trial, load)
-            continue
-        missing = sum(not recorded(request(trial, run)) for run in range(trial.runs))
-        if missing:
-            asks[trial.model].append(_Ask((request(trial, run=0),), missing))
-    probed = {t.model: probe(t.model, t.max_tokens) for t in trials if t.chooses}
-    for model, asked in probed.items():
-        if asks[model] and model.provider != "offline" and not recorded(asked):
-            # It is told once more to call a tool if it does not at first.
-            asks[model].append(_Ask((asked,), 2, answers=0))
+        by_model.setdefault(trial.model, []).append(trial)
+    estimates = []
+    for model, trials_of_model in by_model.items():
+        host = hosts[model]
+        if missing := _missing_answers(model, trials_of_model, host, cache):
+            past = cache.agent_runs(model, host.url) if model.agent else None
+            estimates.append(_estimate(model, missing, prices, past))
     return CostForecast(
         trials=len(trials),
         runs=sum(trial.runs for trial in trials),
-        models=tuple(
-            _of_model(model, of_model, prices, past(model))
-            for model, of_model in asks.items()
-            if of_model
-        ),
+        models=tuple(estimates),
         judgements=_judgements(trials, judge, prices) if judge else None,
     )
 
 
-_Past = Mapping[bool, Sequence[Completion]]
-"""The recorded runs of a model's agent, by whether the model chooses among skills in them."""
+def _missing_answers(
+    model: Model, trials: Sequence[Trial], host: Host, cache: Cache
+) -> list[_Missing]:
+    """Return the answers to a model's trials that are not recorded."""
+
+    def is_recorded(request: Request) -> bool:
+        return host.records_answers and cache.holds(request, host.url)
+
+    def load(request: Request) -> Completion | None:
+        return cache.load_ahead(request, host.url) if host.records_answers else None
+
+    missing: list[_Missing] = []
+    choosing = [trial for trial in trials if trial.chooses]
+    for trial in trials:
+        if trial.chooses:
+            missing += _missing_choices(trial, load)
+            continue
+        runs = sum(not is_recorded(request(trial, run)) for run in range(trial.runs))
+        if runs:
+            missing.append(_Missing((request(trial, run=0),), runs))
+    if missing and choosing and model.provider != "offline":
+        tool_probe = probe(model, choosing[-1].max_tokens)
+        if not is_recorded(tool_probe):
+            # A model that calls no tool at first is probed once more.
+            missing.append(_Missing((tool_probe,), 2, is_answer=False))
+    return missing
 
 
-class _Ask(NamedTuple):
-    """What may have to be sent for some answers."""
-
-    requests: tuple[Request, ...]
-    times: int
-    answers: int = 1
-    """Number of answers that these requests give."""
-
-
-def _choices(trial: Trial, load: Load) -> Iterator[_Ask]:
-    """Yield the requests of a trigger trial's runs that are not recorded, at most."""
-    missing = Counter[int]()
+def _missing_choices(trial: Trial, load: Load) -> Iterator[_Missing]:
+    """Yield the answers to a trigger trial that are not recorded, by the number of their steps."""
+    runs_by_step = Counter[int]()
     for run in range(trial.runs):
-        *before, (_, last) = recorded_steps(trial, run, load)
+        *recorded, (_, last) = recorded_steps(trial, run, load)
         if last is None:
-            missing[len(before)] += 1
-    if missing:
-        longest = longest_requests(request(trial, run=0))
-        yield from (_Ask(tuple(longest[step:]), times) for step, times in missing.items())
+            runs_by_step[len(recorded)] += 1
+    if runs_by_step:
+        requests = longest_requests(request(trial, run=0))
+        for step, runs in runs_by_step.items():
+            yield _Missing(tuple(requests[step:]), runs)
 
 
 def _judgements(trials: Sequence[Trial], judge: Model, prices: Prices) -> ModelEstimate:
-    """Return the judge's requests, one for each answer of the greatest length."""
+    """Return the requests to the judge, one for each answer, as if it had the maximum length."""
     from pytest_upskill.grading.judge import judge_request
 
-    asks = [
-        _Ask(
-            (
-                judge_request(
-                    judge,
-                    trial.case.judge_checks,
-                    question=request(trial, run=0).user,
-                    answer=" " * (BYTES_PER_TOKEN * trial.max_tokens),
-                    reference=trial.case.reference,
-                ),
-            ),
-            # An unusable judgement is asked for once more.
-            2 * trial.runs,
-        )
-        for trial in trials
-        if trial.case.judge_checks
-    ]
-    return _of_model(judge, asks, prices)
+    judgements = []
+    for trial in trials:
+        if statements := trial.case.judge_checks:
+            longest = judge_request(
+                judge,
+                statements,
+                question=request(trial, run=0).user,
+                answer=" " * (BYTES_PER_TOKEN * trial.max_tokens),
+                reference=trial.case.reference,
+            )
+            # An unusable judgement is requested once more.
+            judgements.append(_Missing((longest,), 2 * trial.runs))
+    return _estimate(judge, judgements, prices)
 
 
-def _of_model(
-    model: Model, asks: Sequence[_Ask], prices: Prices, past: _Past | None = None
+def _estimate(
+    model: Model, missing: Sequence[_Missing], prices: Prices, past: AgentRuns | None = None
 ) -> ModelEstimate:
-    """Return the requests to a model."""
-    each = [(request, ask.times) for ask in asks for request in ask.requests]
-    usd = [(prices.max_cost(request), times) for request, times in each]
-    known = [most * times for most, times in usd if most is not None]
+    """Return what a model will be requested, and what that costs."""
+    requests = [(request, each.times) for each in missing for request in each.requests]
+    usd = [
+        times * cost
+        for request, times in requests
+        if (cost := prices.max_cost(request)) is not None
+    ]
     return ModelEstimate(
         model=model,
-        requests=sum(ask.times * ask.answers for ask in asks),
-        max_input_tokens=sum(times * max_input_tokens(request) for request, times in each),
-        max_output_tokens=sum(times * max_output_tokens(request) for request, times in each),
-        max_usd=sum(known) if len(known) == len(usd) else None,
-        likely_usd=None if past is None else _likely(model, asks, prices, past),
+        answers=sum(each.times for each in missing if each.is_answer),
+        max_input_tokens=sum(times * max_input_tokens(request) for request, times in requests),
+        max_output_tokens=sum(times * max_output_tokens(request) for request, times in requests),
+        max_usd=sum(usd) if len(usd) == len(requests) else None,
+        likely_usd=None if past is None else _likely_usd(model, missing, prices, past),
     )
 
 
-def _likely(model: Model, asks: Sequence[_Ask], prices: Prices, past: _Past) -> float | None:
+def _likely_usd(
+    model: Model, missing: Sequence[_Missing], prices: Prices, past: AgentRuns
+) -> float | None:
     """Return the cost of an agent's runs by the mean of the recorded ones, None if unknown."""
-    costs = {
-        chooses: [prices.cost(model, each) for each in found] for chooses, found in past.items()
-    }
-    total = 0.0
-    for ask in asks:
-        task = ask.requests[0].task
-        known = [cost for cost in costs.get(bool(task and task.chooses), ()) if cost is not None]
-        if not known:
+    mean_of_answers = _mean_usd(model, past.answers, prices)
+    mean_of_choices = _mean_usd(model, past.choices, prices)
+    usd = 0.0
+    for each in missing:
+        task = each.requests[0].task
+        mean = mean_of_choices if task is not None and task.chooses else mean_of_answers
+        if mean is None:
             return None
-        total += ask.times * fmean(known)
-    return total
+        usd += each.times * mean
+    return usd
+
+
+def _mean_usd(model: Model, runs: Sequence[Completion], prices: Prices) -> float | None:
+    costs = [cost for run in runs if (cost := prices.cost(model, run)) is not None]
+    return fmean(costs) if costs else None

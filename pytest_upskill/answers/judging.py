@@ -51,7 +51,7 @@ async def judge_answer(
     reply = await source.answer(request, judged_answer.subject, usable=reader.usable, judging=True)
     answer = replace(answer, judgement=reply.completion)
     if reply.completion is None:
-        return replace(answer, error=reply.error, not_sent=reply.not_sent)
+        return replace(answer, error=reply.error, why_not_sent=reply.why_not_sent)
     try:
         return replace(answer, judged=reader.results(reply.completion))
     except CheckError as error:
@@ -80,7 +80,7 @@ def judge_answers(
     async def judge_one(judged_answer: JudgedAnswer) -> list[bool] | str:
         reply = await judge_answer(Answer(completion=None), judged_answer, judge, source)
         if reply.judged is None:
-            return reply.error or reply.not_sent
+            return reply.error or reply.why_not_sent
         return [result.passed for result in reply.judged]
 
     async def judge_all() -> list[list[bool] | str]:

@@ -28,10 +28,10 @@ class Host:
     """Its address without credentials, empty where there is none."""
     open: Callable[[], Client]
     """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
-    recorded: bool
-    """Whether its answers are kept: those of no real model are not."""
+    records_answers: bool
+    """Whether its answers are recorded: those of no real model are not."""
     caches_prompts: bool = False
-    """Whether it keeps the skill blocks it was sent, for the price of sending them again."""
+    """Whether it has a prompt cache, which makes a skill block cheaper from the second time on."""
     accepts_tools: bool = True
     """Whether requests may offer tools, as far as is known before any is sent."""
     custom: bool = False
@@ -40,10 +40,10 @@ class Host:
     """Timeout of a request in seconds."""
     runs_agents: bool = False
     """Whether its client runs agents, with retries and within the budget."""
-    given: bool = False
+    from_plugin: bool = False
     """Whether a plugin's hook made its client."""
-    served: Callable[[Iterable[str]], Mapping[str, str]] | None = None
-    """Request which models it serves under some names; None for a host where that is settled."""
+    fetch_served_models: Callable[[Iterable[str]], Mapping[str, str]] | None = None
+    """Fetches which model it serves under each name; None for a host whose names identify one."""
 
 
 class AgentRunner(Protocol):

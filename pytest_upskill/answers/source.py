@@ -75,7 +75,7 @@ class CompletionSource:
     def recorded(self, request: Request) -> Completion | None:
         """Read the recorded answer to a request."""
         host = self.hosts[request.model]
-        return self._cache.load(request, host.url) if host.recorded else None
+        return self._cache.load(request, host.url) if host.records_answers else None
 
     async def answer(
         self,
@@ -98,7 +98,7 @@ class CompletionSource:
         host = self.hosts[request.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
         pay = partial(self._request_answer, request, subject, usable, bill)
-        if not host.recorded or self._cache.mode == "off":
+        if not host.records_answers or self._cache.mode == "off":
             return await pay()
         # Two labels of one model, or two skills without their blocks, make the same request.
         request_id = identity(request, host.url)
@@ -151,12 +151,12 @@ class CompletionSource:
             if error.paid is not None:
                 bill.append(error.paid)
             if isinstance(error, BudgetError):
-                return Answer(completion=None, not_sent=str(error))
+                return Answer(completion=None, why_not_sent=str(error))
             return Answer(completion=None, error=str(error))
         host, run = self.hosts[request.model], completion.agent_run
         # What an agent did without its skill tells nothing, and the next run may be sound.
         sound = run is None or not run.broken
-        if host.recorded and usable(completion) and sound:
+        if host.records_answers and usable(completion) and sound:
             self._cache.store(request, host.url, completion, subject)
         return Answer(completion=completion)
 

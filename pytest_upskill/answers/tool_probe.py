@@ -50,6 +50,6 @@ class ToolProbe:
             error = completion.agent_run.broken
         elif completion is not None and not calls_tools(completion):
             error = _NO_TOOLS.format(model=model.label)
-        if error or answer.not_sent:
+        if error or answer.why_not_sent:
             return replace(answer, completion=None, error=error)
         return None

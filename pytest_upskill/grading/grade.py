@@ -42,8 +42,8 @@ class Answer:
     """Which skill the model took; None where it had no choice."""
     error: str = ""
     """Why the run is missing: no usable reply, or a check could not be decided."""
-    not_sent: str = ""
-    """Why no request was sent; empty if one was."""
+    why_not_sent: str = ""
+    """Why no request was sent; "" if one was."""
     not_needed: bool = False
     """Whether the run was skipped because the verdict was clear."""
 

@@ -41,9 +41,9 @@ def program_hosts(
             name=model.address,
             url=found[model].url,
             open=partial(open_client, model, found[model]),
-            recorded=True,
+            records_answers=True,
             runs_agents=True,
-            served=partial(served_models, found[model]) if is_custom(model) else None,
+            fetch_served_models=partial(served_models, found[model]) if is_custom(model) else None,
         )
         for model in models
     }

@@ -75,9 +75,9 @@ def _plugin_host(
         open=opened,
         timeout=settings.timeout,
         # Not recorded under a vendor's model name: it could be taken for the vendor's.
-        recorded=model.provider not in _NAMES_OF_MODELS,
+        records_answers=model.provider not in _NAMES_OF_MODELS,
         accepts_tools=accepts_tools,
-        given=True,
+        from_plugin=True,
     )
 
 
@@ -139,11 +139,11 @@ def _own_hosts(
             name=model.address,
             url=endpoint.url,
             open=partial(_open, model, endpoint),
-            recorded=model.provider != "offline",
+            records_answers=model.provider != "offline",
             accepts_tools=model.provider != "offline",
             custom=is_custom(model),
             timeout=settings.timeout,
-            served=partial(served_models, endpoint) if is_custom(model) else None,
+            fetch_served_models=partial(served_models, endpoint) if is_custom(model) else None,
             caches_prompts=endpoint.wire == "anthropic" and model.base_url is None,
         )
         served[model] = shared.setdefault(endpoint, host)

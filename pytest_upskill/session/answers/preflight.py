@@ -69,7 +69,7 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
     """Start to run the trials, in the order of the items."""
     settings, resources = config.stash[SETTINGS], config.stash[RESOURCES]
     if resources.cache.mode in {"auto", "refresh"}:
-        resources.cache.served.update(_fetch_served_models(prepared.hosts))
+        resources.cache.served_models.update(_fetch_served_models(prepared.hosts))
     if resources.cache.mode == "auto":
         resources.cache.installed.update(installed_versions(prepared.hosts))
     stops = config.getoption("maxfail") or config.getoption("stepwise", False)
@@ -89,12 +89,16 @@ def _fetch_served_models(found: Mapping[Model, Host]) -> dict[tuple[str, str], s
     """Request from all custom hosts at once what they serve, by URL and model name."""
     names: dict[Host, list[str]] = {}
     for model, host in found.items():
-        if host.served is not None:
+        if host.fetch_served_models is not None:
             names.setdefault(host, []).append(model.name)
     if not names:
         return {}
     with ThreadPoolExecutor(len(names), thread_name_prefix="upskill-served") as threads:
-        futures = {host: threads.submit(host.served, names[host]) for host in names if host.served}
+        futures = {
+            host: threads.submit(host.fetch_served_models, names[host])
+            for host in names
+            if host.fetch_served_models
+        }
     return {
         (host.url, name): text
         for host, future in futures.items()
@@ -124,7 +128,7 @@ def _problems(
     """Return why requests cannot be sent, one line for each reason."""
     if settings.cache_mode == "replay":
         return []
-    own = (each.model for each in ahead.everything if not served[each.model].given)
+    own = (each.model for each in ahead.all_models if not served[each.model].from_plugin)
     problems = [line for model in own for line in model_problems(model)]
     if settings.max_cost is not None:
         problems += [f"--upskill-max-cost: {prices.problem(model)}" for model in ahead.unpriced]

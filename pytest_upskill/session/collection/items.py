@@ -87,8 +87,8 @@ class TrialItem(ItemOutsidePackages):
             raise pytest.skip.Exception(skip.kwargs.get("reason", ""), _use_item_location=True)
         answers = self.config.stash[ANSWERS](self)
         for answer in answers:
-            if answer.not_sent:
-                raise pytest.skip.Exception(safe_line(answer.not_sent), _use_item_location=True)
+            if answer.why_not_sent:
+                raise pytest.skip.Exception(safe_line(answer.why_not_sent), _use_item_location=True)
         self.result = grade(self.trial, answers, decider(self.ihook, self.trial.case))
         self.user_properties[:] = trial_properties(self.result)
         # A replay must contain every run, even one that could not change the result.

@@ -117,13 +117,13 @@ def _plan_lines(ahead: CostForecast, *, replay: bool, by_model: bool) -> list[st
     paid = [each for each in ahead.models if each.model.provider != "offline"]
     line += f"{ahead.to_send} to request{_upper_bounds(paid)}"
     if ahead.judgements:
-        line += f"; up to {ahead.judgements.requests} to judge{_upper_bounds([ahead.judgements])}"
+        line += f"; up to {ahead.judgements.answers} to judge{_upper_bounds([ahead.judgements])}"
     if not by_model or len(paid) < 2:  # noqa: PLR2004  one model would only repeat the total
         return [line]
     return [
         line,
         *(
-            f"  {each.model.label}: {each.requests} to request{_upper_bounds([each])}"
+            f"  {each.model.label}: {each.answers} to request{_upper_bounds([each])}"
             for each in paid
         ),
     ]

@@ -76,7 +76,7 @@ class _Work:
             decide=lambda case: decider(config.hook, case),
         )
         found = hosts(config, dict.fromkeys((teacher, *settings.models)))
-        own = [model for model, host in found.items() if not host.given]
+        own = [model for model, host in found.items() if not host.from_plugin]
         problems = [line for model in own for line in model_problems(model)]
         if problems and settings.cache_mode != "replay" and not settings.dry_run:
             raise pytest.UsageError("\n".join(dict.fromkeys(problems)))

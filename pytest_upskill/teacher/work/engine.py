@@ -223,7 +223,7 @@ class Engine:
         missing = [each for each in flat if each.completion is None or each.error]
         if not missing:
             return
-        if any(each.not_sent for each in missing):
+        if any(each.why_not_sent for each in missing):
             raise Stopped(f"--max-cost: further requests could exceed ${self.terms.max_cost:g}")
         first = next(each.error for each in missing)
         are = "is" if len(missing) == 1 else "are"
