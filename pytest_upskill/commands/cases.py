@@ -16,13 +16,13 @@ from pytest_upskill.teacher.work.engine import Engine
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("skill", type=Path, help="folder of the skill")
+    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
     counts = {"--count": (24, "number of cases to keep")}
     add_teacher_arguments(parser, sources=True, counts=counts)
     parser.add_argument(
         "--harden",
         action="store_true",
-        help="turn the prose statements of an evals file into code checks instead",
+        help="instead, turn the statements of an evals file into checks by code",
     )
     parser.add_argument("--apply", action="store_true", help="write the cases without asking")
 

@@ -22,7 +22,7 @@ _COUNTS = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("task", help="what the skill is for")
+    parser.add_argument("task", metavar="TASK", help="what the skill is for")
     add_teacher_arguments(parser, sources=True, counts=_COUNTS)
     parser.add_argument(
         "-e",
@@ -42,7 +42,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--no-eval",
         action="store_true",
-        help="write only the skill, without cases or a measurement",
+        help="write only the skill: no cases, no measurement",
     )
 
 

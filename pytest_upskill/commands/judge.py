@@ -50,7 +50,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"a {LABELS_FILE}, or a folder to search for them (default: this folder)",
     )
     checking.add_argument(
-        "--judge", metavar="MODEL", help="ask this judge instead; written as in --upskill-judge"
+        "--judge", metavar="MODEL", help="put the labelled answers to this judge instead"
     )
     checking.add_argument(
         "--cache", metavar="MODE", help="as --upskill-cache; replay sends no requests"

@@ -20,7 +20,7 @@ _COUNTS = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("skill", type=Path, help="folder of the skill")
+    parser.add_argument("skill", metavar="SKILL", type=Path, help="folder with a SKILL.md")
     add_teacher_arguments(parser, sources=False, counts=_COUNTS)
     parser.add_argument(
         "--apply", action="store_true", help="write an accepted version without asking"

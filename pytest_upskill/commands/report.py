@@ -51,7 +51,9 @@ _RATES: Mapping[str, float] = {
 
 
 def _add_arguments(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("files", nargs="*", metavar="REPORT.json")
+    parser.add_argument(
+        "files", nargs="*", metavar="REPORT.json", help="report that --upskill-json wrote"
+    )
     for wanted in REPORTS:
         parser.add_argument(f"--{wanted}", metavar="PATH", help=f"as --upskill-{wanted}")
     parser.add_argument(
@@ -72,7 +74,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         help="compare with the baseline files in this folder",
     )
     parser.add_argument(
-        "--schema", action="store_true", help="write the JSON Schema of a report instead"
+        "--schema", action="store_true", help="instead, print the JSON Schema of a report"
     )
 
 

@@ -44,14 +44,14 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         choices=("success", "tokens"),
         default="success",
-        help="figure that the bars of a lift show (default: %(default)s)",
+        help="what the bars show (default: %(default)s)",
     )
     parser.add_argument(
         "--last",
         type=whole_number_type(1),
         default=_LAST,
         metavar="N",
-        help="runs to list (default: %(default)s)",
+        help="number of latest runs to show (default: %(default)s)",
     )
     parser.add_argument(
         "--csv",

@@ -65,7 +65,7 @@ def add_teacher_arguments(
         action="append",
         default=[],
         metavar="KEY=VALUE",
-        help="a parameter of the students' requests, as --upskill-param; repeatable",
+        help="parameter of the students' requests, as in --upskill-param; repeatable",
     )
     if sources:
         parser.add_argument(

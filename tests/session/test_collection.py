@@ -191,8 +191,11 @@ def test_skills_without_cases_are_named_where_nothing_ran(
     result = run("--upskill-models", "offline", "skills")
 
     assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    told = "upskill: billing, shipping have no cases: write skill_meta.json beside SKILL.md"
-    assert result.outlines.count(told) == 1
+    hint = (
+        "upskill: billing, shipping have no cases: pytest-upskill init SKILL writes a first "
+        "skill_meta.json"
+    )
+    assert result.outlines.count(hint) == 1
 
 
 @pytest.mark.parametrize("home", [".claude/skills", "skills/.curated"])

@@ -71,7 +71,8 @@ class Hints:
         )
         if names:
             have = "has" if len(names) == 1 else "have"
-            text = f"{', '.join(names)} {have} no cases: write {CASE_FILE} beside SKILL.md"
+            cure = f"pytest-upskill init SKILL writes a first {CASE_FILE}"
+            text = f"{', '.join(names)} {have} no cases: {cure}"
             write(terminalreporter, f"upskill: {text}", yellow=True)
 
     def _not_entered(self) -> list[str]:
