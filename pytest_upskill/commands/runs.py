@@ -44,7 +44,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
         "--metric",
         choices=("success", "tokens"),
         default="success",
-        help="what the bars show (default: %(default)s)",
+        help="what the bars show, pass rates (success) or tokens (default: %(default)s)",
     )
     parser.add_argument(
         "--last",
