@@ -121,8 +121,8 @@ def _help_text() -> str:
     commands = "".join(f"  {name:{width}}  {text}\n" for name, text in COMMANDS.items())
     return (
         f"usage: {PROGRAM} COMMAND ...\n\n"
-        "pytest for agent skills. The tests are run by pytest --upskill-models MODEL SKILLS;\n"
-        "this command does everything around them.\n\n"
+        "pytest for agent skills. The tests are run by\n"
+        "pytest --upskill-models MODEL SKILLS; this command does everything around them.\n\n"
         f"commands:\n{commands}\n"
         f"{PROGRAM} COMMAND --help shows the options of a command.\n"
     )
