@@ -1,13 +1,18 @@
-"""A client whose completion is the run of an agent's program in the sandbox."""
+"""A client whose completion is the run of an agent's program in the sandbox.
+
+A run prepares a folder, starts the proxy and the program, waits for the first reason to end, stops
+both, and collects the record: see `CliClient._run` and `CliClient._run_program`.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import ExitStack, aclosing, asynccontextmanager
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 
 from pytest_upskill.agents.box.bubblewrap import BASE_URL, prepare_folders
 from pytest_upskill.agents.box.process import run_boxed
@@ -16,7 +21,8 @@ from pytest_upskill.agents.programs.registry import PROGRAMS
 from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import HostUpstream, Upstream
 from pytest_upskill.agents.record.left_files import with_left_files
-from pytest_upskill.agents.record.tally import Tally
+from pytest_upskill.agents.record.run_end import Failed, Finished, LimitReached, RunEnd
+from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.agents.self_test import SKILL, Script, self_test_problem, self_test_request
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.model import Model
@@ -27,11 +33,11 @@ from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.retry import retries_to
 
-_TESTS = 2
+_SELF_TESTS = 2
 """Self-tests that must fail before a version is refused: one may fail on a busy machine."""
 
 
-def open_program(
+def make_program_client(
     model: Model,
     endpoint: Endpoint,
     *,
@@ -45,12 +51,12 @@ def open_program(
 
     Args:
         model: A model with an agent.
-        endpoint: Its host and key.
+        endpoint: The model's host and key.
         timeout: Seconds until a reply must begin.
-        budget: What runs may cost.
+        budget: The limit of the cost of all runs.
         activity: The record of requests and waits.
         requests: Maximum number of requests in flight at the host.
-        slots: The limit of programs at once.
+        slots: Limits the programs that run at once.
 
     Raises:
         ProviderError: The program is not installed.
@@ -78,10 +84,10 @@ class CliClient:
     Args:
         cli: The adapter of the program.
         installed: The program.
-        upstream: Who replies to its requests.
-        budget: What runs may cost.
+        upstream: Replies to its requests.
+        budget: The limit of the cost of all runs.
         slots: Limits the programs that run at once.
-        caps: Limits of each run; None for the usual ones.
+        caps: Limits of each run; None for the defaults.
     """
 
     def __init__(
@@ -100,7 +106,7 @@ class CliClient:
         self._budget = budget
         self._slots = slots
         self._caps = caps or Caps()
-        self._tested: asyncio.Task[None] | None = None
+        self._self_test: asyncio.Task[None] | None = None
 
     async def complete(self, request: Request) -> Completion:
         """Run the agent, and return its last message with what it did.
@@ -109,7 +115,7 @@ class CliClient:
             BudgetError: The run could exceed the budget.
             ProviderError: The host did not answer, or the program does not work.
         """
-        await self._pass_test(request)
+        await self._wait_for_self_test(request)
         async with self._slots:
             reserved = await self._budget.reserve(request)
             reserve = partial(self._budget.reserve_next, reserved)
@@ -122,30 +128,32 @@ class CliClient:
         """Close the connections to the host."""
         await self._upstream.aclose()
 
-    async def _pass_test(self, request: Request) -> None:
-        """Wait for the self-test of the program, which is run once.
+    async def _wait_for_self_test(self, request: Request) -> None:
+        """Wait for the self-test of the program, which runs once for all requests.
 
         Raises:
-            ProviderError: It does not work; or it cannot be started, and may be the next time.
+            ProviderError: The program does not work; or it cannot be started now, and the next
+                request tests it again.
         """
-        if self._tested is None:
-            self._tested = asyncio.ensure_future(self._test(request))
-        tested = self._tested
+        if self._self_test is None:
+            self._self_test = asyncio.ensure_future(self._run_self_test(request))
+        self_test = self._self_test
         try:
-            await asyncio.shield(tested)
+            # Shielded, because other requests still wait for it when this one is cancelled.
+            await asyncio.shield(self_test)
         except ProviderError as error:
-            if not error.fatal and self._tested is tested:
-                self._tested = None
+            if not error.fatal and self._self_test is self_test:
+                self._self_test = None
             raise
 
-    async def _test(self, request: Request) -> None:
+    async def _run_self_test(self, request: Request) -> None:
         """Run the self-test of the program, against a script instead of the host.
 
         Raises:
-            ProviderError: It does not work, or cannot be started.
+            ProviderError: The program does not work, or cannot be started.
         """
         problem = ""
-        for _ in range(_TESTS):
+        for _ in range(_SELF_TESTS):
             problem = await self._self_test_problem(request)
             if not problem:
                 return
@@ -157,10 +165,10 @@ class CliClient:
         )
 
     async def _self_test_problem(self, request: Request) -> str:
-        """Return what does not work in a self-test, "" if all does.
+        """Run the self-test once, and return what does not work, "" if everything does.
 
         Raises:
-            ProviderError: It cannot be started.
+            ProviderError: The program cannot be started.
         """
         cli, request = self._cli, self_test_request(request)
         script = Script(cli.wire, cli.self_test_calls(SKILL))
@@ -174,73 +182,97 @@ class CliClient:
     async def _run(
         self, request: Request, upstream: Upstream, reserve: Callable[[int], Awaitable[Settle]]
     ) -> Completion:
-        """Run the program once.
+        """Run the program once in a new folder, and return its last message with its record.
 
-        Whatever ends the run first tells the proxy why, except for the program itself when it
-        exits: the proxy at a limit of requests, an error, or the model's choice; the watch of the
-        process at a limit of time or resources. Then the program is killed.
-        """
-        started = time.perf_counter()
-        launch = self._cli.launch(request, BASE_URL)
-        proxy = Proxy(request, self._cli, upstream, reserve, self._caps)
-        folders = ExitStack()
-        root = folders.enter_context(workspace()).root
-        try:
-            try:
-                await proxy.start(prepare_folders(root, self._cli, launch, request))
-                last_line = await run_boxed(
-                    root, self._installed, launch, proxy, self._caps.seconds
-                )
-                await proxy.finish()
-            except OSError as error:
-                reason = error.strerror or str(error)
-                raise _NotStartedError(f"{self._cli.name}: cannot start: {reason}") from None
-            finally:
-                await proxy.aclose()
-            proxy.end(self._reason_at_exit(proxy.tally, last_line))
-            run = proxy.tally.run(self._installed.version, self._limit(proxy))
-            if not proxy.tally.has_chosen:
-                run = await asyncio.to_thread(with_left_files, run, request, root / "work")
-                # A host may echo a key in several chunks, so that only a file shows it whole.
-                redact = upstream.redact
-                kept = (replace(file, text=redact(file.text)) for file in run.changed)
-                run = replace(run, changed=tuple(kept))
-        finally:
-            # An agent may leave so many files that to remove them takes seconds.
-            await asyncio.to_thread(folders.close)
-        seconds = time.perf_counter() - started
-        return replace(proxy.tally.completion(run), latency_s=seconds)
-
-    def _reason_at_exit(self, tally: Tally, last_line: str) -> str | ProviderError:
-        """Return why a run has ended whose program exited: "" if its model has answered.
-
-        The exit status is not used: a program may exit with an error after the answer.
-        """
-        if tally.requests == 0:
-            return ProviderError(f"{self._cli.name}: sent no request: {last_line}", billable=False)
-        if not tally.has_final_answer:
-            return ProviderError(
-                f"{self._cli.name}: ended before its model had answered: {last_line}"
-            )
-        return ""
-
-    def _limit(self, proxy: Proxy) -> str:
-        """Return the limit that ended a run, "" for none.
+        Args:
+            request: The request of the run.
+            upstream: Replies to the requests of the program.
+            reserve: Reserves the price of a request with so many bytes; raises BudgetError.
 
         Raises:
             BudgetError: The next request could have exceeded the budget.
             ProviderError: The host or the program failed.
         """
-        reason = proxy.ended.result()
-        if isinstance(reason, str):
-            return reason
-        if isinstance(reason, (BudgetError, ProviderError)) and proxy.tally.replies:
-            reason.paid = proxy.tally.completion()
-        raise reason
+        started = time.perf_counter()
+        proxy = Proxy(request, self._cli, upstream, reserve, self._caps)
+        tally = proxy.tally
+        async with _temporary_folder() as root:
+            end = await self._run_program(request, root, proxy)
+            if isinstance(end, Failed):
+                if isinstance(end.error, (BudgetError, ProviderError)) and tally.replies:
+                    end.error.paid = tally.completion()
+                raise end.error
+            limit = end.limit if isinstance(end, LimitReached) else ""
+            run = tally.run(self._installed.version, limit)
+            if not tally.has_chosen:
+                run = await asyncio.to_thread(with_left_files, run, request, root / "work")
+        # The agent gets replies as they arrive, so its files may quote a key that the host sent.
+        changed = tuple(replace(file, text=upstream.redact(file.text)) for file in run.changed)
+        seconds = time.perf_counter() - started
+        return replace(tally.completion(replace(run, changed=changed)), latency_s=seconds)
+
+    async def _run_program(self, request: Request, root: Path, proxy: Proxy) -> RunEnd:
+        """Run the program until the run ends, and return why it has ended.
+
+        The run ends with the first of these:
+
+        - The program exits.
+        - The proxy ends it: a request would exceed a limit or the budget, the host fails, or the
+          model chooses a skill.
+        - The watch of the process ends it at a limit of time, processes or files.
+
+        Program and proxy have stopped when this returns or raises, also if it is cancelled.
+
+        Raises:
+            ProviderError: The program cannot be started.
+        """
+        launch = self._cli.launch(request, BASE_URL)
+        async with aclosing(proxy):
+            try:
+                await proxy.start(prepare_folders(root, self._cli, launch, request))
+                last_line = await run_boxed(
+                    root, self._installed, launch, proxy, self._caps.seconds
+                )
+            except OSError as error:
+                reason = error.strerror or str(error)
+                raise _NotStartedError(f"{self._cli.name}: cannot start: {reason}") from None
+            await proxy.finish()
+        # Has no effect unless the program exited by itself: the first reason counts.
+        proxy.end(self._end_at_exit(proxy.tally, last_line))
+        return proxy.ended.result()
+
+    def _end_at_exit(self, tally: RunTally, last_line: str) -> RunEnd:
+        """Return how a run has ended whose program exited by itself.
+
+        The exit status is not used: a program may exit with an error after the answer.
+
+        Args:
+            tally: All exchanges of the run.
+            last_line: The last line of the program's output.
+        """
+        name = self._cli.name
+        if tally.requests == 0:
+            return Failed(ProviderError(f"{name}: sent no request: {last_line}", billable=False))
+        if not tally.has_final_answer:
+            return Failed(
+                ProviderError(f"{name}: ended before its model had answered: {last_line}")
+            )
+        return Finished()
 
 
 class _NotStartedError(ProviderError):
     """A program that cannot be started now, but perhaps later."""
+
+
+@asynccontextmanager
+async def _temporary_folder() -> AsyncIterator[Path]:
+    """Yield a new folder, and remove it in a thread: an agent's many files may take seconds."""
+    folders = ExitStack()
+    root = folders.enter_context(workspace()).root
+    try:
+        yield root
+    finally:
+        await asyncio.to_thread(folders.close)
 
 
 async def _reserve_nothing(size: int) -> Settle:

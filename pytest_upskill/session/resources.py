@@ -75,9 +75,9 @@ def _agent_sandbox(level: Level) -> Sandbox:
 
 def _agent_runner(sandbox: Callable[[], Sandbox], most: int) -> AgentRunner:
     # Imported here: most runs have no agents.
-    from pytest_upskill.agents.loop.runner import AgentRunner as Loop
+    from pytest_upskill.agents.loop.runner import LoopRunner
 
-    return Loop(sandbox, most)
+    return LoopRunner(sandbox, most)
 
 
 def _compilers(config: pytest.Config, level: Level, languages: Iterable[Language]) -> Compilers:

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from pytest_upskill.agents.loop.runner import AgentRunner
+from pytest_upskill.agents.loop.runner import LoopRunner
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ProviderError, ToolCall
 from pytest_upskill.model import parse_model
@@ -48,7 +48,7 @@ def work(
     client: ScriptedClient, sandbox: Sandbox, task: AgentTask = WITH, caps: Caps | None = None
 ) -> Completion:
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
-    runner = AgentRunner(lambda: sandbox, 1, caps)
+    runner = LoopRunner(lambda: sandbox, 1, caps)
     try:
         return asyncio.run(runner.complete(request, client))
     finally:
@@ -262,7 +262,7 @@ def test_runs_at_the_same_time_do_not_meet(sandbox: Sandbox) -> None:
     async def both() -> None:
         await asyncio.gather(*(runner.complete(asked, client) for client in clients))
 
-    runner = AgentRunner(lambda: sandbox, 2)
+    runner = LoopRunner(lambda: sandbox, 2)
     try:
         asyncio.run(both())
     finally:

@@ -14,7 +14,7 @@ from pytest_upskill.agents.programs.codex import Codex
 from pytest_upskill.agents.proxy.contents import results_in, texts_in
 from pytest_upskill.agents.proxy.upstream import Reply
 from pytest_upskill.agents.record.skill_use import is_loaded
-from pytest_upskill.agents.record.tally import Tally
+from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.agents.self_test import Script
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import (
@@ -40,8 +40,8 @@ def said(*calls: ToolCall, tokens: int | None = 5) -> Completion:
     return Completion(text="", tool_calls=calls, input_tokens=tokens, output_tokens=0)
 
 
-def tally_of(task: AgentTask, **more: Any) -> Tally:
-    return Tally(task=task, skill_of=Codex().skill_of, is_denied=Codex().is_denied, **more)
+def tally_of(task: AgentTask, **more: Any) -> RunTally:
+    return RunTally(task=task, skill_of=Codex().skill_of, is_denied=Codex().is_denied, **more)
 
 
 def codex_run(command: str, result: str) -> AgentRun:

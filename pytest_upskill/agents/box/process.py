@@ -12,6 +12,7 @@ from pathlib import Path
 from pytest_upskill.agents.box.bubblewrap import command, init_process
 from pytest_upskill.agents.programs.cli import Installed, Launch
 from pytest_upskill.agents.proxy.proxy import Proxy
+from pytest_upskill.agents.record.run_end import LimitReached
 from pytest_upskill.sandbox.confinement import open_filter
 from pytest_upskill.sandbox.launcher import descendants
 from pytest_upskill.sandbox.seccomp import build_open_filter
@@ -89,21 +90,23 @@ async def _start(
 async def _watch(
     sandbox: int, exited: asyncio.Future[int], root: Path, proxy: Proxy, seconds: float
 ) -> None:
-    """Wait until a program exits or its run has ended, also at a limit of time or resources."""
+    """Wait until a program exits or its run ends; end the run at a limit of time or resources."""
     started = time.monotonic()
     usage = Usage(root, _FOLDER_BYTES, _FOLDER_FILES)
-    ends, first = (exited, proxy.ended), asyncio.FIRST_COMPLETED
     while True:
-        pause = min(_LOOK_S, usage.due_in_s)
-        ended, _ = await asyncio.wait(ends, timeout=pause, return_when=first)
-        if ended:
+        pause_s = min(_LOOK_S, usage.due_in_s)
+        await asyncio.wait(
+            (exited, proxy.ended), timeout=pause_s, return_when=asyncio.FIRST_COMPLETED
+        )
+        if exited.done() or proxy.ended.done():
             return
         if time.monotonic() - started - proxy.waited_s > seconds:
-            proxy.end(f"it took more than {seconds:g} s")
+            proxy.end(LimitReached(f"it took more than {seconds:g} s"))
         elif await asyncio.to_thread(_threads_below, sandbox) > _MOST_THREADS:
-            proxy.end(f"it started more than {_MOST_THREADS:,} processes and threads")
+            proxy.end(LimitReached(f"it started more than {_MOST_THREADS:,} processes and threads"))
         elif await asyncio.to_thread(usage.is_beyond):
-            proxy.end(f"it wrote more than {_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files")
+            most = f"{_FOLDER_BYTES >> 30} GiB or {_FOLDER_FILES:,} files"
+            proxy.end(LimitReached(f"it wrote more than {most}"))
 
 
 async def _last_line(output: asyncio.StreamReader) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from pytest_upskill.agents.loop.toolbox import SKILLS, TOOLS, Toolbox
 from pytest_upskill.agents.record.left_files import with_left_files
 from pytest_upskill.agents.record.skill_use import SKILL_FILE, skill_in_call
-from pytest_upskill.agents.record.tally import Tally
+from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.completion import (
     AgentRun,
     AgentTask,
@@ -62,7 +62,7 @@ async def run_loop(
     assert request.task is not None
     task, limit = request.task, ""
     offer = catalogue(task, request.run)
-    tally = Tally(
+    tally = RunTally(
         task=task,
         skill_of=_skill_of,
         is_denied=lambda *_: False,  # its own tool returns what is installed

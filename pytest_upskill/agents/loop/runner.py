@@ -18,7 +18,7 @@ from pytest_upskill.spending.caps import Caps
 T = TypeVar("T")
 
 
-class AgentRunner:
+class LoopRunner:
     """Runs agents; used on one event loop.
 
     Args:

@@ -23,7 +23,8 @@ from pytest_upskill.agents.proxy.connection import Connection, Out, Sent
 from pytest_upskill.agents.proxy.contents import results_in, texts_in
 from pytest_upskill.agents.proxy.request_filter import RefusedBody, filter_request
 from pytest_upskill.agents.proxy.upstream import Reply, Upstream
-from pytest_upskill.agents.record.tally import Tally
+from pytest_upskill.agents.record.run_end import Failed, Finished, LimitReached, RunEnd
+from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError, Settle
 from pytest_upskill.spending.caps import Caps
@@ -55,7 +56,7 @@ class Proxy:
 
     Attributes:
         tally: The sums so far.
-        ended: Gets the reason with which the run has ended; see `end`.
+        ended: Done when the run has ended, with the first reason that was passed to `end`.
     """
 
     def __init__(
@@ -67,10 +68,10 @@ class Proxy:
         caps: Caps,
     ) -> None:
         assert request.task is not None
-        self.tally = Tally(
+        self.tally = RunTally(
             task=request.task, skill_of=cli.skill_of, is_denied=cli.is_denied, caps=caps
         )
-        self.ended: asyncio.Future[str | Exception] = asyncio.get_running_loop().create_future()
+        self.ended: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
         self._request = request
         self._wire = cli.wire
         self._upstream = upstream
@@ -82,15 +83,10 @@ class Proxy:
         self._waited_s = 0.0
         self._waiting_since: float | None = None
 
-    def end(self, reason: str | Exception) -> None:
-        """End the run, unless it has ended: the first reason counts.
-
-        Args:
-            reason: The limit that it has reached, the error that it cannot go on after, or "" if
-                the model chose a skill.
-        """
+    def end(self, end: RunEnd) -> None:
+        """End the run, unless it has ended already: the first reason counts."""
         if not self.ended.done():
-            self.ended.set_result(reason)
+            self.ended.set_result(end)
 
     @property
     def waited_s(self) -> float:
@@ -152,7 +148,7 @@ class Proxy:
             await out.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
         if limit := self.tally.limit():
-            self.end(limit)
+            self.end(LimitReached(limit))
         if self.ended.done():
             await out.error(HTTPStatus.BAD_REQUEST, "the run has ended")
             return
@@ -192,7 +188,7 @@ class Proxy:
             if completion is not None:
                 self.tally.note_reply(replace(completion, cost_usd=cost), len(content), aside=aside)
                 if self.tally.has_chosen:
-                    self.end("")
+                    self.end(Finished())
 
     async def _exchange(self, content: bytes, headers: Mapping[str, str], out: Out) -> Completion:
         """Send a request to the host, and pass the reply on while it arrives."""
@@ -230,7 +226,7 @@ class Proxy:
 
     async def _fail(self, error: Exception, out: Out) -> None:
         """End the run with an error."""
-        self.end(error)
+        self.end(Failed(error))
         await _send(out.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 

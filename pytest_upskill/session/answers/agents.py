@@ -94,9 +94,9 @@ def _open(
     model: Model,
     endpoint: Endpoint,
 ) -> Client:
-    from pytest_upskill.agents.client import open_program
+    from pytest_upskill.agents.client import make_program_client
 
-    return open_program(
+    return make_program_client(
         model,
         endpoint,
         timeout=settings.timeout,
