@@ -1,4 +1,4 @@
-"""Compile and run the code of answers while further requests are in flight."""
+"""Builds of the code in answers, while further requests are in flight."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ Compiled = tuple[tuple[CheckResult, ...], ...]
 
 
 class Builds:
-    """Builds of answers, one at a time for each core; used on one event loop.
+    """Runs the checks that compile or run an answer, one at a time for each core.
+
+    Used on one event loop.
 
     Args:
-        compilers: What decides.
-        activity: Where to note what runs.
-        checks: What will be decided.
+        compilers: The compilers and runners.
+        activity: The record of builds in progress.
+        checks: The checks of all trials, whose compilers are prepared ahead.
     """
 
     def __init__(
@@ -37,22 +39,22 @@ class Builds:
         self._activity = activity
         self._tasks: dict[tuple[str, str, bytes], asyncio.Task[Compiled]] = {}
         self._threads = ThreadPoolExecutor(cores(), thread_name_prefix="upskill-compile")
-        # While SDKs are imported there is no answer to build, and a core to spare.
+        # While the SDKs are imported, there is no answer to build yet, and a core is idle.
         for check in {check.language: check for check in checks}.values():
             self._threads.submit(compilers.prepare, check)
 
     async def answer(
         self, trial: Trial, checks: Sequence[Sandboxed], completion: Completion
     ) -> Answer:
-        """Return the answer with the results of its compilers."""
-        # Not left to the compilers alone: a thread that waits for another's build builds nothing.
+        """Return the answer with the results of its compilers; equal answers share one build."""
         files = files_after(trial.case, completion)
         content = repr((completion.text, sorted(files.items())))
         digest = sha256(content.encode("utf-8", "surrogatepass")).digest()
-        same = str(trial.skill.case_file), trial.case.id, digest
-        task = self._tasks.get(same)
+        # The compilers share equal builds too, but a thread that waits there cannot build another.
+        key = str(trial.skill.case_file), trial.case.id, digest
+        task = self._tasks.get(key)
         if task is None:
-            task = self._tasks[same] = asyncio.create_task(
+            task = self._tasks[key] = asyncio.create_task(
                 self._decide(checks, completion.text, files)
             )
         try:

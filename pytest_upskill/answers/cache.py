@@ -1,4 +1,4 @@
-"""Recordings: completions stored on disk by request, so that nothing is paid for twice."""
+"""Recordings: completions stored on disk by request, so that no answer is paid for twice."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -26,8 +25,8 @@ from pytest_upskill.wire.reasoning import without_reasoning
 Mode = Literal["auto", "refresh", "replay", "off"]
 MODES: tuple[Mode, ...] = ("auto", "refresh", "replay", "off")
 
-_MOST_BYTES = 1 << 26
-"""Of a recording: four times what a client accepts as a reply."""
+_MAX_BYTES = 1 << 26
+"""Maximum size of a recording: four times that of a reply."""
 
 _GITIGNORE = """\
 # Made by pytest-upskill. To commit recordings, choose another folder: --upskill-cache-dir.
@@ -37,7 +36,7 @@ _GITIGNORE = """\
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recording:
-    """The file of a recording, most important field first."""
+    """The content of a recording's file, most important field first."""
 
     format: Literal[1] = 1
     subject: str
@@ -45,19 +44,28 @@ class Recording:
     recorded: str
     """When, as ISO 8601."""
     request: Mapping[str, Any]
-    """What was asked, the system prompt by its digests."""
+    """The fields that identify the request; the system prompt by its digests."""
     completion: Mapping[str, Any]
     """The completion without its text."""
     text: tuple[str, ...]
-    """Its lines: a changed answer is a readable diff."""
+    """The lines of the answer, so that a changed answer is a readable diff."""
     reasoning: tuple[str, ...] = ()
-    """The lines that the model wrote before it."""
+    """The lines of the reasoning before it."""
     served: str = ""
-    """The model that a custom host said it was serving; empty where it did not say."""
+    """The model that a custom host said it was serving; "" if it did not say."""
 
 
 _RECORDING = TypeAdapter(Recording)
 _COMPLETION = TypeAdapter(Completion)
+
+
+class _Replacement(NamedTuple):
+    """A model, or a version of an agent, that is in use now instead of the recorded one."""
+
+    now: str
+    then: str
+    refresh: str
+    """What ``--upskill-cache refresh`` does with the recordings."""
 
 
 class AgentRuns(NamedTuple):
@@ -72,50 +80,52 @@ class Cache:
     """A folder of recordings: one JSON file for each completion, named by a digest of the request.
 
     Any number of processes may read and write it at a time: a file appears whole or not at all.
-    A file that is no recording is ignored, named in ``problems`` and asked for again.
+    A file that is no recording is ignored and named in ``problems``, and its request is sent again.
 
-    The host is part of what is asked: the methods take its ``url``, without credentials.
+    The host is part of the identity of a request: the methods take its URL, without credentials.
 
     Args:
-        folder: Made when first written to.
+        folder: Folder of the recordings, made with the first one.
         mode: ``auto`` reads and writes, ``refresh`` only writes, ``replay`` only reads, ``off``
             does neither.
-        hidden: Whether git is to pass over the folder.
+        ignored_by_git: Whether to write a ``.gitignore`` for the folder.
     """
 
-    def __init__(self, folder: Path, mode: Mode, *, hidden: bool = False) -> None:
+    def __init__(self, folder: Path, mode: Mode, *, ignored_by_git: bool = False) -> None:
         self.folder = folder
         self.mode = mode
         self.problems: dict[str, None] = {}
         """One line for each recording that could not be read or written, in order."""
         self.served_models: dict[tuple[str, str], str] = {}
         """The model that custom hosts serve now, by URL and the name that is requested."""
-        self.installed: dict[str, str] = {}
+        self.installed_agents: dict[str, str] = {}
         """The versions of agents that are installed now, by the prefix of their models."""
-        self._outdated = Counter[tuple[str, str, str]]()
-        self._ahead: dict[tuple[Request, str], Completion] = {}
-        self._hidden = hidden  # until the first recording has seen to it
+        self._replacements = Counter[_Replacement]()
+        """Number of replayed answers of each model or version that has been replaced."""
+        self._loaded_ahead: dict[tuple[Request, str], Completion] = {}
+        self._needs_gitignore = ignored_by_git
 
     def load_ahead(self, request: Request, url: str) -> Completion | None:
-        """Read a recorded answer that will be loaded once more, and keep it until then."""
+        """Load a recorded answer, and keep it for the next time that it is loaded."""
         completion = self.load(request, url)
         if completion is not None:
-            self._ahead[request, url] = completion
+            self._loaded_ahead[request, url] = completion
         return completion
 
     def load(self, request: Request, url: str) -> Completion | None:
-        """Read the recorded answer to a request."""
+        """Read the recorded answer to a request, None if it is not recorded."""
         if self.mode not in {"auto", "replay"}:
             return None
-        if self._ahead and (read := self._ahead.pop((request, url), None)) is not None:
-            return read
+        # Hashing a request takes time, so it is not done where nothing was loaded ahead.
+        if self._loaded_ahead and (ahead := self._loaded_ahead.pop((request, url), None)):
+            return ahead
         file = self._file(request, url)
         try:
-            most = _MOST_BYTES if request.task is None else run_record.MOST_BYTES
-            recording = _RECORDING.validate_json(_read(file, most))
+            limit = _MAX_BYTES if request.task is None else run_record.MAX_RECORD_BYTES
+            recording = _RECORDING.validate_json(_read(file, limit))
             if recording.request == request_fields(request, url):
                 completion = _completion(recording)
-                self._compare(recording, completion.agent_run, request.model, url)
+                self._note_replacements(recording, completion.agent_run, request.model, url)
                 return completion
             problem = "a recording of another request"
         except FileNotFoundError:
@@ -133,23 +143,13 @@ class Cache:
         """Write a recording; a disk error is reported and does not stop the run."""
         if self.mode not in {"auto", "refresh"}:
             return
-        recorded = asdict(completion)
-        del recorded["replayed"]
-        if not completion.assistant_blocks:
-            del recorded["assistant_blocks"]
-        if completion.agent_run is None:
-            del recorded["agent_run"]
-        else:
-            recorded["agent_run"] = run_record.pack_run(recorded["agent_run"])
         recording = Recording(
             subject=subject,
             recorded=datetime.now(UTC).isoformat(timespec="seconds"),
             request=request_fields(request, url),
-            text=tuple(lines_of(recorded.pop("text"))),
-            reasoning=tuple(lines_of(reasoning))
-            if (reasoning := recorded.pop("reasoning"))
-            else (),
-            completion=recorded,
+            text=tuple(lines_of(completion.text)),
+            reasoning=tuple(lines_of(completion.reasoning)) if completion.reasoning else (),
+            completion=_recorded_fields(completion),
             served=self.served_models.get((url, request.model.name), ""),
         )
         try:
@@ -159,39 +159,51 @@ class Cache:
         except OSError as error:
             self.problems[f"{self.folder}: cannot write recordings: {error.strerror}"] = None
         except ValueError as error:  # such as a text that is not Unicode
-            what = f"cannot record an answer: {type(error).__name__}"
-            self.problems[f"{self.folder}: {what}"] = None
+            problem = f"cannot record an answer: {type(error).__name__}"
+            self.problems[f"{self.folder}: {problem}"] = None
 
     @property
     def replaced(self) -> list[str]:
         """Return a line for each model, or version of an agent, that has been replaced since."""
-        refresh = "add --upskill-cache refresh to"
         return [
-            f"{now} {count} of the replayed {then}: {refresh} {again}"
-            for (now, then, again), count in self._outdated.items()
+            f"{now} {count} of the replayed {then}: add --upskill-cache refresh to {refresh}"
+            for (now, then, refresh), count in self._replacements.items()
         ]
 
-    def _compare(self, recording: Recording, run: AgentRun | None, model: Model, url: str) -> None:
-        """Count a recording of another model, or version of an agent, than there is now."""
+    def _note_replacements(
+        self, recording: Recording, run: AgentRun | None, model: Model, url: str
+    ) -> None:
+        """Count a recording if its model, or version of an agent, has been replaced since."""
         served = self.served_models.get((url, model.name))
         if served and recording.served and served != recording.served:
-            now, then = f"{url} serves {served} as {model.name!r} now, but", recording.served
-            self._outdated[now, f"answers are from {then}", "request them again"] += 1
-        installed = self.installed.get(model.agent)
+            replacement = _Replacement(
+                now=f"{url} serves {served} as {model.name!r} now, but",
+                then=f"answers are from {recording.served}",
+                refresh="request them again",
+            )
+            self._replacements[replacement] += 1
+        installed = self.installed_agents.get(model.agent)
         if run is not None and installed and run.version != installed:
-            now, then = f"{model.agent} {installed} is installed, and", run.version
-            self._outdated[now, f"runs are by {then}", "run them again"] += 1
+            replacement = _Replacement(
+                now=f"{model.agent} {installed} is installed, and",
+                then=f"runs are by {run.version}",
+                refresh="run them again",
+            )
+            self._replacements[replacement] += 1
 
     def holds(self, request: Request, url: str) -> bool:
         """Check whether there is a recording that ``load`` could read, without reading it."""
         return self.mode in {"auto", "replay"} and os.access(self._file(request, url), os.R_OK)
 
-    def changes(self, subject: str, request: Request, url: str) -> list[str]:
-        """Return what changed since ``subject`` was recorded; empty if it never was."""
-        now = request_fields(request, url)
-        recorded = self._requests.get(subject, ())
+    def changed_fields(self, subject: str, request: Request, url: str) -> list[str]:
+        """Return the fields that differ from the most similar request recorded for ``subject``.
+
+        It is empty if nothing was recorded for it.
+        """
+        new = request_fields(request, url)
         differences = (
-            [key for key in {**then, **now} if then.get(key) != now.get(key)] for then in recorded
+            [name for name in {**old, **new} if old.get(name) != new.get(name)]
+            for old in self._requests.get(subject, ())
         )
         return min(differences, key=len, default=[])
 
@@ -201,12 +213,12 @@ class Cache:
         """Return the recordings that belong to none of the requests.
 
         Args:
-            requests: Returns those of a run, each with the URL that it goes to.
+            requests: Returns the requests of a run by its index, each with the URL of its host.
         """
-        everything = list(self.recordings())
-        runs = {recording.request.get("run", 0) for _, recording in everything}
+        recordings = list(self.recordings())
+        runs = {recording.request.get("run", 0) for _, recording in recordings}
         used = {self._file(request, url) for run in runs for request, url in requests(run)}
-        return [(file, recording) for file, recording in everything if file not in used]
+        return [(file, recording) for file, recording in recordings if file not in used]
 
     def recordings(self, *, agents: bool = False) -> Iterator[tuple[Path, Recording]]:
         """Read every recording of the folder and skip other files.
@@ -214,11 +226,12 @@ class Cache:
         Args:
             agents: Whether to read the records of agents' runs too.
         """
-        patterns = ("??/*.json", f"{run_record.FOLDER}/??/*.json")
-        files = (sorted(self.folder.glob(pattern)) for pattern in patterns[: 1 + agents])
-        for file in chain.from_iterable(files):
+        files = sorted(self.folder.glob("??/*.json"))
+        if agents:
+            files += sorted(self.folder.glob(f"{run_record.FOLDER}/??/*.json"))
+        for file in files:
             with suppress(OSError, ValidationError):
-                yield file, _RECORDING.validate_json(_read(file, _MOST_BYTES))
+                yield file, _RECORDING.validate_json(_read(file, _MAX_BYTES))
 
     def agent_runs(self, model: Model, url: str) -> AgentRuns:
         """Read the recorded runs of a model's agent, of whatever skills and cases."""
@@ -240,48 +253,62 @@ class Cache:
         return requests
 
     def _file(self, request: Request, url: str) -> Path:
-        name = identity(request, url)
+        digest = identity(request, url)
         folder = self.folder if request.task is None else self.folder / run_record.FOLDER
-        return folder / f"{name[:2]}/{name[2:34]}.json"
+        return folder / f"{digest[:2]}/{digest[2:34]}.json"
 
     def _write_gitignore(self) -> None:
-        if not self._hidden:
+        if not self._needs_gitignore:
             return
         ignore = self.folder / ".gitignore"
         if not ignore.exists():
             write_whole(ignore, _GITIGNORE.encode())
-        self._hidden = False
+        self._needs_gitignore = False
 
 
-def _read(file: Path, most_bytes: int) -> bytes:
-    """Read a recording's file of at most so many bytes.
+def _read(file: Path, max_bytes: int) -> bytes:
+    """Read a recording's file.
 
     Raises:
         OSError: It cannot be read, or is larger than any recording.
     """
     with file.open("rb") as opened:
-        # Python reserves as much memory as it is told to read at most.
+        # Not read(max_bytes), which reserves that much memory.
         size = os.fstat(opened.fileno()).st_size
-        if size > most_bytes:
+        if size > max_bytes:
             raise OSError(errno.EFBIG, "too large for a recording")
         return opened.read(size)
 
 
+def _recorded_fields(completion: Completion) -> dict[str, Any]:
+    """Return the fields of a completion that a recording has under ``completion``."""
+    fields = asdict(completion)
+    del fields["text"], fields["reasoning"], fields["replayed"]
+    if not completion.assistant_blocks:
+        del fields["assistant_blocks"]
+    if completion.agent_run is None:
+        del fields["agent_run"]
+    else:
+        fields["agent_run"] = run_record.pack_run(fields["agent_run"])
+    return fields
+
+
 def _completion(recording: Recording) -> Completion:
-    """Read the completion of a recording; older versions may have reasoning in its text.
+    """Return the completion of a recording.
 
     Raises:
-        ValidationError: It is none.
-        UnsafeRecordError: It is of a run that no agent can have made.
+        ValidationError: The recording has no valid completion.
+        UnsafeRecordError: The completion is of a run that no agent can have made.
     """
-    read_fields = {
+    fields = {
+        **recording.completion,
         "text": "\n".join(recording.text),
         "reasoning": "\n".join(recording.reasoning),
         "replayed": True,
+        "agent_run": run_record.unpack_run(recording.completion.get("agent_run")),
     }
-    run = run_record.unpack_run(recording.completion.get("agent_run"))
-    fields = {**recording.completion, **read_fields, "agent_run": run}
     completion = _COMPLETION.validate_python(fields)
     if completion.agent_run is not None:
         run_record.refuse_unsafe(completion.agent_run)
+    # Recordings of older versions may have reasoning in the text.
     return without_reasoning(completion)

@@ -1,4 +1,4 @@
-"""Which recordings a branch changed: edited recordings decide what a replay finds."""
+"""The recordings that a branch changed, as edited recordings decide the results of a replay."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pytest_upskill.repository.git import changed_files, has_remote, merge_base
 from pytest_upskill.repository.git_command import GitError
 
 _TARGETS = ("GITHUB_BASE_REF", "CI_MERGE_REQUEST_TARGET_BRANCH_NAME", "CHANGE_TARGET")
-"""Variables in which GitHub, GitLab and Jenkins name the branch that a request is to go into."""
+"""Variables in which GitHub, GitLab and Jenkins name the target branch of a pull request."""
 
-_BRANCHES = ("HEAD", "main", "master")
+_DEFAULT_BRANCHES = ("HEAD", "main", "master")
 
 
 def changed_recordings(
@@ -23,21 +23,22 @@ def changed_recordings(
     Args:
         cache: The recordings.
         environ: Where CI systems name the target of a pull request.
-        refs: Git refs that the branch may have left, the likeliest first; None for one not given.
+        refs: Git refs from which the branch may have been created, the likeliest first; None is
+            skipped.
 
     Returns:
-        A line with the sum, then one for each, the edited ones first; nothing if none changed, or
-        if there is no repository; one line where git cannot tell.
+        A line with the counts, then one for each recording, the edited ones first; nothing if none
+        changed, or if there is no repository; one line with the reason if git cannot tell.
     """
     if not cache.folder.is_dir():
         return []
     targets = [f"origin/{environ[name]}" for name in _TARGETS if environ.get(name)]
-    remote = [f"origin/{branch}" for branch in _BRANCHES]
+    defaults = [f"origin/{branch}" for branch in _DEFAULT_BRANCHES]
     if not has_remote(cache.folder):
-        # Nobody's branch: what is not committed is all there is to tell.
-        remote = ["HEAD"]
+        # Without a remote there is no branch to compare with, only uncommitted changes.
+        defaults = ["HEAD"]
     problem = ""
-    for ref in (*filter(None, refs), *targets, *remote):
+    for ref in (*filter(None, refs), *targets, *defaults):
         try:
             commit = merge_base(cache.folder, ref)
             return _lines(cache, changed_files(commit, cache.folder), f"{ref} ({commit[:7]})")

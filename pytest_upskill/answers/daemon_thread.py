@@ -14,10 +14,10 @@ T = TypeVar("T")
 async def in_daemon_thread(function: Callable[[], T]) -> T:
     """Call ``function`` on a daemon thread and wait for what it returns or raises.
 
-    An exception that is no ``Exception`` is raised as a ``RuntimeError`` with its name.
+    A ``BaseException`` that is no ``Exception`` is raised as a ``RuntimeError`` with its name.
 
-    ``asyncio.to_thread`` would keep the interpreter until the call returns: with an SDK's import,
-    seconds after Ctrl-C.
+    ``asyncio.to_thread`` would keep the process alive until the call returns: after Ctrl-C during
+    the import of an SDK, for seconds.
     """
     future: concurrent.futures.Future[T] = concurrent.futures.Future()
 

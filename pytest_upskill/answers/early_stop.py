@@ -17,50 +17,50 @@ from pytest_upskill.trials.trial import Trial
 _Key = tuple[Path, Path, str]
 """Case file, folder of the skill, and label of the model."""
 
-Clear = Callable[[Sequence[CaseCounts], int, int], bool]
-"""Returns by its counts, rounds done and rounds planned whether a cell needs no further round."""
+IsClear = Callable[[Sequence[CaseCounts], int, int], bool]
+"""Returns whether a cell needs no further round, by its counts, rounds done and rounds planned."""
 
-
-_SWIFT = (Contains, ContainsAny, NotContains)
-"""Checks that need no limit on their time."""
+_FAST = (Contains, ContainsAny, NotContains)
+"""Checks that need no time limit."""
 
 
 class Rounds:
     """The rounds of all cells; a round is each case in each arm once.
 
-    Lives on one event loop. Whoever asks for a run of a later round waits for the earlier ones, so
-    all runs of a round must be asked for before any of the next.
+    Used on one event loop. A run of a later round waits for the earlier rounds, so all runs of a
+    round must be started before any of the next.
 
     Args:
-        trials: Of all cells; those of one skill, case file and model make a cell.
-        clear: When to stop.
+        trials: The trials of all cells; those of one skill, case file and model make a cell.
+        is_clear: Returns whether a cell needs no further round.
     """
 
-    def __init__(self, trials: Iterable[Trial], clear: Clear) -> None:
-        members: dict[_Key, list[Trial]] = {}
+    def __init__(self, trials: Iterable[Trial], is_clear: IsClear) -> None:
+        by_cell: dict[_Key, list[Trial]] = {}
         for trial in trials:
-            if not trial.early_stop:
-                continue
-            members.setdefault(_key(trial), []).append(trial)
-        self._cells = {key: _Cell(of, clear) for key, of in members.items()}
+            if trial.early_stop:
+                by_cell.setdefault(_key(trial), []).append(trial)
+        self._cells = {key: _Cell(members, is_clear) for key, members in by_cell.items()}
         self._worker = Worker()
 
-    async def play(self, trial: Trial, run: int, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+    async def answer(
+        self, trial: Trial, run: int, request_answer: Callable[[], Awaitable[Answer]]
+    ) -> Answer:
         """Request an answer in its round, unless earlier rounds have made the verdict clear."""
         if not trial.early_stop:
-            return await ask()
+            return await request_answer()
         cell = self._cells[_key(trial)]
         await cell.decided[run].wait()
         if run >= cell.rounds:
             return Answer(completion=None, not_needed=True)
         passes = runs = 0
         try:
-            answer = await self._check(trial, await ask())
+            answer = await self._check(trial, await request_answer())
             result = grade(trial, [answer])
             passes, runs = result.passes, len(result.runs)
         finally:
-            # Whatever happened: the other trials of the cell wait for this one.
-            cell.settle(trial, run, passes, runs)
+            # After an exception too: the other trials of the cell wait for this one.
+            cell.count(trial, run, passes, runs)
         return answer
 
     def close(self) -> None:
@@ -74,14 +74,14 @@ class Rounds:
             return answer
         text = answer.completion.text
         try:
-            if all(isinstance(check, _SWIFT) for check in checks):
+            if all(isinstance(check, _FAST) for check in checks):
                 return replace(answer, checked=check_text(checks, text))
-            # Off the loop: a check may take a while, and other answers are coming in.
+            # Not on the loop: a check may take long, and other answers arrive meanwhile.
             checked = await asyncio.to_thread(self._worker.call, check_text, checks, text)
         except CheckError as error:
             return replace(answer, error=str(error))
         except RuntimeError:
-            # The process has ended: the item makes the checks.
+            # The worker process has ended: the trial's item runs the checks.
             return answer
         return replace(answer, checked=checked)
 
@@ -89,30 +89,35 @@ class Rounds:
 class _Cell:
     """The rounds of one skill on one model."""
 
-    def __init__(self, trials: Sequence[Trial], clear: Clear) -> None:
-        # As in the verdict, cases that the skill's text was chosen by do not count.
+    def __init__(self, trials: Sequence[Trial], is_clear: IsClear) -> None:
+        # As in the verdict, cases by which the skill's text was chosen do not count.
         self._cases = list(dict.fromkeys(t.case.id for t in trials if not t.case.train))
-        self._clear = clear
-        self.rounds = trials[0].runs
-        """Rounds there will be, as far as is decided."""
-        self._waiting = [len(trials)] * self.rounds
+        self._is_clear = is_clear
+        self._planned = trials[0].runs
+        self.rounds = self._planned
+        """Number of rounds that will run, as decided so far."""
+        self.decided = [asyncio.Event() for _ in range(self._planned)]
+        """For each round, an event that is set once it is decided whether it runs."""
+        self.decided[0].set()
+        self._pending = [len(trials)] * self._planned
+        """Number of answers that each round still waits for."""
         self._passes = Counter[tuple[str, str]]()
         self._runs = Counter[tuple[str, str]]()
-        self.decided = [asyncio.Event() for _ in self._waiting]
-        self.decided[0].set()
 
-    def settle(self, trial: Trial, run: int, passes: int, runs: int) -> None:
+    def count(self, trial: Trial, run: int, passes: int, runs: int) -> None:
         """Count an answer; after the last of a round, decide whether to run the next."""
         self._passes[trial.case.id, trial.arm] += passes
         self._runs[trial.case.id, trial.arm] += runs
-        self._waiting[run] -= 1
+        self._pending[run] -= 1
         done = run + 1
-        if self._waiting[run] or done == len(self._waiting):
+        if self._pending[run] or done == self._planned:
             return
-        if self._clear(self._counts(), done, len(self._waiting)):
+        if self._is_clear(self._counts(), done, self._planned):
             self.rounds = done
-        for event in self.decided[done:] if self.rounds == done else [self.decided[done]]:
-            event.set()
+            for event in self.decided[done:]:
+                event.set()
+        else:
+            self.decided[done].set()
 
     def _counts(self) -> list[CaseCounts]:
         return [

@@ -1,4 +1,4 @@
-"""What identifies a recording: everything that is asked, where, and in which run."""
+"""The identity of a recording: everything that is sent, to which host, and in which run."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from pytest_upskill.completion import Request, Tool, clean
 from pytest_upskill.model import Model
 from pytest_upskill.spending.caps import Caps
 
-_LATEST = 256
-"""Requests to know the names of: each is looked for, asked and recorded, and then seen no more."""
+_RECENT = 256
+"""Number of requests to keep: a request is looked up, sent and recorded within a short time."""
 
 
-@lru_cache(maxsize=_LATEST)
+@lru_cache(maxsize=_RECENT)
 def identity(request: Request, url: str) -> str:
     """Return a digest of a request, its host and its run: equal digests have one answer."""
     return hashlib.sha256(json.dumps(request_fields(request, url)).encode()).hexdigest()
 
 
-@lru_cache(maxsize=_LATEST)
+@lru_cache(maxsize=_RECENT)
 def request_fields(request: Request, url: str) -> Mapping[str, Any]:
-    """Return everything that is sent, where to, and the run; without key, timeout and label."""
+    """Return everything that is sent, the URL and the run; without key, timeout and label."""
     fields: dict[str, Any] = {
         "model": address(request.model),
         "url": url,
@@ -36,7 +36,7 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
         "max_tokens": request.max_tokens,
         "run": request.run,
     }
-    # Absent where there are none, as in all recordings made before there were any.
+    # Left out where empty, so that recordings made before these fields existed are still found.
     if request.draw:
         fields["draw"] = request.draw
     if request.model.parameters:
@@ -54,8 +54,8 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
             "caps": asdict(Caps()),
         }
         if task.chooses:
-            others = {each.name: _digest_of(each.files) for each in task.neighbours}
-            fields["catalogue"] = _digest(json.dumps([task.skill_name, others]))
+            neighbours = {skill.name: _digest_of(skill.files) for skill in task.neighbours}
+            fields["catalogue"] = _digest(json.dumps([task.skill_name, neighbours]))
     return fields
 
 
@@ -64,19 +64,19 @@ def address(model: Model) -> str:
     return f"{model.provider}:{model.name}"
 
 
-@lru_cache(maxsize=8)  # The same few tools in every request.
+@lru_cache(maxsize=8)  # Most requests have equal tools.
 def _digest_of_tools(tools: tuple[Tool, ...]) -> str:
     return _digest(json.dumps([asdict(tool) for tool in tools]))
 
 
 def _digest_of(files: Collection[WorkspaceFile]) -> str:
-    """Return the digest of names and contents of files, empty for none."""
+    """Return the digest of names and contents of files, "" for none."""
     return _digest(json.dumps([asdict(file) for file in files])) if files else ""
 
 
-@lru_cache(maxsize=256)  # The same few skills, again and again.
+@lru_cache(maxsize=256)  # A run has few skills, and many requests with each.
 def _digest(text: str) -> str:
-    """Return the digest of a text, empty for an empty text."""
+    """Return the digest of a text, "" for an empty text."""
     return hashlib.sha256(text.encode("utf-8", "replace")).hexdigest() if text else ""
 
 

@@ -1,4 +1,4 @@
-"""What a judge decides of the statements about answers, from recordings where possible."""
+"""Judgements of answers, for the answers of a run and for answers that are already recorded."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from pytest_upskill.model import Model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class JudgedAnswer:
-    """An answer with the statements about it."""
+class JudgeTask:
+    """An answer, and the statements about it that a judge is to decide."""
 
     subject: str
     """Whose answer it is, for messages and recordings."""
     question: str
-    """The whole message that it answers."""
+    """The user's message, with its files."""
     text: str
+    """The answer."""
     statements: Sequence[Judge]
     reference: str
+    """A reference answer; "" for none."""
 
 
 async def judge_answer(
-    answer: Answer, judged_answer: JudgedAnswer, judge: Model, source: CompletionSource
+    answer: Answer, task: JudgeTask, judge: Model, source: CompletionSource
 ) -> Answer:
-    """Return an answer with what a judge decides, or why it decides nothing.
+    """Return an answer with the judge's results, or with the reason why there are none.
 
-    The judge is asked once more if its reply cannot be used.
+    An unusable reply is requested once more.
 
     Args:
         answer: The answer, to which the results are added.
-        judged_answer: What the judge is shown of it.
+        task: What the judge is to decide.
         judge: The judge.
-        source: Sends the request, unless it is recorded.
+        source: The source of the judge's completions.
     """
-    reader = Reader(judged_answer.statements, judged_answer.text)
+    reader = Reader(task.statements, task.text)
     request = judge_request(
         judge,
-        judged_answer.statements,
-        question=judged_answer.question,
-        answer=judged_answer.text,
-        reference=judged_answer.reference,
+        task.statements,
+        question=task.question,
+        answer=task.text,
+        reference=task.reference,
     )
-    reply = await source.answer(request, judged_answer.subject, usable=reader.usable, judging=True)
+    reply = await source.answer(request, task.subject, is_usable=reader.usable, judging=True)
     answer = replace(answer, judgement=reply.completion)
     if reply.completion is None:
         return replace(answer, error=reply.error, why_not_sent=reply.why_not_sent)
@@ -59,16 +61,17 @@ async def judge_answer(
 
 
 def judge_answers(
-    answers: Sequence[JudgedAnswer], judge: Model, workplace: Workplace
+    tasks: Sequence[JudgeTask], judge: Model, workplace: Workplace
 ) -> list[list[bool] | str]:
-    """Return what a judge decides of each statement of each answer, outside of a run.
-
-    Where it decided nothing, the reason stands in the place of the decisions.
+    """Run a judge on answers outside of a run of trials.
 
     Args:
-        answers: The answers.
+        tasks: The answers with their statements.
         judge: The judge.
-        workplace: What requests take.
+        workplace: The hosts and resources of the session.
+
+    Returns:
+        For each task whether each statement holds, or the reason why it was not decided.
     """
     source = CompletionSource(
         workplace.hosts([judge]),
@@ -77,15 +80,15 @@ def judge_answers(
         record_command="the same command without --cache replay",
     )
 
-    async def judge_one(judged_answer: JudgedAnswer) -> list[bool] | str:
-        reply = await judge_answer(Answer(completion=None), judged_answer, judge, source)
-        if reply.judged is None:
-            return reply.error or reply.why_not_sent
-        return [result.passed for result in reply.judged]
+    async def judge_one(task: JudgeTask) -> list[bool] | str:
+        answer = await judge_answer(Answer(completion=None), task, judge, source)
+        if answer.judged is None:
+            return answer.error or answer.why_not_sent
+        return [result.passed for result in answer.judged]
 
     async def judge_all() -> list[list[bool] | str]:
         try:
-            return await asyncio.gather(*map(judge_one, answers))
+            return await asyncio.gather(*map(judge_one, tasks))
         finally:
             await source.aclose()
 

@@ -16,20 +16,20 @@ T = TypeVar("T")
 
 
 class Prefetcher(Generic[K, T]):
-    """Values that are fetched on a daemon thread, soonest needed first.
+    """Values that are fetched on a daemon thread, in the order in which they will be needed.
 
-    Keys start in the order given, each lane (a host, say) on its own, so that a slow one never
-    holds up another. A key that is waited for out of order moves to the front of its lane.
+    Each lane of keys (a host, say) starts its keys in order, on its own, so that a slow lane never
+    delays another. A key that is needed out of order moves to the front of its lane.
 
     Args:
         lanes: Keys of each lane, in the order in which they will be waited for.
-        fetch: Get the value of a key; what it raises is raised where the key is waited for.
-        width: Fetches at a time in one lane.
-        in_order: Whether a key stays where it is, even if it is waited for.
-        lookahead: How many keys may start beyond those waited for, so that stopping early wastes
-            no more than that; None for no limit.
-        known: Values of further keys, which are there already.
-        close: Release what ``fetch`` opened on the loop; what it raises is raised by ``stop``.
+        fetch: Gets the value of a key; its exceptions are raised where the key is waited for.
+        width: Maximum number of fetches at a time in one lane.
+        in_order: Whether a key keeps its position, even if it is waited for.
+        lookahead: Maximum number of keys that start without being waited for, so that stopping
+            early wastes no more than that; None for no limit.
+        known: Values of further keys, which need no fetch.
+        close: Releases what ``fetch`` opened on the loop; its exceptions are raised by ``stop``.
     """
 
     def __init__(
@@ -51,22 +51,23 @@ class Prefetcher(Generic[K, T]):
             self._futures[key].set_result(value)
         self._fetch = fetch
         self._close = close
-        self._unclosed: Exception | None = None
+        self._close_error: Exception | None = None
         self._width = width
         self._in_order = in_order
         self._lookahead = lookahead
-        self._wanted: set[K] = set()
+        self._prioritized: set[K] = set()
         self._started = 0
         self._loop = asyncio.new_event_loop()
-        self._wake = asyncio.Event()
+        self._priorities_changed = asyncio.Event()
         self._stopped = asyncio.Event()
         # Daemon: a hung connection must never keep pytest from exiting.
         self._thread = threading.Thread(target=self._run, name="upskill-fetch", daemon=True)
         self._thread.start()
 
     def prioritize(self, key: K) -> None:
-        """Move a key to the front, as somebody waits for it now."""
-        # Waking the loop is what costs: not for a key under way, unless others wait for its turn.
+        """Move a key to the front, as it is needed now."""
+        # Waking the loop takes time, so it is not done for a key that has started, unless this
+        # lets another key start.
         queue = self._queue_of.get(key)
         if queue is not None and (self._lookahead is not None or key in queue):
             self._call_on_loop(self._prioritize, key)
@@ -76,11 +77,11 @@ class Prefetcher(Generic[K, T]):
         return self._futures[key]
 
     def stop(self, timeout: float = 2.0) -> None:
-        """Cancel what is in flight, drop what is queued, close; wait ``timeout`` seconds for it."""
+        """Cancel running fetches, drop queued keys, and close; wait at most ``timeout`` seconds."""
         self._call_on_loop(self._stopped.set)
         self._thread.join(timeout)
-        if self._unclosed is not None:
-            raise self._unclosed
+        if self._close_error is not None:
+            raise self._close_error
 
     def _call_on_loop(self, function: Callable[..., object], *args: object) -> None:
         with suppress(RuntimeError):  # the loop is closed: every future is settled
@@ -115,14 +116,14 @@ class Prefetcher(Generic[K, T]):
             try:
                 await self._close()
             except Exception as error:  # noqa: BLE001  raised by stop()
-                self._unclosed = error
+                self._close_error = error
 
     async def _fetch_queue(self, queue: OrderedDict[K, None]) -> None:
         while queue:
             key = next(iter(queue))
             if not self._may_start(key):
-                self._wake.clear()
-                await self._wake.wait()
+                self._priorities_changed.clear()
+                await self._priorities_changed.wait()
                 continue
             del queue[key]
             self._started += 1
@@ -137,19 +138,19 @@ class Prefetcher(Generic[K, T]):
                 future.set_result(value)
 
     def _may_start(self, key: K) -> bool:
-        if self._lookahead is None or key in self._wanted:
+        if self._lookahead is None or key in self._prioritized:
             return True
-        return self._started < len(self._wanted) + self._lookahead
+        return self._started < len(self._prioritized) + self._lookahead
 
     def _prioritize(self, key: K) -> None:
-        self._wanted.add(key)
+        self._prioritized.add(key)
         queue = self._queue_of[key]
         if key in queue and not self._in_order:
             queue.move_to_end(key, last=False)
-        self._wake.set()
+        self._priorities_changed.set()
 
 
 def _is_cancelled() -> bool:
-    """Return whether the task that runs is being cancelled."""
+    """Return whether the current task is being cancelled."""
     task = asyncio.current_task()
     return task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""Hosts, and the objects that a session has one of each of."""
+"""Hosts, and the objects that all requests of a session share."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """An endpoint; the models behind it share its connections and its limit."""
+    """An endpoint, or the client of a plugin; its models share connections and a rate limit."""
 
     name: str
     url: str
-    """Its address without credentials, empty where there is none."""
+    """Its address without credentials; "" if it has none."""
     open: Callable[[], Client]
-    """Make the client. Slow, as it imports the provider's SDK: called once, off the loop."""
+    """Makes the client. It may import an SDK, which is slow: called once, off the loop."""
     records_answers: bool
     """Whether its answers are recorded: those of no real model are not."""
     caches_prompts: bool = False
     """Whether it has a prompt cache, which makes a skill block cheaper from the second time on."""
     accepts_tools: bool = True
-    """Whether requests may offer tools, as far as is known before any is sent."""
+    """Whether requests may offer tools, as far as is known before the first request."""
     custom: bool = False
     """Whether it is a server of the user's own, whose slots are unknown and may be few."""
     timeout: float = math.inf
@@ -54,7 +54,8 @@ class AgentRunner(Protocol):
 
         Args:
             request: The request with a task.
-            client: Sends each request of the agent's model, with retries and within the budget.
+            client: The client that sends the requests of the agent's model, with retries and within
+                the budget.
 
         Raises:
             ProviderError: There is no usable reply, or the machine cannot run the agent.
@@ -63,13 +64,13 @@ class AgentRunner(Protocol):
         ...
 
     def close(self) -> None:
-        """Kill what runs, and start no more."""
+        """Kill running agents and start no more."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bill:
-    """Everything that was paid for, with or without a result."""
+    """Every completion that was paid for, also those that no run uses."""
 
     answers: list[Completion] = field(default_factory=list)
     judgements: list[Completion] = field(default_factory=list)
@@ -77,17 +78,17 @@ class Bill:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resources:
-    """What completions need besides models, one of each in a session."""
+    """What all requests of a session share."""
 
     cache: Cache
     languages: tuple[Language, ...]
-    """What plugins add to those that are built in."""
+    """The languages that plugins add to the built-in ones."""
     compilers: Callable[[], Compilers]
-    """Return what builds and runs code; slow, so only called for a case that needs it."""
+    """Returns the compilers and runners of code; slow, so only called for a case that needs it."""
     agent_sandbox: Callable[[], Sandbox]
-    """Return what confines the tools of agents; likewise."""
-    agents: Callable[[], AgentRunner]
-    """Return a new runner of the built-in agent, which its user closes."""
+    """Returns the sandbox for the tools of agents; also slow."""
+    new_agent_runner: Callable[[], AgentRunner]
+    """Makes a runner of the built-in agent, which the caller closes."""
     prices: Prices
     budget: Budget
     activity: InFlight

@@ -11,16 +11,16 @@ from pytest_upskill.completion import AgentRun
 FOLDER = "agent-runs"
 """Folder of run records in the folder of recordings; pruning leaves it alone."""
 
-MOST_BYTES = 8 << 20
-"""Of a run record: the largest workspace in base64, and as much again for calls and answer."""
+MAX_RECORD_BYTES = 8 << 20
+"""Maximum size: the largest workspace in base64, and as much again for calls and answer."""
 
 
 class UnsafeRecordError(ValueError):
-    """A run record that no agent can have left; the message is a predicate."""
+    """A run record that no run can have left; the message says what it has."""
 
 
 def pack_run(run: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of a run as they are recorded: texts by line, so that a diff is readable.
+    """Return the fields of a run as they are recorded: texts as lines, for readable diffs.
 
     Args:
         run: The fields of an `AgentRun`.
@@ -33,14 +33,14 @@ def pack_run(run: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def unpack_run(run: object) -> object:
-    """Return the fields of a run from what `pack_run` made; their validation reports the rest."""
+    """Undo `pack_run`; values of another shape stay as they are, for the validation to report."""
     if not isinstance(run, Mapping) or not isinstance(run.get("changed"), list):
         return run
     return {**run, "changed": [_join_lines(file) for file in run["changed"]]}
 
 
 def refuse_unsafe(run: AgentRun) -> None:
-    """Refuse a record with names outside the workspace, or with more than a workspace holds.
+    """Refuse a record with file names outside the workspace, or with more than one can hold.
 
     Raises:
         UnsafeRecordError: The record is not one that a run can have left.

@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import partial
 from threading import Lock
 from typing import TypeVar
 
-from pytest_upskill.answers.early_stop import Clear, Rounds
+from pytest_upskill.answers.early_stop import IsClear, Rounds
 from pytest_upskill.answers.prefetch import Prefetcher
 from pytest_upskill.answers.resources import Host, Resources
 from pytest_upskill.answers.source import CompletionSource
@@ -52,8 +52,8 @@ class Policy:
     """Judge of the statements about answers; None for no judge."""
     record_command: str = ""
     """The command that records what a replay lacks."""
-    clear: Clear | None = None
-    """When a cell needs no further round; None to run every trial whole."""
+    is_clear: IsClear | None = None
+    """Returns whether a cell needs no further round; None for no early stop."""
 
 
 class Service:
@@ -64,7 +64,7 @@ class Service:
     Args:
         trials: By key, in the order in which their answers will be needed.
         hosts: The host of each model.
-        resources: The cache, budget, prices and other things that a session has one of.
+        resources: The cache, budget, prices and other resources of the session.
         policy: How to run them.
     """
 
@@ -83,19 +83,21 @@ class Service:
             record_command=policy.record_command,
         )
         self._runner = TrialRunner(trials.values(), source, resources, judge=policy.judge)
-        self._rounds = Rounds(trials.values(), policy.clear) if policy.clear is not None else None
+        self._rounds = (
+            Rounds(trials.values(), policy.is_clear) if policy.is_clear is not None else None
+        )
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}
         for key, run in _order_runs(trials, by_round=self._rounds is not None):
             trial = trials[key]
-            if self._rounds is None and (answer := self._runner.recorded(trial, run)):
+            if self._rounds is None and (answer := self._runner.recorded_answer(trial, run)):
                 recorded[key, run] = answer
             else:
                 lanes.setdefault(hosts[trial.model], []).append((key, run))
         self._prefetcher = Prefetcher(
             lanes.values(),
             self._answer,
-            # A round waits for the one before it, which must therefore be under way.
+            # A run of a later round waits for earlier rounds, which must have started before.
             in_order=self._rounds is not None,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
             width=2 * policy.concurrency,
@@ -103,7 +105,7 @@ class Service:
             known=recorded,
             close=self._close,
         )
-        self._results = {key: join_futures(self.runs(key)) for key in trials}
+        self._results = {key: join_futures(self.run_results(key)) for key in trials}
 
     def prioritize(self, key: TrialKey) -> None:
         """Move a trial to the front, as somebody waits for it now."""
@@ -111,11 +113,11 @@ class Service:
             self._prefetcher.prioritize((key, run))
 
     def result(self, key: TrialKey) -> Future[list[Answer]]:
-        """Return the future of a trial's answers, one of each run; prioritize it before waiting."""
+        """Return the future of a trial's answers, one per run; prioritize it before waiting."""
         return self._results[key]
 
-    def runs(self, key: TrialKey) -> list[Future[Answer]]:
-        """Return the future of each run of a trial."""
+    def run_results(self, key: TrialKey) -> list[Future[Answer]]:
+        """Return a future for each run of a trial."""
         return [self._prefetcher.future((key, run)) for run in range(self._trials[key].runs)]
 
     def stop(self) -> None:
@@ -134,8 +136,8 @@ class Service:
         try:
             if self._rounds is None:
                 return await self._runner.answer(trial, run)
-            return await self._rounds.play(trial, run, partial(self._runner.answer, trial, run))
-        except Exception as error:  # noqa: BLE001  a mistake of ours, perhaps the same for all runs
+            return await self._rounds.answer(trial, run, partial(self._runner.answer, trial, run))
+        except Exception as error:  # noqa: BLE001  a defect of this package, and other runs go on
             return Answer(completion=None, error=_internal_error(error))
 
     async def _close(self) -> None:
@@ -148,36 +150,36 @@ class Service:
 
 def join_futures(futures: Sequence[Future[T]]) -> Future[list[T]]:
     """Return one future of all results; if any future fails or is cancelled, so does this one."""
-    together: Future[list[T]] = Future()
-    missing, lock = len(futures), Lock()
+    joined: Future[list[T]] = Future()
+    pending, lock = len(futures), Lock()
 
-    def count(_: Future[T]) -> None:
-        nonlocal missing
+    def note_done(_: Future[T]) -> None:
+        nonlocal pending
         with lock:
-            missing -= 1
-            if missing:
+            pending -= 1
+            if pending:
                 return
         try:
-            together.set_result([future.result() for future in futures])
+            joined.set_result([future.result() for future in futures])
         except CancelledError:
-            together.cancel()
-        except BaseException as error:  # noqa: BLE001  raised where it is waited for
-            together.set_exception(error)
+            joined.cancel()
+        except BaseException as error:  # noqa: BLE001  raised where the result is read
+            joined.set_exception(error)
 
     for future in futures:
-        future.add_done_callback(count)
-    return together
+        future.add_done_callback(note_done)
+    return joined
 
 
 def _internal_error(error: Exception) -> str:
     """Return a line about an error that this package should not have raised."""
     text = "".join(c if c.isprintable() else " " for c in f"{type(error).__name__}: {error}")
-    where = traceback.extract_tb(error.__traceback__)[-1]
-    place = f"{os.path.relpath(where.filename)}:{where.lineno}"
-    return f"internal error of pytest-upskill, please report it: {' '.join(text.split())} ({place})"
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    line = f"{os.path.relpath(frame.filename)}:{frame.lineno}"
+    return f"internal error of pytest-upskill, please report it: {' '.join(text.split())} ({line})"
 
 
-def _order_runs(trials: Mapping[TrialKey, Trial], *, by_round: bool) -> Iterator[RunKey]:
-    """Yield the runs in order: trial by trial, or round by round."""
-    keys = ((key, run) for key, trial in trials.items() for run in range(trial.runs))
-    yield from sorted(keys, key=lambda run_key: run_key[1]) if by_round else keys
+def _order_runs(trials: Mapping[TrialKey, Trial], *, by_round: bool) -> list[RunKey]:
+    """Return the runs of all trials, trial by trial or round by round."""
+    keys = [(key, run) for key, trial in trials.items() for run in range(trial.runs)]
+    return sorted(keys, key=lambda run_key: run_key[1]) if by_round else keys

@@ -1,4 +1,4 @@
-"""The completion of a request: from a recording, from a request in flight, or from the model."""
+"""The answer to a request: from a recording, from an equal request in flight, or from the model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_upskill.model import Model
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.wire.reasoning import without_reasoning
 
-_CHANGED = MappingProxyType(
+_CHANGED_BY = MappingProxyType(
     {
         "model": "the model",
         "url": "its address",
@@ -38,17 +38,18 @@ _CHANGED = MappingProxyType(
         "caps": "the limits of a run",
     }
 )
+"""What a user may have changed if a field of a recorded request differs."""
 
 
 class CompletionSource:
-    """Finds or requests completions and keeps the open clients; used on one event loop.
+    """Loads recorded completions, and requests others from clients, which it opens and closes.
 
     Equal requests share one answer, unless their answers are not recorded: then each is sent. An
-    unusable answer is requested once more.
+    unusable answer is requested once more. Used on one event loop.
 
     Args:
         hosts: The host of each model.
-        resources: The recordings, and what requests need: the budget, the bill, and so on.
+        resources: The recordings, the budget, the bill and the agents of the session.
         concurrency: Requests in flight at one host.
         record_command: The command that records what a replay lacks.
     """
@@ -67,13 +68,14 @@ class CompletionSource:
         self._concurrency = concurrency
         self._record_command = record_command
         self._clients: dict[Host, asyncio.Task[Client | str]] = {}
+        """The client of each host, or why there is none."""
         self._in_flight: dict[str, asyncio.Task[Answer]] = {}
         self._answers: dict[str, Answer] = {}
         self._warmup = PromptCacheWarmup()
-        self._agents: AgentRunner | None = None
+        self._agent_runner: AgentRunner | None = None
 
-    def recorded(self, request: Request) -> Completion | None:
-        """Read the recorded answer to a request."""
+    def load_recorded(self, request: Request) -> Completion | None:
+        """Read the recorded answer to a request, None if it is not recorded."""
         host = self.hosts[request.model]
         return self._cache.load(request, host.url) if host.records_answers else None
 
@@ -82,39 +84,38 @@ class CompletionSource:
         request: Request,
         subject: str,
         *,
-        usable: Callable[[Completion], bool] = lambda _: True,
+        is_usable: Callable[[Completion], bool] = lambda _: True,
         judging: bool = False,
     ) -> Answer:
-        """Return the answer, the same one for everybody who makes the same request.
-
-        An error is part of the answer, not raised.
+        """Return the answer to a request; an error is part of the answer, not raised.
 
         Args:
             request: The request.
             subject: Whose answer it is, in the words of the node id.
-            usable: Tells whether an answer is worth recording; if not, it is requested once more.
-            judging: Whether the request is a judge's; those are billed separately.
+            is_usable: Returns whether an answer is worth recording; if not, it is requested once
+                more.
+            judging: Whether the request is to a judge; those are billed separately.
         """
         host = self.hosts[request.model]
         bill = self._resources.bill.judgements if judging else self._resources.bill.answers
-        pay = partial(self._request_answer, request, subject, usable, bill)
+        send = partial(self._send_and_record, request, subject, is_usable, bill)
         if not host.records_answers or self._cache.mode == "off":
-            return await pay()
-        # Two labels of one model, or two skills without their blocks, make the same request.
+            return await send()
+        # Two labels of one model, or two skills without their blocks, make equal requests.
         request_id = identity(request, host.url)
         if request_id in self._answers:
-            return _paid_already(self._answers[request_id])
-        is_first = request_id not in self._in_flight
-        if is_first:
-            if completion := self.recorded(request):
-                return Answer(completion=completion)
-            if self._cache.mode == "replay":
-                return Answer(completion=None, error=self._no_recording_error(request, subject))
-            self._in_flight[request_id] = asyncio.create_task(pay())
+            return _as_replayed(self._answers[request_id])
+        if request_id in self._in_flight:
+            return _as_replayed(await self._in_flight[request_id])
+        if completion := self.load_recorded(request):
+            return Answer(completion=completion)
+        if self._cache.mode == "replay":
+            return Answer(completion=None, error=self._no_recording_error(request, subject))
+        self._in_flight[request_id] = asyncio.create_task(send())
         answer = self._answers[request_id] = await self._in_flight[request_id]
-        # A task takes ten times the memory of what it leaves.
-        self._in_flight.pop(request_id, None)
-        return answer if is_first else _paid_already(answer)
+        # A finished task takes ten times the memory of its result.
+        del self._in_flight[request_id]
+        return answer
 
     async def aclose(self) -> None:
         """Close the connections.
@@ -122,11 +123,13 @@ class CompletionSource:
         Raises:
             ExceptionGroup: What clients raised that would not close.
         """
-        if self._agents is not None:
-            self._agents.close()
+        if self._agent_runner is not None:
+            self._agent_runner.close()
+        opened = [
+            task.result() for task in self._clients.values() if task.done() and not task.cancelled()
+        ]
         errors = []
-        for task in self._clients.values():
-            client = task.result() if task.done() and not task.cancelled() else ""
+        for client in opened:
             if not isinstance(client, str):
                 try:
                     await client.aclose()
@@ -135,18 +138,18 @@ class CompletionSource:
         if errors:
             raise ExceptionGroup("clients failed to close", errors)
 
-    async def _request_answer(
+    async def _send_and_record(
         self,
         request: Request,
         subject: str,
-        usable: Callable[[Completion], bool],
+        is_usable: Callable[[Completion], bool],
         bill: list[Completion],
     ) -> Answer:
-        """Send a request to the model, within the budget, and record a usable answer."""
+        """Send a request to the model, once more if the answer is unusable, and record it."""
         try:
-            completion = await self._complete_and_bill(request, bill)
-            if not usable(completion):
-                completion = await self._complete_and_bill(request, bill)
+            completion = await self._send_and_bill(request, bill)
+            if not is_usable(completion):
+                completion = await self._send_and_bill(request, bill)
         except (BudgetError, ProviderError) as error:
             if error.paid is not None:
                 bill.append(error.paid)
@@ -154,37 +157,38 @@ class CompletionSource:
                 return Answer(completion=None, why_not_sent=str(error))
             return Answer(completion=None, error=str(error))
         host, run = self.hosts[request.model], completion.agent_run
-        # What an agent did without its skill tells nothing, and the next run may be sound.
-        sound = run is None or not run.broken
-        if host.records_answers and usable(completion) and sound:
+        # A run in which the agent's skill was not in place measures nothing; a new one may.
+        is_broken = run is not None and bool(run.broken)
+        if host.records_answers and is_usable(completion) and not is_broken:
             self._cache.store(request, host.url, completion, subject)
         return Answer(completion=completion)
 
-    async def _complete_and_bill(self, request: Request, bill: list[Completion]) -> Completion:
-        completion = without_reasoning(await self._complete(request))
+    async def _send_and_bill(self, request: Request, bill: list[Completion]) -> Completion:
+        completion = without_reasoning(await self._send(request))
         if request.model.provider != "offline":
             bill.append(completion)
         return completion
 
-    async def _complete(self, request: Request) -> Completion:
+    async def _send(self, request: Request) -> Completion:
+        """Send a request to the client of its host, or have the built-in agent send its own."""
         host = self.hosts[request.model]
         client = await self._client(host)
         if request.task is not None and not host.runs_agents:
-            if self._agents is None:
-                self._agents = self._resources.agents()
-            return await self._agents.complete(request, client)
+            if self._agent_runner is None:
+                self._agent_runner = self._resources.new_agent_runner()
+            return await self._agent_runner.complete(request, client)
         if not host.caches_prompts:
             return await client.complete(request)
         async with self._warmup.turn(request):
             return await client.complete(request)
 
     def _no_recording_error(self, request: Request, subject: str) -> str:
-        """Return what a replay lacks and how to record it."""
-        # Without the subject, which is the test's: so pytest reports one cause once.
-        changed_parts = self._cache.changes(subject, request, self.hosts[request.model].url)
+        """Return that a recording is missing, or what changed since, and how to record it."""
+        # The message does not name the subject, so that pytest's summary shows one cause once.
+        fields = self._cache.changed_fields(subject, request, self.hosts[request.model].url)
         # Where a model chooses among skills, their catalogue stands in place of one skill.
-        descriptions = dict(_CHANGED, skill="the catalogue") if request.tools else _CHANGED
-        changed = ", ".join(descriptions.get(part, part) for part in changed_parts)
+        changed_by = dict(_CHANGED_BY, skill="the catalogue") if request.tools else _CHANGED_BY
+        changed = ", ".join(changed_by.get(field, field) for field in fields)
         problem = f"stale recording ({changed} changed since)" if changed else "no recording"
         return f"{problem} in {self._cache.folder}: record it: {self._record_command}"
 
@@ -198,18 +202,17 @@ class CompletionSource:
             self._clients[host] = asyncio.create_task(self._open(host))
         client = await self._clients[host]
         if isinstance(client, str):
-            # Each time a new one: every ``raise`` lengthens an exception's traceback, so that the
-            # printed tracebacks of a shared one grow with the square of the requests.
+            # A new error each time: every ``raise`` lengthens an exception's traceback, so the
+            # printed tracebacks of a shared one would grow with the square of the requests.
             raise ProviderError(client, fatal=True, billable=False)
         return client
 
     async def _open(self, host: Host) -> Client | str:
         """Return the client of a host, or why there is none."""
-        # Only here: a run that asks no model needs neither SDK nor retries.
+        # Imported here: a run that sends no request needs neither SDK nor retries.
         from pytest_upskill.spending.host_client import HostClient
         from pytest_upskill.spending.retry import retries_to
 
-        shared = self._resources
         try:
             client = await in_daemon_thread(host.open)
             if host.runs_agents:
@@ -219,17 +222,17 @@ class CompletionSource:
                 concurrency=self._concurrency,
                 custom=host.custom,
                 timeout=host.timeout,
-                activity=shared.activity,
+                activity=self._resources.activity,
             )
-            return HostClient(client, retries, shared.budget)
+            return HostClient(client, retries, self._resources.budget)
         except ProviderError as error:
             return str(error)
-        except Exception as error:  # noqa: BLE001  an SDK's, or of a library too old for it
+        except Exception as error:  # noqa: BLE001  raised by an SDK, or by a library it needs
             return f"cannot create a client for {host.name}: {describe_exception(error)}"
 
 
-def _paid_already(answer: Answer) -> Answer:
-    """Return the answer for another run, where it costs nothing more."""
+def _as_replayed(answer: Answer) -> Answer:
+    """Return an answer for another run, in which it counts as a cache hit."""
     if answer.completion is None:
         return answer
     return replace(answer, completion=replace(answer.completion, replayed=True))

@@ -1,4 +1,4 @@
-"""Progress of answers that somebody waits for: counts, and the parts of a line that shows them."""
+"""Progress of answers: their counts, and the text of the line that shows them."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ class CostTally:
     """Counts of the answers that have arrived; one thread at a time may read them."""
 
     def __init__(self, answers: Iterable[Future[Answer]]) -> None:
-        self.total = self.done = self.recorded = 0
+        self.total = self.done = self.replayed = 0
         self.paid: list[float | None] = []
         """Dollars for each completion that was requested; None if its price is unknown."""
-        # Appended to by the thread that completes an answer.
-        self._settled: deque[Future[Answer]] = deque()
+        # The thread that completes an answer appends to it.
+        self._arrived: deque[Future[Answer]] = deque()
         for future in answers:
             self.total += 1
-            future.add_done_callback(self._settled.append)
+            future.add_done_callback(self._arrived.append)
 
     def count(self) -> None:
         """Add the answers that have arrived since the last call."""
-        while self._settled:
-            self._add(self._settled.popleft())
+        while self._arrived:
+            self._add(self._arrived.popleft())
 
     def _add(self, future: Future[Answer]) -> None:
         self.done += 1
@@ -45,18 +45,19 @@ class CostTally:
         for completion in (answer.completion, answer.judgement):
             if completion is not None and not completion.replayed:
                 self.paid.append(completion.cost_usd)
-        self.recorded += answer.completion is not None and answer.completion.replayed
+        if answer.completion is not None and answer.completion.replayed:
+            self.replayed += 1
 
 
-def parts(tally: CostTally, activity: InFlight, what: str = "upskill") -> Iterator[str]:
+def parts(tally: CostTally, activity: InFlight, label: str = "upskill") -> Iterator[str]:
     """Yield the parts of the progress line, most important part first.
 
     Args:
-        tally: The answers that are waited for.
-        activity: What is in progress.
-        what: What they are for.
+        tally: The counts of answers.
+        activity: The requests, waits and builds in progress.
+        label: The text at the start of the line.
     """
-    yield f"{what}: {tally.done}/{tally.total} answers"
+    yield f"{label}: {tally.done}/{tally.total} answers"
     for pause in activity.pauses():
         yield f"waiting {math.ceil(pause.seconds)} s for {pause.host} ({pause.why})"
     for check, word in ((Compile.name, "compiling"), (Run.name, "running")):
@@ -65,8 +66,8 @@ def parts(tally: CostTally, activity: InFlight, what: str = "upskill") -> Iterat
     if ages := activity.ages(ASKING):
         oldest = f" (the oldest for {max(ages):.0f} s)" if max(ages) >= _LONG_S else ""
         yield f"{len(ages)} in flight{oldest}"
-    if tally.recorded:
-        yield f"{tally.recorded} recorded"
+    if tally.replayed:
+        yield f"{tally.replayed} recorded"
     known = [cost for cost in tally.paid if cost is not None]
     if known and len(known) == len(tally.paid):
         yield money(sum(known))

@@ -1,4 +1,4 @@
-"""The probe of a model that is to choose among skills: whether it calls tools at all."""
+"""The probe that shows whether a model calls tools at all, before it is to choose a skill."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ class ToolProbe:
     """Probes each model once; used on one event loop.
 
     Args:
-        source: Who asks the models.
+        source: The source of completions.
     """
 
     def __init__(self, source: CompletionSource) -> None:
         self._source = source
         self._probes: dict[tuple[Host, str], asyncio.Task[Answer | None]] = {}
 
-    async def problem(self, model: Model, max_tokens: int) -> Answer | None:
-        """Return the answer of each of a model's runs if it calls no tools, None if it does."""
+    async def failure(self, model: Model, max_tokens: int) -> Answer | None:
+        """Return the error that each run of the model gets, None if the model calls tools."""
         if model.provider == "offline":
             return None
         key = self._source.hosts[model], model.name
@@ -39,9 +39,9 @@ class ToolProbe:
         return await self._probes[key]
 
     async def _probe(self, model: Model, max_tokens: int) -> Answer | None:
-        # A server that was fixed must not be taken for the one that dropped the tools.
+        # An answer without a tool call is not recorded, as the server may be repaired later.
         answer = await self._source.answer(
-            probe(model, max_tokens), f"probe of tools [{model.label}]", usable=calls_tools
+            probe(model, max_tokens), f"probe of tools [{model.label}]", is_usable=calls_tools
         )
         completion, error = answer.completion, ""
         if answer.error:

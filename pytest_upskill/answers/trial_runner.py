@@ -1,4 +1,4 @@
-"""The answer of one run: its completion, with the results of compilers and judge."""
+"""The answer of one run: its requests, then the results of compilers and of the judge."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ if TYPE_CHECKING:
     from pytest_upskill.answers.builds import Builds
 
 JUDGEMENT = "judgement of "
-"""What the subject of a judgement's recording begins with."""
+"""Prefix of the subject in the recording of a judgement."""
 
 Load = Callable[[Request], Completion | None]
 """Returns the recorded completion of a request, None if it is not recorded."""
 
 
 class TrialRunner:
-    """The answers of runs; used on one event loop.
+    """Gets the answers of runs; used on one event loop.
 
     Args:
-        trials: All that will run.
-        source: Who asks the models.
-        resources: What else it takes.
+        trials: All trials that will run.
+        source: The source of completions.
+        resources: The compilers and other resources of the session.
         judge: Judge of the statements about answers; None for no judge.
     """
 
@@ -45,27 +45,32 @@ class TrialRunner:
         judge: Model | None,
     ) -> None:
         self._source = source
-        self._tools = ToolProbe(source)
+        self._tool_probe = ToolProbe(source)
         self._builds = _builds_of(trials, resources)
         self._judge = judge
 
-    def recorded(self, trial: Trial, run: int) -> Answer | None:
+    def recorded_answer(self, trial: Trial, run: int) -> Answer | None:
         """Read the answer of a run if it is recorded and needs neither compiler nor judge.
 
-        Here, not on the loop: a thread that reads files beside one that runs items loses more time
-        to Python's interpreter lock than to the files.
+        It is read on the caller's thread, not on the loop: a thread that reads files beside one
+        that runs items loses more time to Python's interpreter lock than to the files.
         """
         if sandboxed_of(trial.case) or trial.case.judge_checks:
             return None
-        steps = [found for _, found in recorded_steps(trial, run, self._source.recorded)]
-        completions = [found for found in steps if found is not None]
-        return _answer(trial, completions) if len(completions) == len(steps) else None
+        completions = []
+        for _, completion in recorded_steps(trial, run, self._source.load_recorded):
+            if completion is None:
+                return None
+            completions.append(completion)
+        return _join_steps(trial, completions)
 
     async def answer(self, trial: Trial, run: int) -> Answer:
         """Return the answer of a run; an error is part of the answer, not raised."""
         subject = f"{trial.skill.name}::{trial.name} run {run + 1}"
-        if trial.chooses and (problem := await self._tools.problem(trial.model, trial.max_tokens)):
-            return problem
+        if trial.chooses:
+            failure = await self._tool_probe.failure(trial.model, trial.max_tokens)
+            if failure is not None:
+                return failure
         answer = await self._complete(trial, run, subject)
         if answer.completion is None or answer.is_miss:
             return answer
@@ -86,34 +91,34 @@ class TrialRunner:
         await self._source.aclose()
 
     async def _complete(self, trial: Trial, run: int, subject: str) -> Answer:
-        """Return the answer that the requests of a run lead to; most take only one."""
+        """Make the requests of a run, most often a single one, and return its answer."""
         completions: list[Completion] = []
-        following: Request | None = request(trial, run)
-        while following is not None:
-            step = f", request {len(completions) + 1}" if completions else ""
-            answer = await self._source.answer(following, f"{subject}{step}")
+        step: Request | None = request(trial, run)
+        while step is not None:
+            number = f", request {len(completions) + 1}" if completions else ""
+            answer = await self._source.answer(step, f"{subject}{number}")
             if answer.completion is None:
                 return answer
             completions.append(answer.completion)
-            following = next_request(following, answer.completion)
-        return _answer(trial, completions)
+            step = next_request(step, answer.completion)
+        return _join_steps(trial, completions)
 
     async def _judge_answer(
         self, judge: Model, trial: Trial, answer: Answer, subject: str
     ) -> Answer:
         """Return the answer with the results of the judge, whose requests are recorded too."""
         # Imported here: most trials have no statements.
-        from pytest_upskill.answers.judging import JudgedAnswer, judge_answer
+        from pytest_upskill.answers.judging import JudgeTask, judge_answer
 
         assert answer.completion is not None
-        judged_answer = JudgedAnswer(
+        task = JudgeTask(
             subject=f"{JUDGEMENT}{subject}",
             question=request(trial, run=0).user,
             text=with_changes(answer.completion),
             statements=trial.case.judge_checks,
             reference=trial.case.reference,
         )
-        answer = await judge_answer(answer, judged_answer, judge, self._source)
+        answer = await judge_answer(answer, task, judge, self._source)
         if answer.judgement is None and answer.error:
             return replace(answer, error=f"judge: {answer.error}")
         return answer
@@ -123,14 +128,14 @@ def recorded_steps(
     trial: Trial, run: int, load: Load
 ) -> Iterator[tuple[Request, Completion | None]]:
     """Yield the requests of a run with their recorded completions, until one is not recorded."""
-    following: Request | None = request(trial, run)
-    while following is not None:
-        completion = load(following)
-        yield following, completion
-        following = None if completion is None else next_request(following, completion)
+    step: Request | None = request(trial, run)
+    while step is not None:
+        completion = load(step)
+        yield step, completion
+        step = None if completion is None else next_request(step, completion)
 
 
-def _answer(trial: Trial, completions: Sequence[Completion]) -> Answer:
+def _join_steps(trial: Trial, completions: Sequence[Completion]) -> Answer:
     """Return the answer of a run from the completions of its requests."""
     if trial.catalogue is None:
         return Answer(completion=completions[0])

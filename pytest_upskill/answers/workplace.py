@@ -18,16 +18,16 @@ class WorkError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workplace:
-    """What a session provides: hosts, recordings, settings and plugins, but no test run."""
+    """What a session provides: hosts, resources, settings and extensions by plugins."""
 
     resources: Resources
     hosts: Callable[[Iterable[Model]], Mapping[Model, Host]]
-    """Return where models are served, and check that they can be asked."""
+    """Returns the host of each model, and checks that requests to it can be sent."""
     concurrency: int
     max_tokens: int
     """Maximum output tokens of an answer."""
     extensions: Extensions
     decide: Callable[[Case], Decide]
-    """Return what decides the custom checks of a case."""
+    """Returns the function that decides the custom checks of a case."""
     judge: Model | None = None
     """Model that decides statements about answers; None if there is none."""

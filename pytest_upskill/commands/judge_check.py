@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pytest_upskill import LABELS_FILE
-from pytest_upskill.answers.judging import JudgedAnswer, judge_answers
+from pytest_upskill.answers.judging import JudgeTask, judge_answers
 from pytest_upskill.answers.workplace import Workplace
 from pytest_upskill.cells.wording import counted, judge_accuracy
 from pytest_upskill.checks import Judge
@@ -133,8 +133,8 @@ def _ask_judge(
     workplace: Workplace,
 ) -> dict[int, Sequence[bool]]:
     """Return what a judge decides of each statement, by the answer's id; print what is missing."""
-    answers_to_judge = [
-        JudgedAnswer(
+    tasks = [
+        JudgeTask(
             subject=f"judgement of {answer.case}, answer {answer.id}",
             question=user_message(cases[answer.case]),
             text=answer.whole,
@@ -143,7 +143,7 @@ def _ask_judge(
         )
         for answer in answers
     ]
-    judgements = judge_answers(answers_to_judge, judge, workplace)
+    judgements = judge_answers(tasks, judge, workplace)
     pairs = list(zip(answers, judgements, strict=True))
     decided: dict[int, Sequence[bool]] = {
         answer.id: each for answer, each in pairs if not isinstance(each, str)

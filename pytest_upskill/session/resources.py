@@ -47,11 +47,11 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
         limit = _AGENTS_LIMIT
     sandbox = cache(partial(_agent_sandbox, settings.sandbox))
     resources = config.stash[RESOURCES] = Resources(
-        cache=Cache(settings.cache_dir, settings.cache_mode, hidden=settings.cache_hidden),
+        cache=Cache(settings.cache_dir, settings.cache_mode, ignored_by_git=settings.cache_hidden),
         languages=languages,
         compilers=cache(partial(_compilers, config, settings.sandbox, languages)),
         agent_sandbox=sandbox,
-        agents=partial(_agent_runner, sandbox, settings.concurrency),
+        new_agent_runner=partial(_agent_runner, sandbox, settings.concurrency),
         prices=prices,
         budget=Budget(limit, prices),
         activity=InFlight(),

@@ -74,7 +74,7 @@ def test_a_replayed_run_of_another_version_than_the_installed_one_is_noted(tmp_p
     )
     cache = Cache(tmp_path, "auto")
     cache.store(REQUEST, "u", made, "a")
-    cache.installed["loop"] = "2"
+    cache.installed_agents["loop"] = "2"
 
     cache.load(REQUEST, "u")
 

@@ -53,7 +53,7 @@ async def ask_all(rounds: Rounds, asked: Sequence[Trial], runs: int) -> list[tup
             done.append((trial.name, run))
             return answer("because" if trial.arm == "with_skill" else "no idea")
 
-        await rounds.play(trial, run, reply)
+        await rounds.answer(trial, run, reply)
 
     await asyncio.gather(*(ask(trial, run) for run in range(runs) for trial in asked))
     return done
@@ -94,7 +94,7 @@ def test_each_skill_of_a_shared_case_file_stops_by_its_own_verdict() -> None:
                 done[trial.skill.name] += 1
                 return answer("because" if trial.skill.name == "helps" else "no idea")
 
-            await rounds.play(trial, run, reply)
+            await rounds.answer(trial, run, reply)
 
         await asyncio.gather(*(ask(trial, run) for run in range(3) for trial in asked))
 
@@ -117,8 +117,8 @@ def test_a_run_without_a_reply_counts_in_no_round() -> None:
     async def ask() -> list[Answer]:
         rounds = Rounds(asked, clear)
         for trial in asked:
-            await rounds.play(trial, 0, fail)
-        return [await rounds.play(trial, 1, fail) for trial in asked]
+            await rounds.answer(trial, 0, fail)
+        return [await rounds.answer(trial, 1, fail) for trial in asked]
 
     assert [answer.not_needed for answer in asyncio.run(ask())] == [True, True]
     assert seen == [CaseCounts(0, 0, 0, 0)]
@@ -134,12 +134,12 @@ def test_trouble_in_one_run_holds_up_no_round() -> None:
         rounds = Rounds(asked, lambda *_: False)
         for trial in asked:
             with pytest.raises(OSError, match="full"):
-                await rounds.play(trial, 0, crash)
+                await rounds.answer(trial, 0, crash)
 
         async def reply() -> Answer:
             return answer("because")
 
-        return [await rounds.play(trial, 1, reply) for trial in asked]
+        return [await rounds.answer(trial, 1, reply) for trial in asked]
 
     assert [answer.not_needed for answer in asyncio.run(ask())] == [False, False]
 
@@ -154,7 +154,7 @@ def play_all(asked: Sequence[Trial], texts: Mapping[str, str]) -> list[Answer]:
             return answer(texts[trial.arm])
 
         try:
-            return [await rounds.play(trial, 0, partial(reply, trial)) for trial in asked]
+            return [await rounds.answer(trial, 0, partial(reply, trial)) for trial in asked]
         finally:
             rounds.close()
 

@@ -89,7 +89,7 @@ def test_train_cases_do_not_stop_the_runs_early() -> None:
 
     async def play() -> None:
         rounds = Rounds(asked, clear)
-        await asyncio.gather(*(rounds.play(t, run, answered) for run in (0, 1) for t in asked))
+        await asyncio.gather(*(rounds.answer(t, run, answered) for run in (0, 1) for t in asked))
         rounds.close()
 
     asyncio.run(play())

@@ -71,7 +71,7 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
     if resources.cache.mode in {"auto", "refresh"}:
         resources.cache.served_models.update(_fetch_served_models(prepared.hosts))
     if resources.cache.mode == "auto":
-        resources.cache.installed.update(installed_versions(prepared.hosts))
+        resources.cache.installed_agents.update(installed_versions(prepared.hosts))
     stops = config.getoption("maxfail") or config.getoption("stepwise", False)
     early = bool(stops) and not settings.early_stop
     policy = Policy(
@@ -80,7 +80,7 @@ def start_service(config: pytest.Config, prepared: Prepared) -> Service:
         lookahead=runs_ahead(prepared.hosts, settings) if early else None,
         judge=settings.judge,
         record_command=resources.redactor.redact(_recording_command(config.invocation_params.args)),
-        clear=_is_clear if settings.early_stop else None,
+        is_clear=_is_clear if settings.early_stop else None,
     )
     return Service(prepared.trials, prepared.hosts, resources, policy)
 

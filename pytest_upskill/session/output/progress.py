@@ -41,7 +41,7 @@ class Progress:
         self._line = _line_of(config)
         self._service = service
         self._activity = config.stash[RESOURCES].activity
-        self._tally = CostTally(run for trial in trials for run in service.runs(trial))
+        self._tally = CostTally(run for trial in trials for run in service.run_results(trial))
 
     def wait(self, key: str) -> list[Answer]:
         """Wait for the answers to all runs of a trial and return them."""

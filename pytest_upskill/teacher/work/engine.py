@@ -143,7 +143,7 @@ class Engine:
             Policy(concurrency=self.workplace.concurrency),
         )
         try:
-            runs = [service.runs(str(place)) for place in range(len(trials))]
+            runs = [service.run_results(str(place)) for place in range(len(trials))]
             self._wait([future for of_trial in runs for future in of_trial], what)
             answers = [[future.result() for future in of_trial] for of_trial in runs]
         except CancelledError:
