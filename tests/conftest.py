@@ -97,13 +97,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in set(repeated)]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     """Import what inner runs do before the first: pytester drops what a run has imported.
 
     httpx2 imports httpcore2 at the first request, and knows the exceptions of the first import
     alone; extension modules such as PyYAML's do not survive a second import, and the SDKs' takes a
     second. The process that only distributes the tests needs none of them.
     """
+    if not session.items:
+        return
     import genai_prices
     import httpcore2
     import xdist.dsession  # type: ignore[import-untyped]  # ships no types

@@ -24,17 +24,16 @@ from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import pytest
-from execnet import gateway_base, gateway_io
 
 from tests.pages import CHECKOUT
 
-_ADDRESS = "PYTEST_FORK_SERVER"
+ADDRESS = "PYTEST_FORK_SERVER"
 """Environment variable of the workers of the whole suite, which share a server."""
 
-_WORKER = "worker"
+WORKER = "worker"
 _MODULES = {"pytest": "pytest", "pytest-upskill": "pytest_upskill"}
 _STREAMS = 3
 
@@ -55,6 +54,11 @@ sys.exit(int(status) % 256)
 
 def fork_workers() -> None:
     """Fork the workers of the runs in this process from now on, instead of starting Python."""
+    # Here, so that without pytest-xdist pytest can at least say what is wrong with its arguments.
+    from execnet import gateway_io
+
+    from tests.forked_worker import ForkedWorker
+
     gateway_io.Popen2IOMaster = ForkedWorker  # type: ignore[misc, assignment]
 
 
@@ -66,7 +70,7 @@ def forked_workers() -> None:
 
 def forked_commands() -> Path:
     """Return a folder with the commands ``pytest`` and ``pytest-upskill``, for PATH."""
-    return Path(_address()).parent
+    return Path(server_address()).parent
 
 
 class Forked:
@@ -91,7 +95,7 @@ class Forked:
     ) -> None:
         asked = {"words": words, "folder": str(folder), "environment": dict(environment)}
         self._connection = socket.socket(socket.AF_UNIX)
-        self._connection.connect(_address())
+        self._connection.connect(server_address())
         text = json.dumps(asked | {"leads": leads}).encode() + b"\n"
         socket.send_fds(self._connection, [text], streams)
         self._told = self._connection.makefile()
@@ -112,31 +116,11 @@ class Forked:
             os.kill(self.pid, signal.SIGKILL)
 
 
-class ForkedWorker(gateway_base.Popen2IO):
-    """Stands in for the process that execnet would start."""
-
-    def __init__(self, _command: list[str], execmodel: Any) -> None:
-        stdin, ours_out = os.pipe()
-        ours_in, stdout = os.pipe()
-        # Workers of the whole suite, which start others, get to know their server.
-        environment = os.environ | {_ADDRESS: _address()}
-        self._process = Forked([_WORKER], Path.cwd(), environment, [stdin, stdout, 2])
-        os.close(stdin)
-        os.close(stdout)
-        super().__init__(os.fdopen(ours_out, "wb"), os.fdopen(ours_in, "rb"), execmodel)
-
-    def wait(self) -> int | None:
-        return self._process.wait()
-
-    def kill(self) -> None:
-        self._process.kill()
-
-
 @cache
-def _address() -> str:
+def server_address() -> str:
     """Return the address of the server; start it if there is none."""
-    if _ADDRESS in os.environ:
-        return os.environ[_ADDRESS]
+    if ADDRESS in os.environ:
+        return os.environ[ADDRESS]
     folder = Path(tempfile.mkdtemp(prefix="forks-"))
     address = str(folder / "address")
     for name in _MODULES:
@@ -219,7 +203,9 @@ def _run(
         sys.argv[:] = words
         # What multiprocessing spawns would import the server's own module, and serve as well.
         sys.modules["__main__"] = ModuleType("__main__")
-        if words == [_WORKER]:
+        if words == [WORKER]:
+            from execnet import gateway_io
+
             # As python -c does with the line that execnet gives it.
             exec(gateway_io.popen_bootstrapline, {"__name__": "__main__"})
         else:

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import WriteSkill
+from tests.pages import CHECKOUT
 
 REPORT_MODULES = """
 import json, sys
@@ -37,6 +38,20 @@ def test_the_entry_point_imports_nothing_but_pytest() -> None:
         "pytest_upskill.session.options",
         "pytest_upskill.session.options.option_table",
     ]
+
+
+def test_pytest_names_a_missing_path_where_only_the_package_is_installed() -> None:
+    script = """if True:
+        import sys, pytest
+        sys.modules |= dict.fromkeys(["execnet", "genai_prices", "xdist"])
+        sys.exit(pytest.main(["--disable-plugin-autoload", "-p", "pytest_upskill.plugin", "no"]))
+    """
+
+    process = subprocess.run(
+        [sys.executable, "-c", script], cwd=CHECKOUT, capture_output=True, text=True, check=False
+    )
+
+    assert process.stderr == "ERROR: file or directory not found: no\n\n"
 
 
 def test_a_run_without_models_imports_and_writes_nothing(

@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer
+from pytest_upskill.model import parse_model
 from pytest_upskill.session.answers.xdist import Handover
+from pytest_upskill.trials.trial import plan
 from tests.conftest import QUESTION, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
@@ -186,3 +189,21 @@ def test_recorded_answers_of_a_trial_are_handed_over_once(
 
     assert len(result.parseoutcomes()) == 2
     assert len(given) == len(set(given)) == 12
+
+
+def test_trials_are_handed_over_without_naming_a_module_that_other_pythons_lack(
+    tmp_path: Path,
+) -> None:
+    case = Case(id="budget", input=QUESTION, checks=())
+    skill = Skill(
+        name="billing", description="", text="", case_file=tmp_path / "x.json", cases=(case,)
+    )
+    models = [parse_model("m@http://127.0.0.1:9/v1")]
+    planned = plan(skill, models, runs=1, min_pass_rate=1, max_tokens=9)
+    trials = {trial.name: ("nodeid", trial) for trial in planned}
+    handover = Handover(tmp_path)
+
+    handover.write_trials(trials)
+
+    assert b"pathlib" not in tmp_path.joinpath("trials").read_bytes()
+    assert handover.read_trials(models, judge=None) == trials

@@ -19,6 +19,7 @@ from collections.abc import Generator, Iterable, Sequence
 from concurrent.futures import Future
 from dataclasses import replace
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -177,7 +178,9 @@ class Handover:
     def write_trials(self, trials: dict[str, tuple[str, Trial]]) -> None:
         """Write which trials need answers, without passwords: node id and trial by its key."""
         safe = {key: (nodeid, _without_passwords(trial)) for key, (nodeid, trial) in trials.items()}
-        write_whole(self._trials, pickle.dumps(safe))
+        pickled = BytesIO()
+        _TrialPickler(pickled).dump(safe)
+        write_whole(self._trials, pickled.getvalue())
 
     def read_trials(
         self, models: Iterable[Model], judge: Model | None
@@ -229,6 +232,19 @@ class Handover:
 
     def _file(self, key: str) -> Path:
         return self.folder / hashlib.sha256(key.encode()).hexdigest()[:32]
+
+
+class _TrialPickler(pickle.Pickler):
+    """Writes paths as text: pickles of Python 3.13 name a module that older Pythons lack.
+
+    A worker that pytest-xdist reaches over a socket or SSH may run another Python.
+    """
+
+    dispatch_table = {type(Path()): lambda path: (_read_path, (str(path),))}  # noqa: RUF012  as in the base class
+
+
+def _read_path(text: str) -> Path:
+    return Path(text)
 
 
 def _without_passwords(trial: Trial) -> Trial:
