@@ -83,14 +83,14 @@ def test_a_skill_that_a_command_reads_is_loaded_as_far_as_it_asked(
         ("Skill", {"skill": "/csv"}, "csv"),
         ("Skill", {"skill": "tables:csv"}, "csv"),
         ("Skill", {"skill": "csv-tools"}, "csv-tools"),
-        ("Skill", {}, None),
+        ("Skill", {}, ""),
         ("Read", {"file_path": "/home/agent/.claude/skills/csv/SKILL.md"}, "csv"),
-        ("Read", {"file_path": "/workspace/csv/SKILL.md"}, None),
-        ("Bash", {"command": "ls ~/.claude/skills"}, None),
+        ("Read", {"file_path": "/workspace/csv/SKILL.md"}, ""),
+        ("Bash", {"command": "ls ~/.claude/skills"}, ""),
     ],
 )
 def test_which_skill_a_call_of_claude_code_asks_for(
-    name: str, arguments: Mapping[str, Any], asked: str | None
+    name: str, arguments: Mapping[str, Any], asked: str
 ) -> None:
     assert ClaudeCode().skill_of(ToolCall(name=name, arguments=arguments)) == asked
 
@@ -112,7 +112,7 @@ def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> No
     look = ToolCall(name="exec_command", arguments={"cmd": "ls"})
     for size, limit in ((1600, ""), (1600, "it needs more than 1,000 tokens")):
         tally.note_reply(said(look, tokens=None), size)
-        assert tally.limit() == limit
+        assert tally.exceeded_limit() == limit
 
     assert tally.completion().input_tokens is None
 

@@ -87,7 +87,7 @@ async def run_loop(
         tally.note_reply(completion, max_input_tokens(model_request))
         if tally.has_final_answer or tally.has_chosen:
             break
-        if limit := tally.limit():
+        if limit := tally.exceeded_limit():
             break
         results = await _use_tools(completion, toolbox, in_thread)
         if results is None:
@@ -134,8 +134,8 @@ async def _use_tools(
     return tuple(results)
 
 
-def _skill_of(call: ToolCall) -> str | None:
-    """Return the skill that a call asks for, by its name or its folder; None for none."""
+def _skill_of(call: ToolCall) -> str:
+    """Return the skill that a call asks for, by its name or its folder; "" for none."""
     if call.name == "skill":
-        return str(call.arguments.get("name") or "").strip() or None
+        return str(call.arguments.get("name") or "").strip()
     return skill_in_call(call, SKILLS.removeprefix("~/"))

@@ -47,13 +47,13 @@ class ClaudeCode(Cli):
             },
         )
 
-    def skill_of(self, call: ToolCall) -> str | None:
+    def skill_of(self, call: ToolCall) -> str:
         """See `Cli.skill_of`: the model calls a tool, or reads the file by another."""
         if call.name != _SKILL:
             return super().skill_of(call)
         # A name may have a prefix, as those of plugins do, or be written as a command.
         name = str(call.arguments.get("skill") or "").rpartition(":")[2]
-        return name.strip().removeprefix("/") or None
+        return name.strip().removeprefix("/")
 
     def is_denied(self, call: ToolCall, result: str) -> bool:
         """See `Cli.is_denied`: the tool failed, or instructions followed its result."""

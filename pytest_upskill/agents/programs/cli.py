@@ -110,8 +110,8 @@ class Cli(ABC):
             base_url: The address of the proxy in the sandbox, without a path.
         """
 
-    def skill_of(self, call: ToolCall) -> str | None:
-        """Return the skill that a call asks for, by its name or its folder; None for none.
+    def skill_of(self, call: ToolCall) -> str:
+        """Return the skill that a call asks for, by its name or its folder; "" for none.
 
         A call of any tool may read the skill's file.
         """

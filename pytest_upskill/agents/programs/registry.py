@@ -14,10 +14,10 @@ PROGRAMS: Mapping[str, Cli] = MappingProxyType({cli.name: cli for cli in (Claude
 """The adapter of each program, by the prefix of models that use it."""
 
 
-def program_problem(model: Model) -> str | None:
-    """Return in one line why the program of a model's agent is not usable, None if it is."""
+def program_problem(model: Model) -> str:
+    """Return in one line why the program of a model's agent is not usable, "" if it is."""
     try:
         PROGRAMS[model.agent].find()
     except NoAgentError as error:
         return f"--upskill-models: {error}"
-    return None
+    return ""

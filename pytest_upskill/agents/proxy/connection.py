@@ -1,4 +1,7 @@
-"""HTTP on one connection of an agent. Parsing is h11's, which the SDKs bring along."""
+"""HTTP on one connection of an agent to the proxy.
+
+It parses with h11, which is installed with the SDKs.
+"""
 
 from __future__ import annotations
 
@@ -10,30 +13,31 @@ from typing import Any
 
 import h11
 
-_MOST_BYTES = 1 << 25
-"""Maximum size of a request."""
+_MAX_BYTES = 1 << 25
+"""Maximum size of a request's body, as sent and decompressed."""
 
 _CHUNK = 1 << 16
-_GZIP = 31  # zlib's number for it
+_GZIP = 31
+"""zlib's window size of the gzip format."""
 
 
-class Sent:
+class AgentRequest:
     """A request of the agent.
 
     Args:
-        event: Its head.
-        data: Its body, as it came.
+        head: The request line and the headers.
+        body: The body as received, perhaps compressed.
     """
 
-    def __init__(self, event: h11.Request, data: bytes) -> None:
-        self.method = event.method.decode()
-        self.path = event.target.decode("ascii", "replace").partition("?")[0]
+    def __init__(self, head: h11.Request, body: bytes) -> None:
+        self.method = head.method.decode()
+        self.path = head.target.decode("ascii", "replace").partition("?")[0]
         self.headers = {
-            name.decode("latin-1"): value.decode("latin-1") for name, value in event.headers
+            name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers
         }
-        self._data = data
+        self._body = body
 
-    def content(self) -> bytes:
+    def decompressed_body(self) -> bytes:
         """Return the body, decompressed.
 
         Raises:
@@ -42,32 +46,34 @@ class Sent:
         """
         match self.headers.get("content-encoding", "identity"):
             case "identity":
-                return self._data
+                return self._body
             case "gzip":
-                whole = zlib.decompressobj(_GZIP).decompress(self._data, _MOST_BYTES + 1)
-                if len(whole) <= _MOST_BYTES:
-                    return whole
-        raise ValueError("unknown encoding")
+                body = zlib.decompressobj(_GZIP).decompress(self._body, _MAX_BYTES + 1)
+                if len(body) <= _MAX_BYTES:
+                    return body
+        raise ValueError("unknown encoding, or too large")
 
 
-class Out:
-    """The response to one request.
+class AgentResponse:
+    """The response to one request of the agent.
 
     Args:
         parser: The state of the connection.
-        writer: Where it goes.
-        body: Whether it may have a body.
+        writer: The connection.
+        may_have_body: False for the response to a HEAD request.
     """
 
-    def __init__(self, parser: h11.Connection, writer: asyncio.StreamWriter, *, body: bool) -> None:
+    def __init__(
+        self, parser: h11.Connection, writer: asyncio.StreamWriter, *, may_have_body: bool
+    ) -> None:
         self._parser = parser
         self._writer = writer
-        self._body = body
-        self._begun = False
+        self._may_have_body = may_have_body
+        self._has_begun = False
 
     async def begin(self, status: int, content_type: str) -> None:
         """Send the head of a response whose body follows in chunks."""
-        self._begun = True
+        self._has_begun = True
         headers = [("content-type", content_type), ("transfer-encoding", "chunked")]
         await self._write(h11.Response(status_code=status, headers=headers))
 
@@ -80,16 +86,16 @@ class Out:
         await self._write(h11.EndOfMessage())
 
     async def error(self, status: int, message: str) -> None:
-        """Send an error in the words of every format; if a response has begun, cut it off."""
-        if self._begun:
+        """Send an error that clients of every wire format read, or cut off a begun response."""
+        if self._has_begun:
             self._parser.send_failed()
             return
-        self._begun = True
+        self._has_begun = True
         error = {"type": "invalid_request_error", "message": f"pytest-upskill: {message}"}
         body = json.dumps({"type": "error", "error": error}).encode()
         headers = [("content-type", "application/json"), ("content-length", str(len(body)))]
         await self._write(h11.Response(status_code=status, headers=headers))
-        if self._body:
+        if self._may_have_body:
             await self._write(h11.Data(data=body))
         await self._write(h11.EndOfMessage())
 
@@ -102,20 +108,21 @@ class Connection:
     """One connection of the agent.
 
     Args:
-        reader: What the agent sends.
-        writer: What it receives.
+        reader: Reads what the agent sends.
+        writer: Writes to the agent.
         respond: Responds to a request.
-        turn: Held while a request is received and responded to: one at a time is in memory.
+        request_lock: Held while a request is received and answered, so that only one request of
+            all connections is in memory.
     """
 
     def __init__(
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        respond: Callable[[Sent, Out], Awaitable[None]],
-        turn: asyncio.Lock,
+        respond: Callable[[AgentRequest, AgentResponse], Awaitable[None]],
+        request_lock: asyncio.Lock,
     ) -> None:
-        self._turn = turn
+        self._request_lock = request_lock
         self._reader = reader
         self._writer = writer
         self._respond = respond
@@ -128,30 +135,31 @@ class Connection:
             OSError, h11.ProtocolError: The agent has gone, or speaks no HTTP.
         """
         while isinstance(event := await self._next_event(), h11.Request):
-            async with self._turn:
-                body = await self._body()
+            async with self._request_lock:
+                body = await self._read_body()
                 if body is None:
                     return
-                out = Out(self._parser, self._writer, body=event.method != b"HEAD")
-                await self._respond(Sent(event, body), out)
+                may_have_body = event.method != b"HEAD"
+                response = AgentResponse(self._parser, self._writer, may_have_body=may_have_body)
+                await self._respond(AgentRequest(event, body), response)
             if self._parser.our_state is not h11.DONE or self._parser.their_state is not h11.DONE:
                 return
             self._parser.start_next_cycle()
 
-    async def _body(self) -> bytes | None:
-        """Read the body of a request; None if it is too large, or the connection ends."""
+    async def _read_body(self) -> bytes | None:
+        """Read the body of a request; return None if it is too large or the connection ends."""
         data = bytearray()
         while isinstance(event := await self._next_event(), h11.Data):
             data += event.data
-            if len(data) > _MOST_BYTES:
+            if len(data) > _MAX_BYTES:
                 return None
         return bytes(data) if isinstance(event, h11.EndOfMessage) else None
 
     async def _next_event(self) -> object:
-        """Read the next part of what the agent sends."""
+        """Read the next part of a request, or the end of the connection."""
         while (event := self._parser.next_event()) is h11.NEED_DATA:
             if self._parser.they_are_waiting_for_100_continue:
-                go_on = h11.InformationalResponse(status_code=100, headers=[])
-                self._writer.write(self._parser.send(go_on) or b"")
+                continue_ = h11.InformationalResponse(status_code=100, headers=[])
+                self._writer.write(self._parser.send(continue_) or b"")
             self._parser.receive_data(await self._reader.read(_CHUNK))
         return event

@@ -19,7 +19,7 @@ from typing import Any
 import h11
 
 from pytest_upskill.agents.programs.cli import Cli
-from pytest_upskill.agents.proxy.connection import Connection, Out, Sent
+from pytest_upskill.agents.proxy.connection import AgentRequest, AgentResponse, Connection
 from pytest_upskill.agents.proxy.contents import results_in, texts_in
 from pytest_upskill.agents.proxy.request_filter import RefusedBody, filter_request
 from pytest_upskill.agents.proxy.upstream import Reply, Upstream
@@ -33,10 +33,11 @@ from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
 
 _FINISH_S = 10.0
+"""Seconds to wait for a reply that is still arriving when the agent exits."""
 _SEND_S = 30.0
 """Seconds after which an agent that reads no more of a reply counts as gone."""
-_MOST_CONNECTIONS = 64
-"""At a time; each is a file that this process has open."""
+_MAX_CONNECTIONS = 64
+"""Maximum of open connections; each takes a file descriptor of this process."""
 
 _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
     "messages": read_message,
@@ -45,17 +46,17 @@ _READERS: Mapping[AgentFormat, Callable[[Mapping[str, Any]], Completion]] = {
 
 
 class Proxy:
-    """Passes the requests of one run on, within its limits, and tallies them.
+    """Forwards the requests of one run, within its limits, and tallies them.
 
     Args:
         request: The request of the run.
         cli: The adapter of the agent.
-        upstream: Who replies.
+        upstream: Replies to the requests.
         reserve: Reserves the price of a request with so many bytes; raises BudgetError.
         caps: Limits of the run.
 
     Attributes:
-        tally: The sums so far.
+        tally: The exchanges so far.
         ended: Done when the run has ended, with the first reason that was passed to `end`.
     """
 
@@ -79,7 +80,7 @@ class Proxy:
         self._server: asyncio.Server | None = None
         self._connections: set[asyncio.Task[None]] = set()
         # One request at a time: a limit must be reached by the same request in every run.
-        self._turn = asyncio.Lock()
+        self._request_lock = asyncio.Lock()
         self._waited_s = 0.0
         self._waiting_since: float | None = None
 
@@ -105,9 +106,9 @@ class Proxy:
         self._server = await asyncio.start_unix_server(self._accept, path)
 
     async def finish(self) -> None:
-        """Wait briefly for a reply whose end the agent did not wait for."""
+        """Wait briefly for a reply that is still arriving, because it is paid for."""
         with suppress(TimeoutError):
-            async with asyncio.timeout(_FINISH_S), self._turn:
+            async with asyncio.timeout(_FINISH_S), self._request_lock:
                 pass
 
     async def aclose(self) -> None:
@@ -121,117 +122,123 @@ class Proxy:
     async def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None
-        if len(self._connections) >= _MOST_CONNECTIONS:
+        if len(self._connections) >= _MAX_CONNECTIONS:
             writer.close()
             return
         self._connections.add(task)
         try:
-            await Connection(reader, writer, self._respond, self._turn).serve()
+            await Connection(reader, writer, self._respond, self._request_lock).serve()
         except (OSError, h11.ProtocolError, asyncio.CancelledError):
-            pass  # the agent, or the run, has ended
+            pass  # The agent has exited, or the run has ended.
         finally:
             self._connections.discard(task)
             with suppress(OSError):
                 writer.close()
 
-    async def _respond(self, sent: Sent, out: Out) -> None:
-        """Respond to a request of the agent."""
-        if sent.method != "POST" or not sent.path.endswith(f"/{self._wire}"):
-            status = HTTPStatus.OK if sent.method == "HEAD" else HTTPStatus.NOT_FOUND
-            await out.error(status, "there is no such route here")
+    async def _respond(self, request: AgentRequest, response: AgentResponse) -> None:
+        """Check a request of the agent, and forward it unless the run ends before it."""
+        if request.method != "POST" or not request.path.endswith(f"/{self._wire}"):
+            status = HTTPStatus.OK if request.method == "HEAD" else HTTPStatus.NOT_FOUND
+            await response.error(status, "there is no such route here")
             return
         try:
-            body = json.loads(sent.content())
+            body = json.loads(request.decompressed_body())
             if not isinstance(body, dict):
                 raise TypeError("not an object")  # noqa: TRY301  as for invalid JSON
         except (ValueError, TypeError, zlib.error, OSError, RecursionError) as error:
-            await out.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
+            await response.error(HTTPStatus.BAD_REQUEST, f"no JSON: {type(error).__name__}")
             return
-        if limit := self.tally.limit():
+        if limit := self.tally.exceeded_limit():
             self.end(LimitReached(limit))
         if self.ended.done():
-            await out.error(HTTPStatus.BAD_REQUEST, "the run has ended")
+            await response.error(HTTPStatus.BAD_REQUEST, "the run has ended")
             return
-        await self._forward(body, sent.headers, out)
+        await self._forward(body, request.headers, response)
 
     async def _forward(
-        self, request_body: Mapping[str, Any], headers: Mapping[str, str], out: Out
+        self, agent_body: Mapping[str, Any], headers: Mapping[str, str], response: AgentResponse
     ) -> None:
-        name, most = self._request.model.name, self._request.max_tokens
+        """Send what is allowed of a request to the host, and tally and settle the exchange."""
+        name, max_tokens = self._request.model.name, self._request.max_tokens
         try:
-            body = filter_request(self._wire, request_body, model=name, max_tokens=most)
+            body = filter_request(self._wire, agent_body, model=name, max_tokens=max_tokens)
             content = json.dumps(body).encode("ascii")
             settle = await self._reserve(len(content))
         except RefusedBody as error:
-            await out.error(HTTPStatus.BAD_REQUEST, str(error))
+            await response.error(HTTPStatus.BAD_REQUEST, str(error))
             return
         except BudgetError as error:
-            await self._fail(error, out)
+            await self._fail(error, response)
             return
         self.tally.requests += 1
-        aside = not body.get("tools")
-        if not aside:
+        # Agents offer their tools in the conversation, and none in a side question.
+        in_conversation = bool(body.get("tools"))
+        if in_conversation:
             self.tally.note_request([*texts_in(body)], results_in(body))
         completion, billable = None, True
         self._waiting_since = time.monotonic()
         try:
-            completion = await self._exchange(content, headers, out)
+            completion = await self._exchange(content, headers, response)
         except ProviderError as error:
             billable = error.billable
-            await self._fail(error, out)
+            await self._fail(error, response)
         except Exception as error:  # noqa: BLE001  a mistake of ours, which the session reports
-            await self._fail(error, out)
+            await self._fail(error, response)
         finally:
             self._waited_s += time.monotonic() - self._waiting_since
             self._waiting_since = None
             cost = await asyncio.shield(settle(completion, billable))
             if completion is not None:
-                self.tally.note_reply(replace(completion, cost_usd=cost), len(content), aside=aside)
+                priced = replace(completion, cost_usd=cost)
+                self.tally.note_reply(priced, len(content), in_conversation=in_conversation)
                 if self.tally.has_chosen:
                     self.end(Finished())
 
-    async def _exchange(self, content: bytes, headers: Mapping[str, str], out: Out) -> Completion:
-        """Send a request to the host, and pass the reply on while it arrives."""
+    async def _exchange(
+        self, content: bytes, headers: Mapping[str, str], response: AgentResponse
+    ) -> Completion:
+        """Send a request to the host, and pass the reply to the agent while it arrives."""
 
         async def receive(reply: Reply) -> Completion:
-            kind = reply.headers.get("content-type", "application/json")
-            listens = await _send(out.begin(HTTPStatus.OK, kind))
+            content_type = reply.headers.get("content-type", "application/json")
+            is_agent_reading = await _reaches_agent(response.begin(HTTPStatus.OK, content_type))
             reader = ReplyReader(self._wire)
             # Read to its end even if the agent has gone: it is paid for.
             async for chunk in reply.aiter_bytes():
                 reader.feed(chunk)
-                listens = listens and await _send(out.send(chunk))
-            return self._read(self._upstream.redact(reader.body()))
+                if is_agent_reading:
+                    is_agent_reading = await _reaches_agent(response.send(chunk))
+            return self._read_reply(self._upstream.redact(reader.body()))
 
         completion = await self._upstream.exchange(self._request, content, headers, receive)
-        await _send(out.end())
+        await _reaches_agent(response.end())
         return completion
 
-    def _read(self, whole: Mapping[str, Any]) -> Completion:
-        """Return the completion of a reply.
+    def _read_reply(self, body: Mapping[str, Any]) -> Completion:
+        """Return the completion in the body of a reply.
 
         Raises:
             ProviderError: The reply is an error, or malformed.
         """
         label = self._request.model.label
-        if whole.get("error"):
-            raise ProviderError(f"{label}: {_error_text(whole['error'])}", status=200)
-        name = whole.get("model")
+        if body.get("error"):
+            raise ProviderError(f"{label}: {_error_text(body['error'])}", status=200)
+        served = body.get("model")
         try:
-            completion = _READERS[self._wire](whole)
+            completion = _READERS[self._wire](body)
         except (ValueError, LookupError, TypeError, AttributeError) as error:
-            what = f"{type(error).__name__}: {error}"
-            raise ProviderError(f"{label}: malformed reply ({what})", status=200) from None
-        return replace(completion, served_model=clean(name) if isinstance(name, str) else None)
+            defect = f"{type(error).__name__}: {error}"
+            raise ProviderError(f"{label}: malformed reply ({defect})", status=200) from None
+        return replace(completion, served_model=clean(served) if isinstance(served, str) else None)
 
-    async def _fail(self, error: Exception, out: Out) -> None:
-        """End the run with an error."""
+    async def _fail(self, error: Exception, response: AgentResponse) -> None:
+        """End the run with an error, and tell the agent."""
         self.end(Failed(error))
-        await _send(out.error(HTTPStatus.BAD_REQUEST, str(error)))
+        await _reaches_agent(response.error(HTTPStatus.BAD_REQUEST, str(error)))
 
 
-async def _send(sending: Awaitable[None]) -> bool:
-    """Send something to an agent; return whether it takes it, for it may have ended, or hang."""
+async def _reaches_agent(sending: Awaitable[None]) -> bool:
+    """Send something to the agent; return False if it has exited, or reads no more."""
     with suppress(OSError, h11.ProtocolError):
         async with asyncio.timeout(_SEND_S):
             await sending

@@ -13,8 +13,8 @@ from pytest_upskill.checks.files import MAX_BYTES, MAX_FILES, WorkspaceFile, saf
 from pytest_upskill.completion import AgentRun, Request
 from pytest_upskill.sandbox.workspace import entries_below
 
-_MOST_ENTRIES = 20_000
-"""Entries of all kinds that are looked at."""
+_MAX_ENTRIES = 20_000
+"""Maximum number of files, folders and others that are looked at."""
 
 
 class TooMuchLeft(Exception):  # noqa: N818  a miss of the agent, not an error of this program
@@ -29,26 +29,28 @@ def read_left_files(folder: Path) -> dict[str, WorkspaceFile]:
     Raises:
         TooMuchLeft: There are more than `MAX_FILES` or more than `MAX_BYTES`.
     """
-    found: dict[str, WorkspaceFile] = {}
-    left = MAX_BYTES
+    files: dict[str, WorkspaceFile] = {}
+    bytes_left = MAX_BYTES
     for name, path in _files(folder):
-        if len(found) >= MAX_FILES:
+        if len(files) >= MAX_FILES:
             raise TooMuchLeft(f"it left more than {MAX_FILES:,} files in the workspace")
-        content = _read(path, left)
+        content = _read(path, bytes_left)
         if content is None:
             continue
-        left -= len(content)
-        if left < 0:
+        bytes_left -= len(content)
+        if bytes_left < 0:
             raise TooMuchLeft(f"it left more than {MAX_BYTES >> 20} MiB in the workspace")
-        found[name] = WorkspaceFile.of(name, content)
-    return found
+        files[name] = WorkspaceFile.of(name, content)
+    return files
 
 
 def with_left_files(run: AgentRun, request: Request, folder: Path) -> AgentRun:
-    """Return a run with the files that it left in its workspace; too many are a limit reached.
+    """Return the record of a run with the files that it changed and deleted in its workspace.
+
+    More files than a record may hold are a limit that the run has reached.
 
     Args:
-        run: What else is known of the run.
+        run: The record without the files.
         request: The request of the run.
         folder: The workspace.
     """
@@ -66,11 +68,11 @@ def with_left_files(run: AgentRun, request: Request, folder: Path) -> AgentRun:
 
 
 def _files(folder: Path) -> Iterator[tuple[str, Path]]:
-    """Yield name and path of what is no folder: first what is in a folder, then what is below."""
+    """Yield name and path of everything but folders: a folder's files before its subfolders'."""
     paths = []
     for number, entry in enumerate(entries_below(str(folder)), 1):
-        if number > _MOST_ENTRIES:
-            raise TooMuchLeft(f"it left more than {_MOST_ENTRIES:,} entries in the workspace")
+        if number > _MAX_ENTRIES:
+            raise TooMuchLeft(f"it left more than {_MAX_ENTRIES:,} entries in the workspace")
         if not entry.is_dir(follow_symlinks=False):
             paths.append(Path(entry.path))
     for path in sorted(
@@ -81,12 +83,17 @@ def _files(folder: Path) -> Iterator[tuple[str, Path]]:
             yield name, path
 
 
-def _read(path: Path, most_bytes: int) -> bytes | None:
-    """Return the bytes of a regular file, at most one more than asked for; None for another."""
+def _read(path: Path, max_bytes: int) -> bytes | None:
+    """Return the content of a regular file, None for a link or special file.
+
+    Args:
+        path: The file.
+        max_bytes: One byte more than this is read, so that the caller sees that there is more.
+    """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with suppress(OSError):
         file = os.open(path, flags)
         with open(file, "rb") as opened:  # noqa: PTH123  a descriptor, not a path
             if stat.S_ISREG(os.fstat(file).st_mode):
-                return opened.read(most_bytes + 1)
+                return opened.read(max_bytes + 1)
     return None

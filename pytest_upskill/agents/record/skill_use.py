@@ -1,4 +1,7 @@
-"""Whether an agent was offered a skill, loaded it and read its files, by its exchanges."""
+"""Whether an agent was offered a skill, loaded it, and read its files.
+
+All of it is found in the requests to the model: an agent's own account may be wrong.
+"""
 
 from __future__ import annotations
 
@@ -12,17 +15,17 @@ from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 SKILL_FILE = "SKILL.md"
 
 _DISTINCTIVE_CHARS = 12
-"""Least number of characters of a line that is unlikely to occur elsewhere."""
-_START = 24
-"""Characters of a description that tell it from others."""
+"""Minimum length of a line that is unlikely to occur elsewhere."""
+_DESCRIPTION_START_CHARS = 24
+"""Length of the beginning of a description that tells it from others."""
 
 _MAX_CALLS = 200
-_MAX_NAME = 100
-_MAX_INPUT = 2000
-"""Maximum characters of a call's arguments in a record."""
+_MAX_NAME_CHARS = 100
+_MAX_INPUT_CHARS = 2000
+"""Maximum length of a call's arguments in a record."""
 
-_SHARE = 0.5
-"""Share of the distinctive lines that shows that a file was read, perhaps only in part."""
+_READ_SHARE = 0.5
+"""A file counts as read if more than this share of its distinctive lines was."""
 
 
 def is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
@@ -31,8 +34,8 @@ def is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
     Agents shorten descriptions, so the name next to its beginning, or to its file, is enough.
     """
     text = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
-    described = read_skill_text(text, folder=task.skill_name).description
-    start = " ".join(described.split())[:_START]
+    description = read_skill_text(text, folder=task.skill_name).description
+    start = " ".join(description.split())[:_DESCRIPTION_START_CHARS]
     name = task.skill_name
     return any(
         name in text and (f"{name}/{SKILL_FILE}" in text or start in " ".join(text.split()))
@@ -41,26 +44,28 @@ def is_offered(task: AgentTask, texts: Sequence[str]) -> bool:
 
 
 def is_loaded(task: AgentTask, texts: Iterable[str]) -> bool | None:
-    """Return whether the instructions of the skill were in a request, None if it has none.
+    """Return whether the skill's instructions were in a request; None if the skill has none.
 
     Args:
         task: What the agent got.
-        texts: What was sent to the model, such as the results of tools.
+        texts: Texts that were sent to the model, such as the results of tools.
     """
     body = _instructions(task)
-    return _occurs_in(body, texts) if body.strip("- \n") or not task.skill else None
+    if task.skill and not body.strip("- \n"):
+        return None
+    return _occurs_in(body, texts)
 
 
-def skill_in_call(call: ToolCall, skills: str) -> str | None:
-    """Return the folder of the skill whose instructions a call names as a file, None for none.
+def skill_in_call(call: ToolCall, skills: str) -> str:
+    """Return the folder of the skill whose SKILL.md a call names, "" for none.
 
     Args:
         call: A call of any tool.
         skills: The folder where skills are installed, below the home folder.
     """
     text = call.malformed or json.dumps(call.arguments, ensure_ascii=False)
-    found = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", text)
-    return found[1] if found else None
+    match = re.search(rf"{re.escape(skills)}/([^/\\\s\"']+)/SKILL\.md", text)
+    return match[1] if match else ""
 
 
 def files_read(task: AgentTask, texts: Iterable[str]) -> tuple[str, ...]:
@@ -82,23 +87,25 @@ def is_partly_loaded(task: AgentTask, result: str) -> bool:
 
 
 def recorded_calls(calls: Sequence[ToolCall]) -> tuple[ToolUse, ...]:
-    """Return the calls of a run, each and all cut to what a record can hold."""
+    """Return the first calls of a run, with arguments as long as a record can hold."""
     return tuple(
         ToolUse(
-            name=call.name[:_MAX_NAME],
-            input=(call.malformed or json.dumps(call.arguments, ensure_ascii=False))[:_MAX_INPUT],
+            name=call.name[:_MAX_NAME_CHARS],
+            input=(call.malformed or json.dumps(call.arguments, ensure_ascii=False))[
+                :_MAX_INPUT_CHARS
+            ],
         )
         for call in calls[:_MAX_CALLS]
     )
 
 
 def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str:
-    """Return why a run measures nothing because of how the skill was installed, "" if it does.
+    """Return why the installation of the skill makes a run useless, "" if it does not.
 
     Args:
         task: What the agent got.
         offered: Whether the skill was in the catalogue; None if that is unknown.
-        denied: Whether the model asked for it by name, and did not get the instructions.
+        denied: Whether the model asked for the skill, and did not get its instructions.
     """
     if not task.skill:
         return "the agent was offered the skill, which is not installed" if offered else ""
@@ -110,22 +117,26 @@ def broken_reason(task: AgentTask, *, offered: bool | None, denied: bool) -> str
 
 
 def _instructions(task: AgentTask) -> str:
-    """Return the text of the skill without the frontmatter, which the catalogue quotes."""
-    body = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
-    front, mark, rest = body.partition("\n---")
-    return rest if mark and front.startswith("---") else body
+    """Return the text of SKILL.md without the frontmatter, which the catalogue quotes."""
+    text = next((file.text for file in task.skill if file.name == SKILL_FILE), "")
+    frontmatter, mark, body = text.partition("\n---")
+    return body if mark and frontmatter.startswith("---") else text
 
 
-def _occurs_in(part: str, texts: Iterable[str]) -> bool:
+def _occurs_in(content: str, texts: Iterable[str]) -> bool:
     """Return whether most of the distinctive lines of a file occur together in the texts.
 
     An agent may read a long file in several parts.
     """
-    lines, texts = [*_distinctive_lines(part)] or [part.strip()], tuple(texts)
-    there = sum(any(line in text for text in texts) for line in lines)
-    return bool(lines[0]) and there > _SHARE * len(lines)
+    lines = [*_distinctive_lines(content)] or [content.strip()]
+    if not lines[0]:
+        return False
+    texts = tuple(texts)
+    occurring = sum(any(line in text for text in texts) for line in lines)
+    return occurring > _READ_SHARE * len(lines)
 
 
 def _distinctive_lines(text: str) -> Iterator[str]:
+    """Yield each line once that is long enough to be unlikely elsewhere."""
     lines = (line.strip() for line in text.splitlines())
     yield from dict.fromkeys(line for line in lines if len(line) >= _DISTINCTIVE_CHARS)

@@ -1,4 +1,4 @@
-"""What the exchanges of one run with its model have come to so far."""
+"""The exchanges of one run with its model so far, and the record that they make."""
 
 from __future__ import annotations
 
@@ -25,70 +25,76 @@ class RunTally:
     """The exchanges of one run so far: replies, tokens, and whether the skill was seen."""
 
     task: AgentTask
-    skill_of: Callable[[ToolCall], str | None]
-    """Returns the skill that a call asks for, by its name or its folder; None for none."""
+    skill_of: Callable[[ToolCall], str]
+    """Returns the skill that a call asks for, by its name or its folder; "" for none."""
     is_denied: Callable[[ToolCall, str], bool]
-    """Returns whether the result of a call of the skill, without a line of it, shows a defect."""
+    """Returns whether the skill could not be loaded, by a result that quotes no line of it."""
     caps: Caps = field(default_factory=Caps)
     offered: bool | None = None
+    """Whether the catalogue names the skill; None before the first request."""
     loaded: bool | None = None
     """Whether the skill's instructions were in a request; None if that is unknown."""
     called: bool = False
-    """Whether the model asked for the skill and went on after the result."""
+    """Whether the model asked for the skill, and got a result."""
     denied: bool = False
     """Whether a result shows that the skill could not be loaded."""
-    read: set[str] = field(default_factory=set)
+    read_files: set[str] = field(default_factory=set)
+    """Names of the skill's other files that the model has read."""
     requests: int = 0
     replies: list[Completion] = field(default_factory=list)
-    """Those of the conversation."""
-    asides: list[Completion] = field(default_factory=list)
-    """Replies to side questions of the agent's, such as for a title."""
+    """Replies of the conversation."""
+    side_replies: list[Completion] = field(default_factory=list)
+    """Replies to side questions of the agent, such as one for a title."""
     tokens: int = 0
     """Tokens of all exchanges, estimated where they were not counted."""
-    following: int = 0
-    """Tokens of the conversation, with which its next prompt begins."""
+    prefix_tokens: int = 0
+    """Tokens of the conversation so far, with which its next prompt begins."""
 
     def note_request(self, texts: Sequence[str], results: Iterable[tuple[str, str]]) -> None:
         """Note which parts of the skill the next prompt of the conversation contains.
 
         Args:
-            texts: All of its texts that may quote the skill.
-            results: The results of calls, each with the id of its call.
+            texts: All texts of the prompt that may quote the skill.
+            results: Pairs of the id of a call and its result.
         """
         if not self.task.skill:
             return
         if self.offered is None:
             self.offered = is_offered(self.task, texts)
         self.loaded = self.loaded or is_loaded(self.task, texts)
-        self.read.update(files_read(self.task, texts))
-        last = self.replies[-1].tool_calls if self.replies else ()
-        own = {call.id: call for call in last if self._calls_skill(call)}
-        self.called = self.called or bool(own)
-        # A long conversation is searched only after a call of the skill.
-        for call_id, result in results if own else ():
-            if call_id not in own:
+        self.read_files.update(files_read(self.task, texts))
+        last_calls = self.replies[-1].tool_calls if self.replies else ()
+        skill_calls = {call.id: call for call in last_calls if self._calls_skill(call)}
+        if not skill_calls:
+            # Spares a search of the results, which may be of a long conversation.
+            return
+        self.called = True
+        for call_id, result in results:
+            if call_id not in skill_calls:
                 continue
             if is_partly_loaded(self.task, result):
                 self.loaded = True
-            self.denied = self.denied or self.is_denied(own[call_id], result)
+            self.denied = self.denied or self.is_denied(skill_calls[call_id], result)
 
-    def note_reply(self, completion: Completion, size: int, *, aside: bool = False) -> None:
+    def note_reply(
+        self, completion: Completion, prompt_bytes: int, *, in_conversation: bool = True
+    ) -> None:
         """Note a reply.
 
         Args:
             completion: The reply, with its price.
-            size: Bytes of its prompt.
-            aside: Whether it answers a side question, and is no part of the conversation.
+            prompt_bytes: Size of its prompt, from which missing tokens are estimated.
+            in_conversation: False for the reply to a side question.
         """
-        counted = completion.tokens
-        if counted is None:
-            counted = (size + len(completion.text)) // BYTES_PER_TOKEN
-        self.tokens += counted
-        if aside:
-            self.asides.append(completion)
-        else:
+        tokens = completion.tokens
+        if tokens is None:
+            tokens = (prompt_bytes + len(completion.text)) // BYTES_PER_TOKEN
+        self.tokens += tokens
+        if in_conversation:
             self.replies.append(completion)
-            self.following = counted
+            self.prefix_tokens = tokens
+        else:
+            self.side_replies.append(completion)
 
     @property
     def chosen_skill(self) -> str:
@@ -107,14 +113,14 @@ class RunTally:
         """Whether the last reply of the conversation calls no tool, and so ends the run."""
         return bool(self.replies) and not self.replies[-1].tool_calls
 
-    def limit(self) -> str:
-        """Return which limit the next request would exceed, "" for none."""
+    def exceeded_limit(self) -> str:
+        """Return the limit that the next request would exceed, "" for none."""
         return self.caps.exceeded_limit(
             turns=len(self.replies),
             max_turns=self.task.max_turns,
             requests=self.requests,
             tokens=self.tokens,
-            prefix_tokens=self.following,
+            prefix_tokens=self.prefix_tokens,
         )
 
     def run(self, version: str, limit: str) -> AgentRun:
@@ -133,17 +139,21 @@ class RunTally:
             called=self.called,
             taken=self.chosen_skill if self.task.chooses else "",
             loaded=None if self.task.chooses else self.loaded,
-            read=tuple(sorted(self.read)),
+            read=tuple(sorted(self.read_files)),
             calls=recorded_calls(self._calls),
             limit=limit,
             broken=broken_reason(self.task, offered=self.offered, denied=denied),
         )
 
     def completion(self, run: AgentRun | None = None) -> Completion:
-        """Return the last reply of the conversation, with tokens, cost and seconds of them all."""
-        parts = [*self.asides, *(self.replies or [_NO_REPLY])]
-        retries = sum(each.attempts - 1 for each in parts)
-        return replace(with_totals(parts), attempts=1 + retries, tool_calls=(), agent_run=run)
+        """Return the last reply of the conversation, with the totals of all replies.
+
+        Args:
+            run: The record to attach; None while the run has none.
+        """
+        replies = [*self.side_replies, *(self.replies or [_NO_REPLY])]
+        retries = sum(reply.attempts - 1 for reply in replies)
+        return replace(with_totals(replies), attempts=1 + retries, tool_calls=(), agent_run=run)
 
     @property
     def _calls(self) -> list[ToolCall]:
@@ -151,4 +161,4 @@ class RunTally:
 
     def _calls_skill(self, call: ToolCall) -> bool:
         name = self.skill_of(call)
-        return name is not None and self.task.name_of(name) == self.task.skill_name
+        return bool(name) and self.task.name_of(name) == self.task.skill_name
