@@ -33,7 +33,7 @@ from pytest_upskill.providers.error_hints import (
     not_served,
 )
 from pytest_upskill.providers.keys import Endpoint
-from pytest_upskill.wire.fields import InsteadOfAnswer
+from pytest_upskill.wire.fields import ErrorReply
 
 _ELSEWHERE = frozenset({404, 405, 410, 501})
 """Statuses that say that nothing is served under this URL, or not for such requests."""
@@ -65,7 +65,7 @@ class Call:
                 would take a tenth of a request's CPU time and validate nothing.
             sdk: The SDK's module, whose exceptions have the same names in both SDKs.
             read: Reads the completion from the body of a reply. AttributeError, LookupError and
-                TypeError mean that the reply is malformed, InsteadOfAnswer that it is an error.
+                TypeError mean that the reply is malformed, ErrorReply that it is an error.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -84,7 +84,7 @@ class Call:
                 output_tokens=None,
                 stop_reason="refusal",
             )
-        except InsteadOfAnswer as error:
+        except ErrorReply as error:
             raise self._unusable(error.body) from None
         except (AttributeError, LookupError, TypeError):
             raise self._unusable(body) from None

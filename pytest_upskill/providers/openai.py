@@ -20,8 +20,8 @@ with lazy_import("openai.types", "openai.types.responses"):
     import openai
 
 _REFUSALS = frozenset({400, 422, 500})
-_MOST_CHANGES = 2
-"""Changes of the dialect in one request: of the system role, and of the limit's name."""
+_MAX_ADAPTATIONS = 2
+"""Changes of the dialect during one request: of the system role, and of the limit's name."""
 _BEARER_ONLY: Any = {"security": {"bearer_auth": True}}
 """Keeps the SDK from falling back to the organization's admin key."""
 
@@ -45,20 +45,20 @@ class OpenAIClient:
     async def complete(self, request: Request) -> Completion:
         """Send a request once, and return the completion.
 
-        It is repeated where the host asks for another dialect, which holds for the session.
+        If the host asks for another dialect, it is sent again, and later requests use that dialect.
 
         Raises:
             ProviderError: There is no usable reply.
         """
         dialect = self._dialects.get(request.model) or Dialect.of(request.model)
-        for _ in range(_MOST_CHANGES):
+        for _ in range(_MAX_ADAPTATIONS):
             try:
                 return await self._send(request, dialect)
             except ProviderError as error:
-                changed = dialect.after(str(error)) if error.status in _REFUSALS else dialect
-                if changed == dialect:
+                adapted = dialect.adapted_to(str(error)) if error.status in _REFUSALS else dialect
+                if adapted == dialect:
                     raise
-                self._dialects[request.model] = dialect = changed
+                self._dialects[request.model] = dialect = adapted
         return await self._send(request, dialect)
 
     async def _send(self, request: Request, dialect: Dialect) -> Completion:

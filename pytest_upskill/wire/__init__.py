@@ -1,1 +1,1 @@
-"""Formats of the providers' APIs."""
+"""Formats of the providers' APIs: bodies of requests, and the completions in replies."""

@@ -1,4 +1,4 @@
-"""Parsing of the message in a reply: answer, reasoning, tool calls and refusal.
+"""The content of a reply: answer, reasoning, tool calls and refusal.
 
 It supports both wire formats and servers that mix them: Mistral's chat completions have Anthropic's
 ``thinking`` blocks, with text blocks inside.
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from pytest_upskill.completion import ToolCall, clean
-from pytest_upskill.wire.fields import clean_json, part
+from pytest_upskill.wire.fields import clean_json, get_field
 
 _TEXT = frozenset({"text", "output_text"})
-_CALLS = frozenset({"tool_use", "tool_call", "server_tool_use", "function"})
+_TOOL_CALLS = frozenset({"tool_use", "tool_call", "server_tool_use", "function"})
 _REASONING = ("thinking", "reasoning", "text")
-"""Fields of a reasoning block that may hold its text."""
+"""Fields of a reasoning block that may contain its text."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,11 +30,12 @@ class Content:
     refusal: str = ""
 
 
-def of_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
-    """Read a list of content blocks; blocks of an unknown kind are ignored.
+def read_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
+    """Read a list of content blocks; blocks of an unknown type are ignored.
 
     Raises:
-        AttributeError, LookupError, TypeError: The list is malformed.
+        AttributeError, LookupError, TypeError: The list is malformed, such as by a block without a
+            type: to ignore it could lose the answer.
     """
     texts, reasoning, calls, refusals = [], [], [], []
     for block in blocks:
@@ -43,9 +44,9 @@ def of_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
             texts.append(block["text"])
         elif kind in {"thinking", "reasoning"}:
             reasoning.append(_reasoning(block))
-        elif kind in _CALLS:
+        elif kind in _TOOL_CALLS:
             name = str(block.get("name", kind))
-            calls.append(tool_call(name, part(block, "id"), part(block, "input")))
+            calls.append(tool_call(name, get_field(block, "id"), get_field(block, "input")))
         elif kind == "refusal":
             refusals.append(str(block.get("refusal", "")))
     return Content(
@@ -56,7 +57,7 @@ def of_blocks(blocks: Iterable[Mapping[str, Any]]) -> Content:
     )
 
 
-def of_message(message: Mapping[str, Any]) -> Content:
+def read_chat_message(message: Mapping[str, Any]) -> Content:
     """Read the message of a chat completion.
 
     Raises:
@@ -65,15 +66,17 @@ def of_message(message: Mapping[str, Any]) -> Content:
     content = message.get("content")
     if not isinstance(content, list):
         content = [{"type": "text", "text": content}] if content else []
-    blocks = of_blocks(content)
+    blocks = read_blocks(content)
     # llama.cpp, DeepSeek and vLLM use the first name, Ollama and OpenRouter the second.
     fields = (message.get("reasoning_content"), message.get("reasoning"))
-    aside = next((text for text in fields if isinstance(text, str) and text), "")
-    calls = [*(message.get("tool_calls") or ()), *filter(None, [message.get("function_call")])]
+    reasoning = next((text for text in fields if isinstance(text, str) and text), "")
+    calls = [*(message.get("tool_calls") or ())]
+    if function_call := message.get("function_call"):
+        calls.append(function_call)
     return Content(
         text=blocks.text,
-        reasoning="\n\n".join(filter(None, (aside, blocks.reasoning))),
-        tool_calls=(*blocks.tool_calls, *map(_called, calls)),
+        reasoning="\n\n".join(filter(None, (reasoning, blocks.reasoning))),
+        tool_calls=(*blocks.tool_calls, *map(_read_call, calls)),
         refusal=message.get("refusal") or blocks.refusal,
     )
 
@@ -84,7 +87,7 @@ def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
     Args:
         name: Name of the tool.
         call_id: Id of the call, if the server gave it one.
-        arguments: A JSON object, or its text as chat completions have it. None and an empty text
+        arguments: A JSON object, or its text, as in chat completions. None and an empty text
             stand for no arguments.
     """
     parsed = arguments
@@ -95,23 +98,20 @@ def tool_call(name: str, call_id: object, arguments: object) -> ToolCall:
             parsed = None
     elif arguments is None:
         parsed = {}
-    known = parsed if isinstance(parsed, Mapping) else {}
+    cleaned_id = clean(call_id) if isinstance(call_id, str) else ""
+    if isinstance(parsed, Mapping):
+        return ToolCall(name=name, id=cleaned_id, arguments=clean_json(parsed))
     raw = arguments if isinstance(arguments, str) else json.dumps(arguments)
-    return ToolCall(
-        name=name,
-        id=clean(call_id) if isinstance(call_id, str) else "",
-        arguments=clean_json(known),
-        malformed="" if isinstance(parsed, Mapping) else clean(raw),
-    )
+    return ToolCall(name=name, id=cleaned_id, malformed=clean(raw))
 
 
 def _reasoning(block: Mapping[str, Any]) -> str:
     value = next((block[name] for name in _REASONING if block.get(name)), "")
-    return value if isinstance(value, str) else of_blocks(value).text
+    return value if isinstance(value, str) else read_blocks(value).text
 
 
-def _called(call: object) -> ToolCall:
-    function = part(call, "function") or part(call, "custom") or call
-    name = part(function, "name")
-    arguments = part(function, "arguments") or part(function, "input")
-    return tool_call(name if isinstance(name, str) else "unnamed", part(call, "id"), arguments)
+def _read_call(call: object) -> ToolCall:
+    function = get_field(call, "function") or get_field(call, "custom") or call
+    name = get_field(function, "name")
+    arguments = get_field(function, "arguments") or get_field(function, "input")
+    return tool_call(name if isinstance(name, str) else "unnamed", get_field(call, "id"), arguments)

@@ -1,4 +1,4 @@
-"""Fields of replies, which may be missing or of another type than the API says."""
+"""Fields of replies, which may be missing or have another type than the API documents."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from pytest_upskill.completion import MAX_TOKENS_COUNTED, clean
 
 
-class InsteadOfAnswer(LookupError):  # noqa: N818  describes a reply, not a failure here
-    """An error that a reply contains in place of an answer.
+class ErrorReply(LookupError):  # noqa: N818  describes a reply, not a failure here
+    """A reply with HTTP status 200 that contains an error in place of an answer.
 
     Attributes:
         body: The part of the reply with the error.
@@ -20,14 +20,14 @@ class InsteadOfAnswer(LookupError):  # noqa: N818  describes a reply, not a fail
         self.body = body
 
 
-def part(body: object, name: str) -> object:
-    """Return an optional field of an optional object, None if either is missing."""
+def get_field(body: object, name: str) -> object:
+    """Return a field of an object, None if there is no such field, or no object."""
     return body.get(name) if isinstance(body, Mapping) else None
 
 
-def count(usage: object, name: str) -> int | None:
+def token_count(usage: object, name: str) -> int | None:
     """Return a token count, None if it is missing or invalid."""
-    value = part(usage, name)
+    value = get_field(usage, name)
     if not isinstance(value, int) or isinstance(value, bool):
         return None
     return value if 0 <= value <= MAX_TOKENS_COUNTED else None
@@ -38,5 +38,7 @@ def clean_json(value: Any) -> Any:
     if isinstance(value, str):
         return clean(value)
     if isinstance(value, Mapping):
-        return {clean(str(key)): clean_json(each) for key, each in value.items()}
-    return [clean_json(each) for each in value] if isinstance(value, (list, tuple)) else value
+        return {clean(str(key)): clean_json(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [clean_json(item) for item in value]
+    return value

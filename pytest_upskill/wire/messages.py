@@ -10,10 +10,10 @@ from types import MappingProxyType
 from typing import Any
 
 from pytest_upskill.completion import Completion, Request, StopReason, Turn, clean
-from pytest_upskill.wire.content import of_blocks
-from pytest_upskill.wire.fields import clean_json, count
+from pytest_upskill.wire.content import read_blocks
+from pytest_upskill.wire.fields import clean_json, token_count
 
-_STOP: Mapping[str | None, StopReason] = MappingProxyType(
+_STOP_REASONS: Mapping[str | None, StopReason] = MappingProxyType(
     {
         "end_turn": "end",
         "stop_sequence": "end",
@@ -22,8 +22,8 @@ _STOP: Mapping[str | None, StopReason] = MappingProxyType(
         "refusal": "refusal",
     }
 )
-_CACHED = MappingProxyType({"cache_control": {"type": "ephemeral"}})
-"""Marks the end of what the next requests will begin with, for the prompt cache."""
+_CACHE_BREAKPOINT = MappingProxyType({"cache_control": {"type": "ephemeral"}})
+"""Marks the end of a prefix that the next requests will share, for the prompt cache."""
 
 
 def messages_body(request: Request) -> dict[str, Any]:
@@ -34,16 +34,16 @@ def messages_body(request: Request) -> dict[str, Any]:
         "messages": [{"role": "user", "content": clean(request.user)}],
     }
     for turn in request.turns:
-        body["messages"] += _turn(turn)
+        body["messages"] += _turn_messages(turn)
     if request.turns and request.turns[-1].results:
-        body["messages"][-1]["content"][-1] |= _CACHED
+        body["messages"][-1]["content"][-1] |= _CACHE_BREAKPOINT
     system: list[dict[str, Any]] = []
     if request.frame:
         system.append({"type": "text", "text": clean(request.frame)})
     if request.skill:
         # A separate block, so that the one before it is the same in every arm. The skill is the
         # last part that all cases share, so it gets the cache breakpoint.
-        system.append({"type": "text", "text": clean(request.skill), **_CACHED})
+        system.append({"type": "text", "text": clean(request.skill), **_CACHE_BREAKPOINT})
     if system:
         body["system"] = system
     body |= _parameters(request)
@@ -61,21 +61,21 @@ def read_message(body: Mapping[str, Any]) -> Completion:
     Raises:
         AttributeError, LookupError, TypeError: The reply is malformed.
     """
-    content = of_blocks(body["content"])
+    content = read_blocks(body["content"])
     usage = body.get("usage")
-    cache_read = count(usage, "cache_read_input_tokens") or 0
-    cache_write = count(usage, "cache_creation_input_tokens") or 0
-    uncached = count(usage, "input_tokens")
+    cache_read = token_count(usage, "cache_read_input_tokens") or 0
+    cache_write = token_count(usage, "cache_creation_input_tokens") or 0
+    uncached = token_count(usage, "input_tokens")
     return Completion(
         text=clean(content.text),
         reasoning=clean(content.reasoning),
         tool_calls=content.tool_calls,
         assistant_blocks=tuple(clean_json(body["content"])),
         input_tokens=None if uncached is None else uncached + cache_read + cache_write,
-        output_tokens=count(usage, "output_tokens"),
+        output_tokens=token_count(usage, "output_tokens"),
         cache_read_tokens=cache_read,
         cache_write_tokens=cache_write,
-        stop_reason=_STOP.get(body.get("stop_reason"), "other"),
+        stop_reason=_STOP_REASONS.get(body.get("stop_reason"), "other"),
     )
 
 
@@ -85,17 +85,17 @@ def _parameters(request: Request) -> dict[str, Any]:
     Anthropic's own API refuses temperature and top_p; other servers with this format take them.
     None takes a seed.
     """
-    given = request.model.parameters
+    parameters = request.model.parameters
     fields = {
-        "temperature": given.temperature,
-        "top_p": given.top_p,
-        "stop_sequences": list(given.stop) or None,
-        "output_config": {"effort": given.effort} if given.effort else None,
+        "temperature": parameters.temperature,
+        "top_p": parameters.top_p,
+        "stop_sequences": list(parameters.stop) or None,
+        "output_config": {"effort": parameters.effort} if parameters.effort else None,
     }
-    return {name: value for name, value in fields.items() if value is not None} | given.fields
+    return {name: value for name, value in fields.items() if value is not None} | parameters.fields
 
 
-def _turn(turn: Turn) -> list[dict[str, Any]]:
+def _turn_messages(turn: Turn) -> list[dict[str, Any]]:
     results = [
         {
             "type": "tool_result",

@@ -1,6 +1,6 @@
 """Separation of reasoning, which is recorded and counted but not graded, from the answer.
 
-Models and servers mark reasoning in three ways: with separate content blocks or fields, which the
+Models and servers mark reasoning in three ways: with content blocks or fields of its own, which the
 clients read; with a pair of tags at the start of the text; or with the closing tag alone, if the
 chat template writes the opening one (DeepSeek-R1, QwQ).
 """
@@ -34,8 +34,8 @@ def split_reasoning(text: str) -> tuple[str, str]:
     Without a closing tag, the answer is empty. Splitting an answer again does not change it.
     """
     thoughts: list[str] = []
-    while (found := _first_thought(text)) is not None:
-        thought, text = found
+    while (thought_and_rest := _first_thought(text)) is not None:
+        thought, text = thought_and_rest
         thoughts.append(thought)
     return "\n\n".join(filter(None, thoughts)), text
 
@@ -49,7 +49,7 @@ def _first_thought(text: str) -> tuple[str, str] | None:
         if closing is None or _opened_before(text, closing):
             return None
         return text[: closing.start()].strip(), text[closing.end() :].lstrip()
-    start, end = _closing(text, opening)
+    start, end = _closing_span(text, opening)
     return text[opening.end() : start].strip(), text[end:].lstrip()
 
 
@@ -60,11 +60,11 @@ def _is_quoted(text: str, tag: re.Match[str]) -> bool:
 
 
 def _opened_before(text: str, closing: re.Match[str]) -> bool:
-    """Return whether the text before a closing tag contains its opening tag."""
+    """Return whether the opening tag of a closing tag comes before it."""
     return closing[0].replace("/", "") in text[: closing.start()]
 
 
-def _closing(text: str, opening: re.Match[str]) -> tuple[int, int]:
+def _closing_span(text: str, opening: re.Match[str]) -> tuple[int, int]:
     """Return start and end of the tag that closes a thought, or the end of the text without one.
 
     Thoughts may be nested. If tags are not balanced, because a thought mentions its own tag, the

@@ -1,4 +1,4 @@
-"""Replies in the format of OpenAI's Responses API, which agents use.
+"""Replies in the format of OpenAI's Responses API, which programs that are agents use.
 
 Source: https://platform.openai.com/docs/api-reference/responses/object.
 """
@@ -10,8 +10,8 @@ from itertools import chain
 from typing import Any
 
 from pytest_upskill.completion import Completion, StopReason, ToolCall, clean
-from pytest_upskill.wire.content import of_blocks, tool_call
-from pytest_upskill.wire.fields import clean_json, count, part
+from pytest_upskill.wire.content import read_blocks, tool_call
+from pytest_upskill.wire.fields import clean_json, get_field, token_count
 
 
 def read_response(body: Mapping[str, Any]) -> Completion:
@@ -24,21 +24,22 @@ def read_response(body: Mapping[str, Any]) -> Completion:
     messages = (item["content"] for item in items if item.get("type") == "message")
     blocks = chain.from_iterable(messages)
     # Servers other than OpenAI's send null where there is no text, or no refusal.
-    content = of_blocks(each for each in blocks if each.get("text") or each.get("refusal"))
+    content = read_blocks(block for block in blocks if block.get("text") or block.get("refusal"))
     return Completion(
         text=clean(content.text),
         tool_calls=tuple(_calls(items)),
-        input_tokens=count(usage, "input_tokens"),
-        output_tokens=count(usage, "output_tokens"),
-        cache_read_tokens=count(part(usage, "input_tokens_details"), "cached_tokens") or 0,
-        stop_reason="refusal" if content.refusal else _stop(body),
+        input_tokens=token_count(usage, "input_tokens"),
+        output_tokens=token_count(usage, "output_tokens"),
+        cache_read_tokens=token_count(get_field(usage, "input_tokens_details"), "cached_tokens")
+        or 0,
+        stop_reason="refusal" if content.refusal else _stop_reason(body),
     )
 
 
-def _stop(body: Mapping[str, Any]) -> StopReason:
+def _stop_reason(body: Mapping[str, Any]) -> StopReason:
     if body.get("status") == "completed":
         return "end"
-    reason = part(body.get("incomplete_details"), "reason")
+    reason = get_field(body.get("incomplete_details"), "reason")
     return "max_tokens" if reason == "max_output_tokens" else "other"
 
 

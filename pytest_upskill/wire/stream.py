@@ -1,4 +1,4 @@
-"""Streamed replies (server-sent events) to agents' programs, put together to whole ones.
+"""Streamed replies (server-sent events) to programs that are agents, joined to whole replies.
 
 Sources: https://docs.claude.com/en/docs/build-with-claude/streaming and
 https://platform.openai.com/docs/api-reference/responses-streaming.
@@ -12,12 +12,15 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 AgentFormat = Literal["messages", "responses"]
-"""A wire format between a program that is an agent and its model; also the end of its URL."""
+"""A wire format between a program that is an agent and its model; also the last part of the URL."""
 
 MAX_REPLY = 1 << 24
-"""Maximum bytes of a reply."""
+"""Maximum number of bytes of a reply."""
 
 _Body = dict[str, Any]
+
+_PARTIAL = "partial"
+"""Field of a tool call's block in which the text of its arguments grows."""
 
 
 class ReplyReader:
@@ -28,12 +31,15 @@ class ReplyReader:
     """
 
     def __init__(self, wire: AgentFormat) -> None:
-        self._put = _PUT[wire]
-        self._body: _Body = {}
-        self._rest = b""
-        self._whole = bytearray()
-        self._streamed: bool | None = None
+        self._add_event = _ADD_EVENT[wire]
         self._size = 0
+        self._is_stream: bool | None = None
+        """Whether the reply is a stream of events; None until its first bytes show that."""
+        self._unstreamed = bytearray()
+        """All bytes, until they show that they are a stream."""
+        self._incomplete_line = b""
+        self._body: _Body = {}
+        """The part of the reply that the events so far contain."""
 
     def feed(self, data: bytes) -> None:
         """Read the next bytes.
@@ -44,37 +50,38 @@ class ReplyReader:
         self._size += len(data)
         if self._size > MAX_REPLY:
             raise ValueError(f"the reply is larger than {MAX_REPLY >> 20} MiB")
-        if self._streamed is None:
-            start = (bytes(self._whole) + data).lstrip()[:6]
+        if not self._is_stream:
+            self._unstreamed += data
+        if self._is_stream is None:
+            start = self._unstreamed.lstrip()[: len(b"event:")]
             if len(start) < len(b"event:"):
-                self._whole += data
                 return
-            self._streamed = not start.startswith((b"{", b"["))
-            data, self._whole = bytes(self._whole) + data, bytearray()
-        if not self._streamed:
-            self._whole += data
-            return
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        for event in _events(lines):
-            self._put(self._body, event)
+            self._is_stream = not start.startswith((b"{", b"["))
+            data = bytes(self._unstreamed)
+        if self._is_stream:
+            *lines, self._incomplete_line = (self._incomplete_line + data).split(b"\n")
+            self._add_events(lines)
 
     def body(self) -> Mapping[str, Any]:
-        """Return the whole reply.
+        """Return the whole reply, after its last bytes.
 
         Raises:
             ValueError: It is not a JSON object.
         """
-        if not self._streamed:
-            body = json.loads(bytes(self._whole) or b"null")
+        if not self._is_stream:
+            body = json.loads(bytes(self._unstreamed) or b"null")
             if not isinstance(body, dict):
                 raise ValueError("the reply is not a JSON object")
             return body
-        for event in _events([self._rest]):
-            self._put(self._body, event)
+        self._add_events([self._incomplete_line])
         for block in self._body.get("content") or ():
-            if isinstance(block, dict) and "partial" in block:
-                block["input"] = _arguments(block.pop("partial"))
+            if isinstance(block, dict) and _PARTIAL in block:
+                block["input"] = _arguments(block.pop(_PARTIAL))
         return self._body
+
+    def _add_events(self, lines: list[bytes]) -> None:
+        for event in _events(lines):
+            self._add_event(self._body, event)
 
 
 def _events(lines: list[bytes]) -> Iterator[_Body]:
@@ -93,13 +100,13 @@ def _arguments(text: str) -> Any:
         return text
 
 
-def _put_message(body: _Body, event: _Body) -> None:
-    """Add an event of Anthropic's Messages to a reply."""
+def _add_to_message(body: _Body, event: _Body) -> None:
+    """Add an event of Anthropic's Messages API to a reply."""
     match event:
         case {"type": "message_start", "message": dict(message)}:
             body.update(message, content=[])
         case {"type": "content_block_start", "content_block": dict(block)}:
-            start = {"partial": ""} if block.get("type") == "tool_use" else {}
+            start = {_PARTIAL: ""} if block.get("type") == "tool_use" else {}
             body.setdefault("content", []).append(block | start)
         case {"type": "content_block_delta", "index": int(index), "delta": dict(delta)}:
             _extend(body["content"][index], delta)
@@ -112,15 +119,15 @@ def _put_message(body: _Body, event: _Body) -> None:
 
 
 def _extend(block: _Body, delta: _Body) -> None:
-    for key, field in (("text", "text"), ("thinking", "thinking"), ("partial_json", "partial")):
+    for key, field in (("text", "text"), ("thinking", "thinking"), ("partial_json", _PARTIAL)):
         if isinstance(delta.get(key), str):
             block[field] = block.get(field, "") + delta[key]
     if "signature" in delta:
         block["signature"] = delta["signature"]
 
 
-def _put_response(body: _Body, event: _Body) -> None:
-    """Add an event of OpenAI's Responses to a reply."""
+def _add_to_response(body: _Body, event: _Body) -> None:
+    """Add an event of OpenAI's Responses API to a reply."""
     match event:
         case {"type": "response.output_item.done", "item": dict(item)}:
             body.setdefault("output", []).append(item)
@@ -132,6 +139,6 @@ def _put_response(body: _Body, event: _Body) -> None:
             body["error"] = event
 
 
-_PUT: Mapping[AgentFormat, Callable[[_Body, _Body], None]] = MappingProxyType(
-    {"messages": _put_message, "responses": _put_response}
+_ADD_EVENT: Mapping[AgentFormat, Callable[[_Body, _Body], None]] = MappingProxyType(
+    {"messages": _add_to_message, "responses": _add_to_response}
 )

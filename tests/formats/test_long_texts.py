@@ -67,7 +67,7 @@ def test_a_statement_may_be_long(text: str) -> None:
 def test_a_refusal_may_be_long(text: str) -> None:
     dialect = Dialect("max_tokens")
 
-    assert dialect.after(long(text)) == dialect
+    assert dialect.adapted_to(long(text)) == dialect
 
 
 @pytest.mark.parametrize("text", ["-", "\n", "a", "skill:", '"a": ', "- ", "a: {"])

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import pytest
 
 from pytest_upskill.completion import Completion
+from pytest_upskill.wire.chat import read_chat
 from pytest_upskill.wire.messages import read_message
 from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
@@ -105,3 +106,14 @@ def test_null_in_a_reply_of_another_server_is_neither_text_nor_refusal() -> None
     completion = read_response({"status": "completed", "output": output})
 
     assert (completion.text, completion.stop_reason) == ("Yes.", "end")
+
+
+@pytest.mark.parametrize("read_reply", [read_message, read_response, read_chat])
+def test_a_block_without_a_type_is_malformed_rather_than_a_lost_answer(
+    read_reply: Callable[[Mapping[str, Any]], Completion],
+) -> None:
+    blocks = [{"text": "Yes."}]
+    message = {"type": "message", "content": blocks}
+
+    with pytest.raises(LookupError):
+        read_reply({"content": blocks, "output": [message], "choices": [{"message": message}]})
