@@ -81,15 +81,6 @@ def test_a_recording_with_an_impossible_figure_is_ignored(
     assert list(cache.problems) == [f"{file}: ignored: not a recording"]
 
 
-@pytest.mark.parametrize("length", [1, 100, 400, 700])
-def test_a_truncated_file_is_ignored(tmp_path: Path, length: int) -> None:
-    cache = recorded(tmp_path)
-    file = only_file(tmp_path)
-    file.write_bytes(file.read_bytes()[:length])
-
-    assert cache.load(REQUEST, URL) is None
-
-
 def test_a_recording_under_the_name_of_another_is_ignored(tmp_path: Path) -> None:
     other = replace(REQUEST, run=1)
     recorded(tmp_path)

@@ -36,21 +36,6 @@ def test_a_clear_verdict_leaves_the_other_rounds_out(
     assert spared == {"8", "80"}
 
 
-def test_an_open_verdict_takes_every_round(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill(*CASES)
-    loopback.answer = lambda _: "It is 37, as everybody knows."
-
-    result = run_once(
-        f"--upskill-models={model}", "--upskill-runs=3", "--upskill-early-stop", "skills"
-    )
-
-    assert result.ret == pytest.ExitCode.OK
-    assert len(loopback.requests) == 3 * 2 * len(CASES)
-    result.stdout.no_fnmatch_line("early stop:*")
-
-
 def test_a_least_lift_takes_every_round(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:

@@ -166,17 +166,6 @@ def test_no_more_start_than_the_lookahead_beyond_what_is_waited_for(
     assert more == [0, 1, 5]
 
 
-def test_with_a_lookahead_everything_that_is_waited_for_comes(
-    source: Source, fetchers: list[Prefetcher[int, int]]
-) -> None:
-    source.let_go()
-    fetchers.append(Prefetcher([KEYS], source.fetch, width=2, lookahead=1))
-
-    values = [value(fetchers[0], key) for key in reversed(KEYS)]
-
-    assert values == [key * key for key in reversed(KEYS)]
-
-
 def test_an_error_is_raised_only_where_its_key_is_waited_for(
     source: Source, fetchers: list[Prefetcher[int, int]]
 ) -> None:

@@ -48,20 +48,6 @@ def test_a_changed_skill_asks_again_only_with_the_skill(
     assert all("It is 37." in received.system for received in loopback.requests)
 
 
-def test_refresh_requests_everything_again_and_records_it(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill()
-    run_once("--upskill-models", model, "skills")
-    loopback.answer = lambda _: Reply(text="38")
-
-    refreshed = run_once("--upskill-models", model, "--upskill-cache", "refresh", "skills")
-    replayed = run_once("--upskill-models", model, "skills")
-
-    assert len(loopback.requests) == 4
-    assert refreshed.ret == replayed.ret == pytest.ExitCode.TESTS_FAILED
-
-
 def test_two_labels_of_one_model_are_asked_once(
     run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
 ) -> None:

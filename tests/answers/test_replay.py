@@ -65,20 +65,6 @@ def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
     assert f"--upskill-models {model} --upskill-cache auto skills" in line
 
 
-def test_replay_fails_where_one_of_several_runs_is_missing(
-    run_once: Run, write_skill: WriteSkill, model: str
-) -> None:
-    write_skill()
-    run_once("--upskill-models", model, "skills")
-
-    result = run_once(
-        "--upskill-models", model, "--upskill-runs", "2", "--upskill-cache", "replay", "skills"
-    )
-
-    assert result.ret == pytest.ExitCode.TESTS_FAILED
-    result.assert_outcomes(errors=1, skipped=1)
-
-
 def test_the_suggested_command_records_the_answers(
     run_once: Run,
     write_skill: WriteSkill,

@@ -218,22 +218,6 @@ def test_each_case_of_a_shared_file_runs_with_the_skill_that_it_names(
     ]
 
 
-def test_a_shared_file_whose_skills_are_not_there_is_a_warning(run_once: Run, folder: Path) -> None:
-    write(folder.parent.parent / "evals" / "evals.json", [CASE | {"skill": "parcels"}])
-
-    result = run_once("-W", "default", "--upskill-models", "offline", ".")
-
-    assert result.ret == pytest.ExitCode.NO_TESTS_COLLECTED
-    result.stdout.fnmatch_lines(
-        [
-            (
-                "*evals/evals.json: none of its cases can run: skill: no skill near this file is "
-                "called 'parcels'"
-            )
-        ]
-    )
-
-
 def test_a_setting_adds_names_of_case_files(
     run_once: Run, pytester: pytest.Pytester, folder: Path
 ) -> None:

@@ -59,7 +59,6 @@ def is_judgement(received: Received) -> bool:
 
 
 def test_a_statement_that_does_not_hold_fails_the_case(run: Run, judged: Judged) -> None:
-
     result = run(*judged(verdicts(True, False)))
 
     result.assert_outcomes(passed=2, failed=1)
@@ -71,7 +70,6 @@ def test_a_statement_that_does_not_hold_fails_the_case(run: Run, judged: Judged)
 def test_one_answer_is_judged_once_for_all_statements_and_arms(
     run_once: Run, loopback: Loopback, judged: Judged
 ) -> None:
-
     result = run_once(*judged(verdicts(True, True)), "--upskill-runs=3")
 
     result.assert_outcomes(passed=3)
@@ -117,7 +115,6 @@ def test_a_judgement_is_replayed_and_counted_apart(
 def test_without_a_usable_judgement_the_run_is_missing(
     run_once: Run, judged: Judged, judge: Judge
 ) -> None:
-
     result = run_once(*judged(judge))
 
     outcomes = result.parseoutcomes()

@@ -72,12 +72,6 @@ def test_the_answer_is_the_text_blocks_joined(loopback: Loopback) -> None:
     assert answer.text == "one two"
 
 
-def test_no_block_at_all_is_an_empty_answer(loopback: Loopback) -> None:
-    answer = completion(loopback, Reply(content=[], stop="refusal"))
-
-    assert (answer.text, answer.stop_reason) == ("", "refusal")
-
-
 @pytest.mark.parametrize(
     ("said", "meant"),
     [

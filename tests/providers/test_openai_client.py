@@ -47,15 +47,6 @@ def test_a_model_name_is_sent_verbatim(loopback: Loopback) -> None:
     assert loopback.requests[0].body["model"] == name
 
 
-@pytest.mark.parametrize("content", [None, ""])
-def test_no_content_is_an_empty_answer(loopback: Loopback, content: str | None) -> None:
-    message = {"content": content, "reasoning_content": "hm, let me"}
-
-    answer = completion(loopback, Reply(message=message, stop="length"))
-
-    assert (answer.text, answer.stop_reason) == ("", "max_tokens")
-
-
 def test_a_refusal_is_its_own_outcome_with_its_words(loopback: Loopback) -> None:
     answer = completion(loopback, Reply(message={"content": None, "refusal": "I will not."}))
 

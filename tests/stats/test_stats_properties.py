@@ -18,8 +18,6 @@ from pytest_upskill.stats import (
     lift_interval,
     lift_test,
     mixed,
-    pass_rate_interval,
-    population_interval,
     regression_test,
     runs_needed,
     significant,
@@ -132,29 +130,6 @@ def test_the_interval_is_all_lifts_the_score_accepts(
     reach = two_sided_z(0.95) * math.sqrt(score_variance(cases, difference))
 
     assert (interval.low < difference < interval.high) == (abs(estimate - difference) <= reach)
-
-
-@given(st.lists(case_counts(min_runs=1), min_size=5, max_size=12))
-@quick
-def test_the_population_interval_contains_the_lift(cases: list[CaseCounts]) -> None:
-    estimate, interval = lift(cases), population_interval(cases)
-    assume(interval is not None)
-
-    assert estimate is not None
-    assert interval is not None
-    assert -1 <= interval.low <= estimate <= interval.high <= 1
-
-
-@given(st.integers(0, 200), st.integers(1, 200), st.sampled_from([0.5, 0.95, 0.999]))
-@quick
-def test_the_pass_rate_interval_contains_the_rate(passes: int, runs: int, level: float) -> None:
-    assume(passes <= runs)
-
-    interval = pass_rate_interval(passes, runs, level)
-
-    assert interval is not None
-    assert 0 <= interval.low <= passes / runs <= interval.high <= 1
-    assert interval.low < interval.high
 
 
 @given(usable_suite, st.integers(0, 11))

@@ -47,21 +47,6 @@ def test_the_null_distribution_is_a_convolution_of_hypergeometrics(cases: list[C
     assert lift_test(cases) == pytest.approx(min(1, 2 * min(less, more)), rel=1e-9)
 
 
-@given(case_counts(1, 40))
-@quick
-def test_one_case_is_fishers_test_less_half_the_point(case: CaseCounts) -> None:
-    table = [
-        [case.passes_with, case.runs_with - case.passes_with],
-        [case.passes_without, case.runs_without - case.passes_without],
-    ]
-    passes, runs = case.passes_with + case.passes_without, case.runs_with + case.runs_without
-    point = scipy.stats.hypergeom.pmf(case.passes_with, runs, passes, case.runs_with)
-
-    fisher = scipy.stats.fisher_exact(table, alternative="less").pvalue
-
-    assert regression_test([case]) == pytest.approx(fisher - point / 2, rel=1e-7)
-
-
 @given(st.floats(0.6, 0.9999), st.floats(1, 5000))
 @quick
 def test_student_quantiles_agree(probability: float, df: float) -> None:

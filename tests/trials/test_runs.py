@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests import reporting
 from tests.conftest import QUESTION, Run, WriteSkill
-from tests.junit import cases_of, properties
 from tests.loopback import Loopback, Received
 
 Passing = Callable[[int], tuple[str, ...]]
@@ -78,18 +76,6 @@ def test_the_pass_rate_of_a_file_precedes_that_of_the_option(
     result = run_once(*passing(1), *options, "skills")
 
     result.assert_outcomes(passed=3 - failed, failed=failed)
-
-
-def test_every_run_is_asked_for_and_counted(
-    run_once: Run, write_skill: WriteSkill, passing: Passing
-) -> None:
-    xml = Path("x.xml")
-    write_skill(CASE)
-
-    run_once(*passing(2), "--upskill-runs", "3", f"--junitxml={xml}", "skills")
-
-    figures = properties(cases_of(xml)["budget[m-with_skill]"])
-    assert (figures["upskill.passed"], figures["upskill.runs"]) == ("2", "3")
 
 
 def test_a_failure_says_which_runs_missed_and_shows_their_answers(
