@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pytest_upskill.checks import FileExists, ProcessCheck, WorkspaceFile
 from pytest_upskill.checks.files import safe_name
-from pytest_upskill.formats.evals.keys import FEATURES, PRODUCED, WORKSPACES
+from pytest_upskill.formats.evals.keys import AGENT_REASONS, OUTPUT_FILE_KEYS, WORKSPACE_KEYS
 from pytest_upskill.formats.evals.owner import Owner
 from pytest_upskill.formats.skill_md.files import Unreadable
 
@@ -40,7 +40,9 @@ def agent_parts(value: Mapping[str, Any], owner: Owner | None) -> AgentParts:
         value: The case.
         owner: The skill that it belongs to, if any.
     """
-    checks = [(key, FileExists(file=file)) for key in PRODUCED for file in _paths(value.get(key))]
+    checks = [
+        (key, FileExists(file=file)) for key in OUTPUT_FILE_KEYS for file in _paths(value.get(key))
+    ]
     process = [
         (key, ProcessCheck(name=name, file=file))
         for key, name in _PROCESS.items()
@@ -56,9 +58,9 @@ def agent_parts(value: Mapping[str, Any], owner: Owner | None) -> AgentParts:
         folder=folder,
         max_turns=turns if used and type(turns) is int and turns in _TURNS else None,
         reasons=tuple(
-            FEATURES[key]
+            AGENT_REASONS[key]
             for key, part in value.items()
-            if part and key in FEATURES and key not in used
+            if part and key in AGENT_REASONS and key not in used
         ),
     )
 
@@ -89,7 +91,7 @@ def _workspace(
 
 
 def _workspaces(value: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    yield from ((key, value.get(key)) for key in WORKSPACES)
+    yield from ((key, value.get(key)) for key in WORKSPACE_KEYS)
     setup = value.get("setup")
     if isinstance(setup, dict) and not setup.get("commands"):
         yield "setup", setup.get("files")

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-PROMPTS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
-"""Keys of the question; the first that is present wins."""
+PROMPT_KEYS = ("prompt", "input", "question", "query", "task", "instruction", "user_request")
+"""Keys of the prompt; the first that is present wins."""
 
-NAMES = ("id", "name", "eval_name", "slug", "title")
+NAME_KEYS = ("id", "name", "eval_name", "slug", "title")
 """Keys of the name of a case."""
 
-DESCRIPTIONS = ("expected_output", "expected", "expect")
+DESCRIPTION_KEYS = ("expected_output", "expected", "expect")
 """Keys that hold assertions, or the expected answer if their value is text."""
-ASSERTIONS = (
+ASSERTION_KEYS = (
     "assertions",
     "assert",
     "expectations",
@@ -26,7 +26,7 @@ ASSERTIONS = (
     "criteria",
     "must",
     "must_have",
-    *DESCRIPTIONS,
+    *DESCRIPTION_KEYS,
 )
 STATEMENT_PREFIXES: Mapping[str, str] = {
     "must_include": "The answer includes this: ",
@@ -50,12 +50,12 @@ SEARCH_KEYS: Mapping[str, str] = {
 }
 """Keys of texts to search for, with the type of assertion that each stands for."""
 
-NAMING = frozenset(
+OWNER_KEYS = frozenset(
     {"skill", "skill_name", "skill_under_test", "target_skill", "target_skills", "skills"}
 )
 """Keys that name the skill that a case belongs to."""
 
-TRIGGERS = (
+TRIGGER_KEYS = (
     "should_trigger",
     "should_activate",
     "should_fire",
@@ -66,7 +66,7 @@ TRIGGERS = (
 )
 """Keys that say whether the skill should be taken, or name the one that should."""
 
-SKILLS = (
+EXPECTED_SKILL_KEYS = (
     "expected_skill",
     "expect_skill",
     "expected_skills",
@@ -77,26 +77,26 @@ SKILLS = (
 )
 """Keys that name the skill that should be taken; null for none."""
 
-HINTING = (*SKILLS, "should_trigger")
-"""Keys that may name the skill an agent should choose; a case in a shared file is one of that."""
+OWNER_HINT_KEYS = (*EXPECTED_SKILL_KEYS, "should_trigger")
+"""Keys that may name the skill an agent should choose; in a shared file the case belongs to it."""
 
-FORBIDDEN = ("must_not_activate", "forbidden_skills")
+FORBIDDEN_SKILL_KEYS = ("must_not_activate", "forbidden_skills")
 """Keys of skills that should not be taken."""
 
-ACCEPTABLE = "acceptable_skills"
+ACCEPTABLE_SKILLS_KEY = "acceptable_skills"
 
-PRODUCED = ("expected_files", "expected_artifacts", "required_artifacts", "output_files")
+OUTPUT_FILE_KEYS = ("expected_files", "expected_artifacts", "required_artifacts", "output_files")
 """Keys of files that an agent should leave."""
 
-WORKSPACES = ("workspace", "fixture", "fixtures")
+WORKSPACE_KEYS = ("workspace", "fixture", "fixtures")
 """Keys of the files that an agent finds."""
 
-FEATURES: Mapping[str, str] = {
+AGENT_REASONS: Mapping[str, str] = {
     key: f"{key}: a single answer {why}"
     for keys, why in (
         ("expected_script expected_test cmd", "runs no scripts"),
         ("expected_references", "opens no files"),
-        (" ".join(PRODUCED), "leaves no files"),
+        (" ".join(OUTPUT_FILE_KEYS), "leaves no files"),
         (
             "deterministic_assertions validators graders setup",
             "leaves nothing for commands to look at",
@@ -109,8 +109,8 @@ FEATURES: Mapping[str, str] = {
             "turns messages conversation query_flow prompt_sequence steps history",
             "has no further turns",
         ),
-        (f"{' '.join(WORKSPACES)} environment", "has no workspace"),
+        (f"{' '.join(WORKSPACE_KEYS)} environment", "has no workspace"),
     )
     for key in keys.split()
 }
-"""Keys with a value that needs an agent, and why."""
+"""Why a single answer is not enough for a case with one of these keys."""

@@ -6,14 +6,15 @@ import re
 from contextlib import suppress
 from pathlib import Path
 
-from pytest_upskill.formats.evals.keys import HINTING, NAMING
+from pytest_upskill.formats.evals.keys import OWNER_HINT_KEYS, OWNER_KEYS
 from pytest_upskill.formats.evals.owner import is_sentence, names_in
 
 _START = 64 << 10
 """Characters at the start of a file that are searched."""
 
 _NAMED = re.compile(
-    rf"""["']?\b({"|".join((*sorted(NAMING), *HINTING))})["']?\s*:\s*(?:\[\s*)?["']?([\w:./ -]+)"""
+    rf"""["']?\b({"|".join((*sorted(OWNER_KEYS), *OWNER_HINT_KEYS))})["']?"""
+    r"""\s*:\s*(?:\[\s*)?["']?([\w:./ -]+)"""
 )
 _SET_OF = re.compile(
     r"""(?<![\w:.-])["']?([\w:.-]+)["']?\s*:\s*(?:\{\s*)?["']?should_(?:not_)?trigger["']?\s*:\s*[\[\n]"""
@@ -43,7 +44,7 @@ def name_of_all(case_file: Path) -> str:
     start = start_of(case_file)
     first_list = _LIST.search(start)
     found = _NAMED.finditer(start, 0, first_list.start() if first_list else len(start))
-    return next((match[2] for match in found if match[1] in NAMING), "")
+    return next((match[2] for match in found if match[1] in OWNER_KEYS), "")
 
 
 def names_of_cases(case_file: Path) -> list[str]:
@@ -56,4 +57,4 @@ def names_of_cases(case_file: Path) -> list[str]:
 
 def has_owners(case_file: Path) -> bool:
     """Return whether a file says which skills its cases belong to."""
-    return any(key in NAMING for key, _ in _NAMED.findall(start_of(case_file)))
+    return any(key in OWNER_KEYS for key, _ in _NAMED.findall(start_of(case_file)))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from pytest_upskill.formats.evals.keys import HINTING, NAMING
+from pytest_upskill.formats.evals.keys import OWNER_HINT_KEYS, OWNER_KEYS
 
 ReadFiles = Callable[[str], Mapping[str, str]]
 """Reads a file or the files of a folder, as text by name; raises Unreadable."""
@@ -15,7 +15,9 @@ ReadFiles = Callable[[str], Mapping[str, str]]
 NAMES_NONE = "names no skill: add 'skill'"
 """Why a case in a file for several skills cannot run."""
 
-_FEWEST_BLANKS = 4
+_BLANKS_OF_SENTENCE = 4
+"""Fewest blanks of a text that is a sentence, not a name."""
+
 _NOT_IN_NAMES = re.compile(r"[^a-z0-9]+")
 
 
@@ -38,26 +40,31 @@ FindOwner = Callable[[str], Owner | None]
 """Returns the skill with a given name, None if there is none."""
 
 
-def owner_of(value: object, owner: Owner | None, find: FindOwner) -> tuple[Owner | None, str]:
+def owner_of(
+    value: object, file_owner: Owner | None, find: FindOwner
+) -> tuple[Owner | None, str | None]:
     """Find the skill that a case belongs to: the one it names, else that of its file.
 
     Args:
         value: The case.
-        owner: The skill that the whole file belongs to, if any.
+        file_owner: The skill that the whole file belongs to, if any.
         find: Finds another skill.
 
     Returns:
-        The skill, and why the case cannot be run; "" if it can.
+        The skill, and why the case cannot run with it; None if it can.
     """
     if not isinstance(value, dict):
-        return owner, ""
-    if key := next((key for key, part in value.items() if part and key in NAMING), ""):
-        return _find_named(key, value[key], owner, find)
-    if owner is not None:
-        return owner, ""
-    hinted = (find(name) for key in HINTING for name in names_in(value.get(key)))
-    found = next(filter(None, hinted), None)
-    return found, "" if found else NAMES_NONE
+        return file_owner, None
+    for key, part in value.items():
+        if part and key in OWNER_KEYS:
+            return _find_named(key, part, file_owner, find)
+    if file_owner is not None:
+        return file_owner, None
+    for key in OWNER_HINT_KEYS:
+        for name in names_in(value.get(key)):
+            if owner := find(name):
+                return owner, None
+    return None, NAMES_NONE
 
 
 def names_in(value: object) -> Iterator[str]:
@@ -69,7 +76,7 @@ def names_in(value: object) -> Iterator[str]:
 
 def is_sentence(text: str) -> bool:
     """Return whether a text has too many words for the name of a skill."""
-    return text.count(" ") >= _FEWEST_BLANKS
+    return text.count(" ") >= _BLANKS_OF_SENTENCE
 
 
 def plain_name(name: str) -> str:
@@ -79,15 +86,17 @@ def plain_name(name: str) -> str:
 
 
 def _find_named(
-    key: str, value: object, owner: Owner | None, find: FindOwner
-) -> tuple[Owner | None, str]:
+    key: str, value: object, file_owner: Owner | None, find: FindOwner
+) -> tuple[Owner | None, str | None]:
+    """Find the skill that a key of a case names; see `owner_of`."""
     names = list(dict.fromkeys(names_in(value)))
     if not names:
-        return owner, f"{key}: must be the name of a skill"
+        return file_owner, f"{key}: must be the name of a skill"
     if len(names) > 1:
-        return owner, f"{key}: it needs {len(names)} skills at once, but each skill runs alone"
+        return file_owner, f"{key}: it needs {len(names)} skills at once, but each skill runs alone"
     (name,) = names
-    if owner is not None and (owner.is_called(name) or not plain_name(name)):
-        return owner, ""
-    found = find(name)
-    return found or owner, "" if found else f"{key}: no skill near this file is called {name!r}"
+    if file_owner is not None and (file_owner.is_called(name) or not plain_name(name)):
+        return file_owner, None
+    if owner := find(name):
+        return owner, None
+    return file_owner, f"{key}: no skill near this file is called {name!r}"

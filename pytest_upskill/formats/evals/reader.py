@@ -9,9 +9,9 @@ from typing import Any
 
 from pytest_upskill.formats.evals import keys
 from pytest_upskill.formats.evals.case import read_case
-from pytest_upskill.formats.evals.keys import NAMES, PROMPTS
+from pytest_upskill.formats.evals.keys import NAME_KEYS, PROMPT_KEYS
 from pytest_upskill.formats.evals.owner import NAMES_NONE, FindOwner, Owner, owner_of
-from pytest_upskill.formats.evals.shapes import Entries, find_entries, has_prompt, keys_of_cases
+from pytest_upskill.formats.evals.shapes import Entry, find_entries, has_prompt, keys_of_cases
 from pytest_upskill.formats.skill import Case, Trigger
 from pytest_upskill.formats.source.case_ids import lenient_ids
 from pytest_upskill.formats.source.json import Document, JsonPath, parse_json, parse_json_lines
@@ -29,22 +29,30 @@ _SYNTAX: Mapping[str, Callable[[str], Document]] = {
 SUFFIXES = frozenset(_SYNTAX)
 """Suffixes of the files that can be read."""
 
-_READ = {
-    *(*PROMPTS, *NAMES, *keys.FEATURES),
-    *(*keys.ASSERTIONS, *keys.STATEMENT_PREFIXES, *keys.SEARCH_KEYS),
-    *(*keys.NAMING, *keys.TRIGGERS, *keys.SKILLS, *keys.FORBIDDEN, keys.ACCEPTABLE),
-    *(MARK_KEY, "ground_truth", "files", "context", "tags"),
+_READ_KEYS = frozenset(
+    {
+        *(*PROMPT_KEYS, *NAME_KEYS, *keys.AGENT_REASONS),
+        *(*keys.ASSERTION_KEYS, *keys.STATEMENT_PREFIXES, *keys.SEARCH_KEYS),
+        *(*keys.OWNER_KEYS, *keys.TRIGGER_KEYS, *keys.EXPECTED_SKILL_KEYS),
+        *(*keys.FORBIDDEN_SKILL_KEYS, keys.ACCEPTABLE_SKILLS_KEY),
+        *(MARK_KEY, "ground_truth", "files", "context", "tags"),
+    }
+)
+"""All keys of a case that are read."""
+
+_EXPECTING_KEYS = _READ_KEYS - {
+    *(*PROMPT_KEYS, *NAME_KEYS),
+    *("context", "files", "messages", "tags", "tools"),
 }
-"""All keys that are read."""
+"""Keys of a case that say what is expected, which few other data have beside a prompt."""
 
-_LEAVE = Trigger(should=False)
-"""That a skill should not be chosen, without one that should."""
+_UNREADABLE = "cannot be read"
 
-_TELLING = re.compile(
+_EXPECTATION = re.compile(
     "assert|avoid|check|contain|criteri|expect|forbid|judge|match|must|preserve|reject|requir"
     "|should|verif"
 )
-"""Parts of keys that suggest an expectation."""
+"""Parts of unknown keys that suggest an expectation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,30 +82,36 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     """
     document = _SYNTAX[suffix](text)
     entries = find_entries(document)
-    flaws, warnings = _flaws(document, entries)
-    names = lenient_ids([_id_parts(value) for _, value in entries])
-    # If no entry has a question, the file is for a tool that gets it from elsewhere.
-    must_ask = any(has_prompt(value) for _, value in entries)
+    flaws, other_flaws = _split_flaws(document, entries)
+    names = lenient_ids([_id_parts(entry.value) for entry in entries])
+    # If no entry has a prompt, the file is for a tool that gets it from elsewhere.
+    requires_prompt = any(has_prompt(entry.value) for entry in entries)
     cases: list[Case] = []
     owners: list[Owner | None] = []
-    bad: list[Problem] = []
-    for (path, value), name in zip(entries, names, strict=True):
-        whose, reason = owner_of(value, owner, find)
+    problems: list[Problem] = []
+    for entry, name in zip(entries, names, strict=True):
+        case_owner, why_no_owner = owner_of(entry.value, owner, find)
         try:
             case = read_case(
-                value, document, path, name=name, owner=whose, flaws=flaws, must_ask=must_ask
+                entry,
+                document,
+                name=name,
+                owner=case_owner,
+                flaws=flaws[entry.path],
+                requires_prompt=requires_prompt,
             )
         except BadFile as error:
-            bad += error.problems
-            why = "; ".join(f"{each.where}: {each.what}" for each in error.problems)
-            line = document.line(path)
-            case = Case(id=name, input="", checks=(), skip=f"cannot be read: {why}", line=line)
-        owners.append(whose)
-        cases.append(_without_skill(case, reason) if reason else case)
-    if bad and all(case.skip and case.skip.startswith("cannot be read") for case in cases):
-        raise BadFile(bad)
-    warnings += [replace(each, what=f"{each.what} (the case is skipped)") for each in bad]
-    warnings += _unread(document, entries) if cases else [Problem(what="contains no cases")]
+            problems += error.problems
+            case = _unreadable_case(name, document.line(entry.path), error.problems)
+        cases.append(_without_owner(case, why_no_owner) if why_no_owner else case)
+        owners.append(case_owner)
+    if problems and all(case.skip and case.skip.startswith(_UNREADABLE) for case in cases):
+        raise BadFile(problems)
+    warnings = [
+        *other_flaws,
+        *(replace(each, what=f"{each.what} (the case is skipped)") for each in problems),
+        *(_unread_keys(document, entries) if cases else [Problem(what="contains no cases")]),
+    ]
     any_owner = next(filter(None, owners), None)
     return Evals(
         cases=tuple(cases),
@@ -106,81 +120,81 @@ def read_evals(text: str, *, suffix: str, owner: Owner | None, find: FindOwner) 
     )
 
 
-def _without_skill(case: Case, reason: str) -> Case:
-    """Return a case whose skill is not found, with the reason for it if it cannot run."""
-    # A case may name no skill because none should be taken; it is one of any skill here.
-    if reason == NAMES_NONE and case.trigger == _LEAVE:
-        case = replace(case, trigger=replace(_LEAVE, nothing=True))
+def _unreadable_case(name: str, line: int, problems: Sequence[Problem]) -> Case:
+    """Return the skipped case that stands for an entry with problems."""
+    why = "; ".join(f"{problem.where}: {problem.what}" for problem in problems)
+    return Case(id=name, input="", checks=(), skip=f"{_UNREADABLE}: {why}", line=line)
+
+
+def _without_owner(case: Case, reason: str) -> Case:
+    """Return a case whose skill is not found: skipped for that reason, if it cannot run."""
+    # A case may name no skill because none should be chosen; it then tests any skill of the file.
+    if reason == NAMES_NONE and case.trigger == Trigger(should=False):
+        case = replace(case, trigger=Trigger(should=False, nothing=True))
     if case.trigger and case.trigger.nothing:
         return case
     return replace(case, skip=reason, trigger=None)
 
 
 def holds_cases(text: str, *, suffix: str) -> bool:
-    """Return whether a text holds cases, that is, a question and an expectation.
+    """Return whether a text holds cases, that is, a prompt and an expectation.
 
     Args:
         text: The file's text; the result is False if its syntax is invalid.
         suffix: As in `read_evals`.
     """
     try:
-        document = _SYNTAX[suffix](text)
-        entries = find_entries(document)
+        entries = find_entries(_SYNTAX[suffix](text))
     except BadFile:
         return False
     return any(
-        has_prompt(value) and not _READ.isdisjoint(value.keys() - {*PROMPTS, *NAMES, *_COMMON})
-        for _, value in entries
+        has_prompt(entry.value) and not _EXPECTING_KEYS.isdisjoint(entry.value) for entry in entries
     )
 
 
-_COMMON = frozenset({"context", "files", "messages", "tags", "tools"})
-"""Keys of cases that are common in other data too."""
-
-
 def _id_parts(value: object) -> tuple[str, str, Mapping[str, Any]]:
-    """Return what the id of an entry is made from: its name, its question, and the whole entry."""
-    entry = value if isinstance(value, dict) else {"": value}
-    return _first(entry, NAMES), _first(entry, PROMPTS), entry
+    """Return what the id of an entry is made from: its name, its prompt, and its content."""
+    content = value if isinstance(value, dict) else {"": value}
+    return _first_text(content, NAME_KEYS), _first_text(content, PROMPT_KEYS), content
 
 
-def _first(value: Mapping[str, Any], among: Sequence[str]) -> str:
+def _first_text(value: Mapping[str, Any], among: Sequence[str]) -> str:
     """Return the first value of some keys that is a text or a number, "" if there is none."""
-    found = (value[key] for key in among if isinstance(value.get(key), str | int))
-    return next((str(name) for name in found if name != ""), "")
+    values = (value[key] for key in among if isinstance(value.get(key), str | int))
+    return next((str(text) for text in values if text != ""), "")
 
 
-def _flaws(
-    document: Document, entries: Entries
-) -> tuple[dict[JsonPath, list[Problem]], list[Problem]]:
-    """Return the flaws inside cases, by the path of the case, and the other flaws.
+def _split_flaws(
+    document: Document, entries: Sequence[Entry]
+) -> tuple[Mapping[JsonPath, Sequence[Problem]], Sequence[Problem]]:
+    """Return the flaws inside each case, by the path of the case, and the other flaws.
 
     Raises:
         BadFile: A flaw makes the list of cases ambiguous.
     """
-    flaws: dict[JsonPath, list[Problem]] = {}
-    others = []
-    places = {path for path, _ in entries}
-    above = {path[:steps] for path in places for steps in range(len(path))}
-    for at, problem in document.flaws:
-        place = next((at[:steps] for steps in range(len(at) + 1) if at[:steps] in places), None)
-        if place is not None:
-            flaws.setdefault(place, []).append(problem)
-        elif at in above:
+    in_cases: dict[JsonPath, list[Problem]] = {entry.path: [] for entry in entries}
+    above_cases = {path[:steps] for path in in_cases for steps in range(len(path))}
+    others: list[Problem] = []
+    for path, problem in document.flaws:
+        starts = (path[:steps] for steps in range(len(path) + 1))
+        case = next((start for start in starts if start in in_cases), None)
+        if case is not None:
+            in_cases[case].append(problem)
+        elif path in above_cases:
             raise BadFile([problem])
         else:
             others.append(problem)
-    return flaws, others
+    return in_cases, others
 
 
-def _unread(document: Document, entries: Entries) -> Iterator[Problem]:
+def _unread_keys(document: Document, entries: Sequence[Entry]) -> Iterator[Problem]:
     """Yield a problem for each unknown key that looks like an expectation, once per key."""
     seen: set[str] = set()
     for path, value in entries:
         for key, part in value.items() if isinstance(value, dict) else ():
             # Keys that shapes.py adds to the questions of a trigger set have no place.
             there = part and (*path, key) in document.places
-            if there and key not in _READ and key not in seen and _TELLING.search(key):
+            if there and key not in _READ_KEYS and key not in seen and _EXPECTATION.search(key):
                 seen.add(key)
                 yield document.problem((*path, key), "is not read", key=True)
     for key in _keys_beside_cases(document):
@@ -193,5 +207,5 @@ def _keys_beside_cases(document: Document) -> list[str]:
     if not isinstance(value, dict) or has_prompt(value):
         return []
     others = value.keys() - keys_of_cases(value)
-    telling = [key for key in others if "trigger" in key or _TELLING.search(key)]
-    return sorted(key for key in telling if value[key] and isinstance(value[key], dict | list))
+    expecting = [key for key in others if "trigger" in key or _EXPECTATION.search(key)]
+    return sorted(key for key in expecting if value[key] and isinstance(value[key], dict | list))

@@ -1,12 +1,12 @@
-"""Shapes of evals files, that is, the places of the cases in a document."""
+"""Shapes of evals files, that is, where the cases are in a document."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeGuard
+from typing import Any, NamedTuple, TypeGuard
 
-from pytest_upskill.formats.evals.keys import PROMPTS
+from pytest_upskill.formats.evals.keys import PROMPT_KEYS
 from pytest_upskill.formats.source.json import Document, JsonPath
 from pytest_upskill.formats.source.problems import BadFile
 
@@ -23,7 +23,7 @@ _LISTS = (
 )
 """Keys of lists of cases."""
 
-_TRIGGERS = {
+_TRIGGER_LISTS = {
     "should_trigger": True,
     "should_trigger_prompts": True,
     "positive": True,
@@ -34,7 +34,7 @@ _TRIGGERS = {
     "negative": False,
     "negative_triggers": False,
 }
-"""Keys of lists of questions in a trigger set, and whether they should trigger the skill."""
+"""Keys of lists of prompts in a trigger set, and whether they should trigger the skill."""
 
 _PART = re.compile(
     r"(?:(?:activat\w*|cases|evals?|evaluations?|negative|positive|prompts|quer(?:y|ies)|routing"
@@ -43,11 +43,16 @@ _PART = re.compile(
 )
 """Words of a key that names a part of the file, not a skill."""
 
-Entries = list[tuple[JsonPath, Any]]
-"""Paths and values of cases."""
+
+class Entry(NamedTuple):
+    """A case as it is in the document."""
+
+    path: JsonPath
+    value: Any
+    """Usually an object; a trigger set may have texts, which are converted to objects."""
 
 
-def find_entries(document: Document) -> Entries:
+def find_entries(document: Document) -> list[Entry]:
     """Return the cases of a document by the first shape that matches.
 
     Raises:
@@ -57,20 +62,19 @@ def find_entries(document: Document) -> Entries:
     if isinstance(value, list):
         return _entries(value, ())
     if isinstance(value, dict):
-        asks = has_prompt(value)
-        if any(_has_known_list(*part) for part in value.items()) or (
-            keys_of_cases(value) and not asks
-        ):
+        is_case = has_prompt(value)
+        has_known_list = any(_is_known_list(key, part) for key, part in value.items())
+        if has_known_list or (keys_of_cases(value) and not is_case):
             return _collect_cases(value)
-        if asks:
-            return [((), value)]
+        if is_case:
+            return [Entry((), value)]
     what = "contains no cases: write a list of cases, or an object with such a list as 'evals'"
     raise BadFile([document.problem((), what)])
 
 
 def has_prompt(value: object) -> bool:
-    """Return whether an entry has a question."""
-    return isinstance(value, dict) and any(key in value for key in PROMPTS)
+    """Return whether a value is a case with a prompt."""
+    return isinstance(value, dict) and any(key in value for key in PROMPT_KEYS)
 
 
 def keys_of_cases(value: object) -> set[str]:
@@ -80,68 +84,63 @@ def keys_of_cases(value: object) -> set[str]:
     return {key for key, inner in value.items() if _holds_cases(key, inner)}
 
 
-def _entries(value: Sequence[Any], path: JsonPath) -> Entries:
-    return [((*path, index), entry) for index, entry in enumerate(value)]
+def _entries(cases: Sequence[Any], path: JsonPath) -> list[Entry]:
+    return [Entry((*path, index), case) for index, case in enumerate(cases)]
 
 
-def _collect_cases(value: Mapping[str, Any]) -> Entries:
+def _collect_cases(value: Mapping[str, Any]) -> list[Entry]:
     """Return the cases of every part of a document."""
-    found: Entries = []
-    for key, inner in value.items():
-        if key in _TRIGGERS:
-            found += _trigger_cases({key: inner}, ())
-        elif _is_trigger_set(inner):
-            found += _trigger_cases(inner, (key,), skill="" if _PART.fullmatch(key) else key)
-        elif isinstance(inner, list) and _holds_cases(key, inner):
-            found += _entries(inner, (key,))
-    return found
+    entries: list[Entry] = []
+    for key, part in value.items():
+        if key in _TRIGGER_LISTS:
+            entries += _trigger_cases({key: part}, ())
+        elif _is_trigger_set(part):
+            entries += _trigger_cases(part, (key,), skill=None if _PART.fullmatch(key) else key)
+        elif isinstance(part, list) and _holds_cases(key, part):
+            entries += _entries(part, (key,))
+    return entries
 
 
-def _trigger_cases(value: Mapping[str, Any], path: JsonPath, skill: str = "") -> Entries:
-    """Return the questions of a trigger set, which are texts or cases, as cases.
+def _trigger_cases(
+    trigger_set: Mapping[str, Any], path: JsonPath, skill: str | None = None
+) -> list[Entry]:
+    """Return the prompts of a trigger set, which are texts or cases, as cases.
 
     Args:
-        value: The set.
+        trigger_set: The set.
         path: Its path in the document.
         skill: The skill that it names, if any.
     """
-    return [
-        (place, _as_trigger_case(entry, triggers, skill, anywhere=key.startswith("global_")))
-        for key, triggers in _TRIGGERS.items()
-        if isinstance(value.get(key), list)
-        for place, entry in _entries(value[key], (*path, key))
-    ]
-
-
-def _as_trigger_case(entry: object, triggers: bool, skill: str, *, anywhere: bool) -> object:
-    """Convert a question of a trigger set to a case, without its redundant ``expected``.
-
-    Args:
-        entry: The question, a text or a case.
-        triggers: Whether it should trigger the skill.
-        skill: The skill that it is for, "" for that of the file.
-        anywhere: Whether it should trigger no skill at all.
-    """
-    if isinstance(entry, str):
-        entry = {"query": entry}
-    if not isinstance(entry, dict):
-        return entry
-    of_skill = {"skill": skill} if skill else {}
-    of_none = {"expected_skill": None} if anywhere else {}
-    return of_skill | of_none | entry | {"should_trigger": triggers, "expected": None}
+    entries: list[Entry] = []
+    for key, should_trigger in _TRIGGER_LISTS.items():
+        if not isinstance(trigger_set.get(key), list):
+            continue
+        keys: dict[str, Any] = {} if skill is None else {"skill": skill}
+        if key.startswith("global_"):
+            keys["expected_skill"] = None  # the prompts should trigger no skill at all
+        for prompt_path, prompt in _entries(trigger_set[key], (*path, key)):
+            case = {"query": prompt} if isinstance(prompt, str) else prompt
+            if isinstance(case, dict):
+                # Such a case may repeat in 'expected' that the skill should be chosen.
+                case = keys | case | {"should_trigger": should_trigger, "expected": None}
+            entries.append(Entry(prompt_path, case))
+    return entries
 
 
 def _holds_cases(key: str, value: object) -> bool:
-    return _has_known_list(key, value) or _all_ask(value)
+    return _is_known_list(key, value) or _is_list_of_cases(value)
 
 
-def _has_known_list(key: str, value: object) -> bool:
-    return _is_trigger_set(value) or (isinstance(value, list) and key in {*_LISTS, *_TRIGGERS})
+def _is_known_list(key: str, value: object) -> bool:
+    is_list = isinstance(value, list) and (key in _LISTS or key in _TRIGGER_LISTS)
+    return is_list or _is_trigger_set(value)
 
 
 def _is_trigger_set(value: object) -> TypeGuard[Mapping[str, Any]]:
-    return isinstance(value, dict) and any(isinstance(value.get(key), list) for key in _TRIGGERS)
+    if not isinstance(value, dict):
+        return False
+    return any(isinstance(value.get(key), list) for key in _TRIGGER_LISTS)
 
 
-def _all_ask(value: object) -> bool:
+def _is_list_of_cases(value: object) -> bool:
     return isinstance(value, list) and bool(value) and all(map(has_prompt, value))
