@@ -24,7 +24,7 @@ class AnthropicClient:
     def __init__(self, endpoint: Endpoint) -> None:
         self._endpoint = endpoint
         # The SDK adds /v1 itself.
-        url = None if endpoint.own else endpoint.url.removesuffix("/v1")
+        url = None if endpoint.uses_sdk_environment else endpoint.url.removesuffix("/v1")
         self._connections = Connections(
             endpoint,
             sdk=partial(anthropic.AsyncAnthropic, base_url=url),

@@ -1,4 +1,4 @@
-"""Connections to one endpoint, each with an SDK client of its own."""
+"""A pool of SDK clients for one endpoint, each with a single connection."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ import httpx2
 
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
 
-Sdk = TypeVar("Sdk", bound="_Closing")
+Sdk = TypeVar("Sdk", bound="_Closable")
 
 NOT_SENT = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout)
 """Errors that occur before any part of a request is sent."""
 
 _CONNECT_S = 10.0
 _KEEPALIVE_S = 120.0
-_WIRE_HEADERS = frozenset(
+_PROTOCOL_HEADERS = frozenset(
     {
         "accept",
         "accept-encoding",
@@ -33,17 +33,17 @@ _WIRE_HEADERS = frozenset(
 _SECRET_HEADER = re.compile("auth|key|token|secret|cookie|credential")
 
 
-MOST_BYTES = 1 << 24
+MAX_BYTES = 1 << 24
 """Maximum size of a decompressed reply, about a hundred times that of the longest answers."""
 
-_ABOUT_THE_BODY = frozenset({"content-encoding", "content-length", "transfer-encoding"})
+_BODY_HEADERS = frozenset({"content-encoding", "content-length", "transfer-encoding"})
 
 
 class ReplyTooLong(Exception):  # noqa: N818  describes a reply, not a failure here
-    """A reply of more than ``MOST_BYTES``, of which the rest was not read."""
+    """A reply of more than ``MAX_BYTES``, whose rest was not read."""
 
 
-class _Bounded(httpx2.AsyncClient):
+class _BoundedClient(httpx2.AsyncClient):
     """An HTTP client that limits the size of replies."""
 
     async def send(
@@ -52,7 +52,7 @@ class _Bounded(httpx2.AsyncClient):
         """Send a request and read the reply.
 
         Raises:
-            ReplyTooLong: The reply has more than ``MOST_BYTES``.
+            ReplyTooLong: The reply has more than ``MAX_BYTES``.
         """
         assert not stream
         response = await super().send(request, stream=True, **options)
@@ -60,11 +60,11 @@ class _Bounded(httpx2.AsyncClient):
         try:
             async for chunk in response.aiter_bytes():
                 body += chunk
-                if len(body) > MOST_BYTES:
+                if len(body) > MAX_BYTES:
                     raise ReplyTooLong
         finally:
             await response.aclose()
-        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _ABOUT_THE_BODY]
+        headers = [(k, v) for k, v in response.headers.multi_items() if k not in _BODY_HEADERS]
         return httpx2.Response(
             response.status_code,
             headers=headers,
@@ -74,15 +74,15 @@ class _Bounded(httpx2.AsyncClient):
         )
 
 
-class _Closing(Protocol):
+class _Closable(Protocol):
     async def close(self) -> None: ...
 
 
 class Connections(Generic[Sdk]):
     """A pool of SDK clients for one endpoint, one per request in flight, with a connection each.
 
-    A single client would scan all connections of its pool for every request, which takes a fifth of
-    a request's CPU time at a hundred connections. The clients share the TLS context, because it is
+    A single client would scan all its connections for every request, which takes a fifth of a
+    request's CPU time at a hundred connections. The clients share the TLS context, because it is
     slow to build.
 
     Args:
@@ -99,30 +99,31 @@ class Connections(Generic[Sdk]):
         http: type[httpx2.AsyncClient],
     ) -> None:
         # Only connecting has a timeout here; the caller limits the time of the whole request.
-        limit = httpx2.Timeout(None, connect=_CONNECT_S)
-        hook = _learn if endpoint.own else _keep_to_the_host
-        self._sdk = partial(
-            sdk, api_key=endpoint.key if endpoint.own else NO_KEY, max_retries=0, timeout=limit
-        )
-        self._http = partial(
-            type("BoundedClient", (_Bounded, http), {}),
+        timeout = httpx2.Timeout(None, connect=_CONNECT_S)
+        if endpoint.uses_sdk_environment:
+            api_key, hook = endpoint.key, _learn_keys
+        else:
+            api_key, hook = NO_KEY, _replace_headers
+        self._new_sdk = partial(sdk, api_key=api_key, max_retries=0, timeout=timeout)
+        self._new_http = partial(
+            type("BoundedClient", (_BoundedClient, http), {}),
             verify=httpx2.create_ssl_context(),
-            timeout=limit,
+            timeout=timeout,
             limits=httpx2.Limits(max_connections=1, keepalive_expiry=_KEEPALIVE_S),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
             event_hooks={"request": [partial(hook, endpoint)]},
         )
         # The first client is made now, to report errors in environment variables early.
-        self._idle = [self._new()]
+        self._idle = [self._new_client()]
 
-    def _new(self) -> Sdk:
-        return self._sdk(http_client=self._http())
+    def _new_client(self) -> Sdk:
+        return self._new_sdk(http_client=self._new_http())
 
     @contextmanager
     def borrow(self) -> Iterator[Sdk]:
         """Yield an idle client, the most recently used one, or a new one."""
-        client = self._idle.pop() if self._idle else self._new()
+        client = self._idle.pop() if self._idle else self._new_client()
         try:
             yield client
         finally:
@@ -134,18 +135,18 @@ class Connections(Generic[Sdk]):
             await client.close()
 
 
-async def _learn(endpoint: Endpoint, request: httpx2.Request) -> None:
-    """Redact keys that the SDK itself found, in profiles, files or services."""
-    sent = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
+async def _learn_keys(endpoint: Endpoint, request: httpx2.Request) -> None:
+    """Have the redactor learn the keys that the SDK found in profiles, files or services."""
+    secrets = (text for name, text in request.headers.items() if _SECRET_HEADER.search(name))
     # A scheme, such as Bearer, may precede the key.
-    endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in sent))
+    endpoint.redactor.learn(*(text.rpartition(" ")[2] for text in secrets))
 
 
-async def _keep_to_the_host(endpoint: Endpoint, request: httpx2.Request) -> None:
-    """Remove headers that are not meant for this host.
+async def _replace_headers(endpoint: Endpoint, request: httpx2.Request) -> None:
+    """Remove headers that are not meant for this host, and add its key.
 
-    The SDKs add some from environment variables (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, …).
+    The SDKs add headers from environment variables (OPENAI_CUSTOM_HEADERS, OPENAI_ORG_ID, …).
     """
-    kept = {name: text for name, text in request.headers.items() if name in _WIRE_HEADERS}
+    kept = {name: text for name, text in request.headers.items() if name in _PROTOCOL_HEADERS}
     own = {"user-agent": "pytest-upskill", "authorization": f"{endpoint.scheme} {endpoint.key}"}
     request.headers = httpx2.Headers(kept | own)

@@ -1,4 +1,4 @@
-"""What the bodies and headers of errors say, of hosts with any format."""
+"""Errors of hosts with any format: message, code and retry time in their bodies and headers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from email.utils import parsedate_to_datetime
 from pytest_upskill.providers.error_hints import FILTERED
 from pytest_upskill.sanitize.redaction import without_userinfo
 
-_DETAIL_CHARS = 200
+_MAX_CHARS = 200
 _PAGE = re.compile(r"\s*<(!doctype )?html", re.IGNORECASE)
 _TITLE = re.compile("<title>([^<]*)", re.IGNORECASE)
 
 
-def place(location: str) -> str:
+def redirect_target(location: str) -> str:
     """Return the target of a redirect, without parts that may contain a key."""
     return re.split(r"[?#]", without_userinfo(location), maxsplit=1)[0] or "nowhere"
 
 
-def detail(body: object) -> str:
+def error_message(body: object) -> str:
     """Return the message in an error body of any known shape, on one line, shortened."""
     while isinstance(body, Mapping):
         body = body.get("error") or body.get("message") or body.get("detail")
@@ -29,13 +29,14 @@ def detail(body: object) -> str:
         title = _TITLE.search(text)
         text = f"a web page ({title[1].strip()})" if title else "a web page"
     text = one_line(text)
-    return text if len(text) <= _DETAIL_CHARS else text[:_DETAIL_CHARS] + "..."
+    return text if len(text) <= _MAX_CHARS else text[:_MAX_CHARS] + "..."
 
 
 def code_of(body: object) -> object:
-    """Return OpenAI's error code from a body, or from its ``error`` object as the SDK returns it.
+    """Return OpenAI's error code from a body, None if there is none.
 
-    It is None if there is none.
+    Args:
+        body: The body, or its ``error`` object, which is what the SDK returns.
     """
     inner = body.get("error", body) if isinstance(body, Mapping) else None
     return inner.get("code") if isinstance(inner, Mapping) else None
@@ -43,11 +44,11 @@ def code_of(body: object) -> object:
 
 def is_filtered(body: object) -> bool:
     """Return whether an error code or message is that of a content filter."""
-    return bool(FILTERED.search(f"{code_of(body)} {detail(body)}"))
+    return bool(FILTERED.search(f"{code_of(body)} {error_message(body)}"))
 
 
-def status_of(code: object) -> int | None:
-    """Return an error code as an HTTP status, None if it is not one."""
+def http_status_of(code: object) -> int | None:
+    """Return the HTTP status that an error code stands for, None if it stands for none."""
     if isinstance(code, bool) or not re.fullmatch("[45][0-9]{2}", str(code)):
         return None
     return int(str(code))

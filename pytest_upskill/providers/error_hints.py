@@ -1,4 +1,4 @@
-"""Classification of the error messages of hosts that refuse a request."""
+"""Hints how to fix a request that fails, by the error message of the host."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _CURES = (
         "set --upskill-max-tokens to what the model allows",
     ),
 )
-"""Patterns of error messages, each with the option that fixes the request."""
+"""Patterns of error messages, each with how to fix the request."""
 
 NO_TOOLS = re.compile(
     r"not support (tool|function)|support tool use"
@@ -43,13 +43,13 @@ NO_TOOLS = re.compile(
     r"|tools param requires|auto.? tool choice requires",
     re.IGNORECASE,
 )
-"""Messages of Ollama, OpenRouter, Groq, llama.cpp and vLLM where tools cannot be offered."""
+"""Messages of Ollama, OpenRouter, Groq, llama.cpp and vLLM for models that accept no tools."""
 
 CALL_TOOLS = (
     "choose a model that calls tools, or serve this one so that it does (llama-server: --jinja; "
     "vLLM: --enable-auto-tool-choice with --tool-call-parser)"
 )
-"""How to fix that."""
+"""How to fix a request with tools to a model that accepts none."""
 
 FILTERED = re.compile(
     r"content[_ ](filter|management policy|policy[_ ]violation)|responsible ?ai", re.IGNORECASE
@@ -72,95 +72,95 @@ _FIELDS_OF = MappingProxyType(
         "effort": ("effort", "reasoning", "reasoning_effort", "output_config"),
     }
 )
-"""The names that a message may have for each parameter."""
+"""The names of each parameter in error messages."""
 
 
-def cure(message: str, parameters: Parameters) -> str:
+def cure_of(message: str, parameters: Parameters) -> str:
     """Return how to fix a request that a host refuses, "" if unknown.
 
     Args:
-        message: The message of the host.
-        parameters: What the request said beside the question.
+        message: The error message of the host.
+        parameters: The model parameters in the request.
     """
     for entry in parameters.entries:
         key = entry.partition("=")[0]
         names = _FIELDS_OF.get(key, (key.removeprefix("body."),))
         if any(re.search(rf"(?<![a-z_]){re.escape(name)}(?![a-z_])", message) for name in names):
             return f"leave out --upskill-param {entry} for this model, or change it"
-    return next((cure for words, cure in _CURES if words.search(message)), "")
+    return next((cure for pattern, cure in _CURES if pattern.search(message)), "")
 
 
 def not_served(status: int, model: Model, endpoint: Endpoint) -> str:
-    """Return what a host lacks that replies with 404, 405, 410 or 501, and what may be wrong."""
-    missing = f"{endpoint.host} serves no models at this URL"
+    """Return what a reply with status 404, 405, 410 or 501 means, and what may be wrong."""
+    problem = f"{endpoint.host} serves no models at this URL"
     if status == HTTPStatus.NOT_FOUND:
-        missing = f"no model {model.name!r} at {endpoint.host}"
-    return missing + doubt_of_url(endpoint)
+        problem = f"no model {model.name!r} at {endpoint.host}"
+    return problem + url_hint(endpoint)
 
 
-def doubt_of_url(endpoint: Endpoint) -> str:
-    """Return what may be wrong with the base URL where nothing is served, "" if nothing may."""
-    known = any(endpoint.url == host.url for host in HOSTS)
-    bare = endpoint.wire == "openai" and not known and not endpoint.url.endswith("/v1")
-    return ", or the base URL lacks /v1" if bare else ""
+def url_hint(endpoint: Endpoint) -> str:
+    """Return what may be wrong with the base URL of an endpoint, "" if it looks right."""
+    is_known = any(endpoint.url == host.url for host in HOSTS)
+    if endpoint.wire != "openai" or is_known or endpoint.url.endswith("/v1"):
+        return ""
+    return ", or the base URL lacks /v1"
 
 
-def doubt_of_connection(cause: BaseException, endpoint: Endpoint, model: Model) -> str:
-    """Return what to check where a connection to a host fails.
+def connection_hint(cause: BaseException, endpoint: Endpoint, model: Model) -> str:
+    """Return what to check after a failed connection to a host.
 
     Args:
         cause: The error of the HTTP client, or of the socket.
         endpoint: The host.
-        model: The model that was asked.
+        model: The model of the request.
     """
-    why = str(cause)
-    if endpoint.url.startswith("https:") and "SSL" in why:
+    message = str(cause)
+    if endpoint.url.startswith("https:") and "SSL" in message:
         return "check its certificate, or write http:// if it has no TLS"
-    if _NO_NAME.search(why):
+    if _NO_NAME.search(message):
         return "check the name of the host"
-    if type(cause).__name__ == "RemoteProtocolError" and "disconnected" not in why:
+    if type(cause).__name__ == "RemoteProtocolError" and "disconnected" not in message:
         return "it does not speak HTTP; write https:// if it has TLS"
     if type(cause).__name__ in {"RemoteProtocolError", "ReadError"}:
         return "it hung up: check that it serves models, and write https:// if it has TLS"
     host = BY_PREFIX.get(model.provider)
     command = f" ({host.command})" if host is not None and host.command else ""
-    proxy = (
-        f" through the proxy in {scheme}_proxy (or set NO_PROXY)"
-        if (scheme := _proxy(endpoint))
-        else ""
-    )
+    scheme = _proxy_scheme(endpoint)
+    proxy = f" through the proxy in {scheme}_proxy (or set NO_PROXY)" if scheme else ""
     return f"is it running{command} and reachable{proxy}?"
 
 
-def _proxy(endpoint: Endpoint) -> str:
+def _proxy_scheme(endpoint: Endpoint) -> str:
     """Return the scheme of the proxy that the environment sets for a host, "" for none."""
-    # Only here: it takes 10 ms to import, and most runs have no such error.
+    # Imported here: it takes 10 ms, and most runs have no such error.
     from urllib.request import getproxies, proxy_bypass
 
     url = urlsplit(endpoint.url)
-    found = next((scheme for scheme in (url.scheme, "all") if scheme in getproxies()), "")
-    return "" if proxy_bypass(url.hostname or "") else found
+    if proxy_bypass(url.hostname or ""):
+        return ""
+    return next((scheme for scheme in (url.scheme, "all") if scheme in getproxies()), "")
 
 
 def refused_parameter(model: Model) -> str | None:
-    """Return which parameter a model is known to refuse, and what to do; None for none."""
-    host, given = model.vendor, model.parameters
+    """Return which parameters a model is known to refuse, and the cure; None if there are none."""
+    host, parameters = model.vendor, model.parameters
     if host is None:
         known = BY_PREFIX.get(model.provider)
-        if known and known.wire == "anthropic" and given.seed is not None:
+        if known and known.wire == "anthropic" and parameters.seed is not None:
             return (
                 f"--upskill-param: Anthropic's format, in which {model.name} is asked, has no "
                 "seed: set it for other models only, as in LABEL:seed=..."
             )
         return None
     refused = set(host.refuses)
-    if given.effort != "none" and model.always_reasons and host.prefix in {"openai", "github"}:
+    if parameters.effort != "none" and model.always_reasons and host.prefix in {"openai", "github"}:
         refused |= {"temperature", "top_p"}
-    keys = [entry.partition("=")[0] for entry in given.entries]
-    wrong = [key for key in keys if key in refused]
-    if not wrong:
+    keys = [entry.partition("=")[0] for entry in parameters.entries]
+    wrong_keys = [key for key in keys if key in refused]
+    if not wrong_keys:
         return None
+    them = "it" if len(wrong_keys) == 1 else "them"
     return (
-        f"--upskill-param: {host.title} refuses {' and '.join(wrong)} for {model.name}: set "
-        f"{'it' if len(wrong) == 1 else 'them'} for other models only, as in LABEL:{wrong[0]}=..."
+        f"--upskill-param: {host.title} refuses {' and '.join(wrong_keys)} for {model.name}: set "
+        f"{them} for other models only, as in LABEL:{wrong_keys[0]}=..."
     )

@@ -1,4 +1,4 @@
-"""Selection of the key for each host, so that no key is sent to another host."""
+"""The endpoint of each model, with the key that is meant for it and for no other host."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ NO_KEY = "none"
 """The key for a server that needs none, because the SDKs require one."""
 
 _ANY_HOST = "UPSKILL_API_KEY"
+"""The variable with the key for hosts that the user names by URL; its suffix may be a label."""
 _TAG = re.compile(r"\d+(\.\d+)?b(-.+)?|latest")
 """Tags of Ollama's models, which make ``mistral:7b`` look like a model of Mistral's."""
 _KEY_VARIABLES = frozenset(chain.from_iterable(host.keys for host in HOSTS))
@@ -37,13 +38,13 @@ class Endpoint:
     """Wire format, ``anthropic`` or ``openai``; for a model of no known host, its provider."""
     url: str
     """Base URL without credentials; "" if the provider has no host."""
-    own: bool = False
+    uses_sdk_environment: bool = False
     """Whether the SDK's environment variables (headers, organization, profiles) apply to it."""
     key_variable: str = ""
-    """The source of the key, for messages if the host refuses it."""
+    """The variable that contains the key, for the message if the host refuses the key."""
     scheme: Literal["Bearer", "Basic"] = "Bearer"
     key: str | None = field(default=None, repr=False)
-    """The credential after the scheme; None if the SDK finds it by itself."""
+    """The credential after the scheme; None if the SDK finds one itself."""
     redactor: Redactor = field(default_factory=Redactor, repr=False, compare=False)
     """The redactor of all keys, including those that the SDK finds."""
 
@@ -70,14 +71,15 @@ def endpoints(
     Raises:
         KeyProblem: A key is ambiguous or invalid.
     """
-    chosen = tuple(models)
-    takers: dict[str, set[str]] = defaultdict(set)
-    for model in chosen:
-        for variable in _own_variables(model, environ):
-            takers[variable].add(urlsplit(_url_of(model, environ)).netloc)
-    redactor = redactor or Redactor(secrets(chosen, environ))
+    models = tuple(models)
+    hosts_by_variable: dict[str, set[str]] = defaultdict(set)
+    for model in models:
+        for variable in _upskill_variables(model, environ):
+            hosts_by_variable[variable].add(urlsplit(_url_of(model, environ)).netloc)
+    redactor = redactor or Redactor(secrets(models, environ))
     return {
-        model: replace(_endpoint(model, environ, takers), redactor=redactor) for model in chosen
+        model: replace(_endpoint(model, environ, hosts_by_variable), redactor=redactor)
+        for model in models
     }
 
 
@@ -100,36 +102,37 @@ def is_custom(model: Model) -> bool:
 def missing_key(model: Model, environ: Mapping[str, str]) -> str | None:
     """Return a message with the missing key variable of a model, None if nothing is missing."""
     vendor = model.vendor
-    if vendor is None or _is_set(environ, *vendor.keys, *_own_variables(model, environ)):
+    if vendor is None or _is_set(environ, *vendor.keys, *_upskill_variables(model, environ)):
         return None
     if model.base_url is None and vendor.prefix == "anthropic" and _finds_credentials(environ):
         return None
-    own = (
-        f", or write {model.provider}:{model.name}@http://127.0.0.1:11434/v1 if your own server "
-        "has a model of that name"
-    )
-    return (
-        f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
-        f"{own if _TAG.fullmatch(model.name) else ''}"
-    )
+    message = f"{model.label}: no key for {model.address}: set {vendor.keys[0]}"
+    if _TAG.fullmatch(model.name):
+        message += (
+            f", or write {model.provider}:{model.name}@http://127.0.0.1:11434/v1 if your own "
+            "server has a model of that name"
+        )
+    return message
 
 
-def _endpoint(model: Model, environ: Mapping[str, str], takers: Mapping[str, set[str]]) -> Endpoint:
+def _endpoint(
+    model: Model, environ: Mapping[str, str], hosts_by_variable: Mapping[str, set[str]]
+) -> Endpoint:
     if model.provider not in BY_PREFIX:
         return Endpoint(wire=model.provider, url=model.base_url or "")
     vendor = model.vendor
     wire = BY_PREFIX[model.provider].wire
-    variable = next((v for v in _own_variables(model, environ) if _is_set(environ, v)), None)
+    variable = next((v for v in _upskill_variables(model, environ) if _is_set(environ, v)), None)
     if vendor is None or variable is not None:
-        return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, takers)
+        return _custom_endpoint(model, wire, variable or _ANY_HOST, environ, hosts_by_variable)
     variable = next((name for name in vendor.keys if _is_set(environ, name)), vendor.keys[0])
-    own = vendor.sdk and model.base_url is None
+    uses_sdk_environment = vendor.sdk and model.base_url is None
     return Endpoint(
         wire=wire,
         url=_url_of(model, environ),
-        own=own,
+        uses_sdk_environment=uses_sdk_environment,
         key_variable=variable,
-        key=_usable(variable, environ) or (None if own else NO_KEY),
+        key=_read_key(variable, environ) or (None if uses_sdk_environment else NO_KEY),
     )
 
 
@@ -151,9 +154,9 @@ def _custom_endpoint(
     wire: WireFormat,
     variable: str,
     environ: Mapping[str, str],
-    takers: Mapping[str, set[str]],
+    hosts_by_variable: Mapping[str, set[str]],
 ) -> Endpoint:
-    """Return the endpoint of a host with the credentials in its URL, or the key in a variable."""
+    """Return an endpoint with the credentials in its URL, or with the key in a variable of ours."""
     if model.userinfo.strip(":"):
         return Endpoint(
             wire=wire,
@@ -162,33 +165,33 @@ def _custom_endpoint(
             scheme="Basic",
             key=basic(model.userinfo),
         )
-    takers_of = takers.get(variable, ())
-    if len(takers_of) > 1 and _is_set(environ, variable):
+    hosts = hosts_by_variable.get(variable, set())
+    if len(hosts) > 1 and _is_set(environ, variable):
         cure = (
             f"unset it and set {_variable_of(model.label)} (one variable per label) instead"
             if variable == _ANY_HOST
             else "give one of them another label"
         )
-        hosts = " and ".join(sorted(takers_of))
-        raise KeyProblem(f"{variable} is ambiguous, {hosts} would all get it: {cure}")
-    key = _usable(variable, environ) if takers_of else ""
+        listed = " and ".join(sorted(hosts))
+        raise KeyProblem(f"{variable} is ambiguous, {listed} would all get it: {cure}")
+    key = _read_key(variable, environ) if hosts else ""
     return Endpoint(
         wire=wire, url=_url_of(model, environ), key_variable=variable, key=key or NO_KEY
     )
 
 
-def _own_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the variables of this program that may have a model's key, the most specific first.
+def _upskill_variables(model: Model, environ: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the UPSKILL variables that may contain a model's key, the most specific first.
 
-    The label's is for any host, the other for hosts that the user names by URL. A server on the
-    user's own machine needs no key, so it gets none that is meant for any host; a vendor's gets
-    none if there is one for the vendor, and a vendor's with an SDK never does.
+    The variable with the model's label applies to any host. The one without a label applies to
+    hosts that the user names by URL: not to a local server under its usual URL, which needs no key;
+    not to a vendor with an SDK, nor to one whose own variable is set.
     """
     host, vendor = BY_PREFIX.get(model.provider), model.vendor
     if host is None:
         return ()
-    named = model.base_url is not None and model.base_url != host.url
-    if named and (vendor is None or not (vendor.sdk or _is_set(environ, *vendor.keys))):
+    is_named_by_url = model.base_url is not None and model.base_url != host.url
+    if is_named_by_url and (vendor is None or not (vendor.sdk or _is_set(environ, *vendor.keys))):
         return _variable_of(model.label), _ANY_HOST
     return (_variable_of(model.label),)
 
@@ -201,8 +204,8 @@ def _variable_of(label: str) -> str:
     return f"{_ANY_HOST}_" + re.sub(r"\W", "_", label, flags=re.ASCII).upper()
 
 
-def _usable(variable: str, environ: Mapping[str, str]) -> str:
-    """Return a key without surrounding whitespace, such as the line break at the end of a secret.
+def _read_key(variable: str, environ: Mapping[str, str]) -> str:
+    """Return the key in a variable without surrounding whitespace, "" if it is not set.
 
     Raises:
         KeyProblem: The key contains a space or an invalid character.

@@ -1,4 +1,4 @@
-"""Lazy import of the packages of an SDK that are not needed here."""
+"""Lazy import of packages of an SDK that most runs do not use."""
 
 from __future__ import annotations
 

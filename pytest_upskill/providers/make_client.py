@@ -1,4 +1,4 @@
-"""The client of each wire format, and the SDK that it needs."""
+"""Construction of the client of a wire format, and the SDK that it needs."""
 
 from __future__ import annotations
 
@@ -47,9 +47,9 @@ def make_client(endpoint: Endpoint) -> Client:
                 from pytest_upskill.providers.offline import OfflineClient
 
                 return OfflineClient()
-    except Exception as error:  # noqa: BLE001  an SDK's: its traceback would show the key
-        words = " ".join(without_userinfo(endpoint.redact(str(error))).split())
-        reason = f"{type(error).__name__}: {words}"
+    except Exception as error:  # noqa: BLE001  raised by an SDK: its traceback would show the key
+        message = " ".join(without_userinfo(endpoint.redact(str(error))).split())
+        reason = f"{type(error).__name__}: {message}"
         raise ProviderError(
             f"cannot create a client for {endpoint.host} ({reason}): check the environment "
             f"variables for proxies, certificates (SSL_CERT_FILE) and "

@@ -1,4 +1,4 @@
-"""Wrapper of a client from a plugin, which reports its defects as provider errors."""
+"""A wrapper of a plugin's client that reports its defects as provider errors."""
 
 from __future__ import annotations
 
@@ -53,9 +53,9 @@ class PluginClient:
                 f"{self._clean(describe_exception(error))}"
             ) from None
         if not isinstance(completion, Completion):
-            what = type(completion).__name__
             raise ProviderError(
-                f"{self._name}: its client's complete() returned {what}: return a Completion"
+                f"{self._name}: its client's complete() returned {type(completion).__name__}: "
+                "return a Completion"
             )
         fields = self._redactor.redact_json(clean_json(asdict(completion)))
         try:
@@ -89,10 +89,10 @@ class PluginClient:
 
 
 def _is_cancellation(error: BaseException) -> bool:
-    """Return whether an exception is due to the caller's being cancelled.
+    """Return whether an exception cancels the current task.
 
-    Any other that a plugin's code raises is a defect, also if it is no ``Exception``, such as those
-    of ``pytest.fail()`` and ``sys.exit()``.
+    Any other exception of a plugin's code is a defect, also if it is no ``Exception``, such as
+    those of ``pytest.fail()`` and ``sys.exit()``.
     """
     task = asyncio.current_task()
     return isinstance(error, asyncio.CancelledError) and task is not None and task.cancelling() > 0

@@ -1,4 +1,4 @@
-"""The identity of a model on a custom host, which may change under the same URL and name."""
+"""What a custom host serves under a model's name, which may change while URL and name do not."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pytest_upskill.completion import clean
 from pytest_upskill.providers.keys import NO_KEY, Endpoint
 
 _TIMEOUT_S = 2.0
-_MOST_BYTES = 1 << 22
-_MOST_CHARS = 200
+_MAX_BYTES = 1 << 22
+_MAX_CHARS = 200
 _LASTING = ("id", "root")
 """Fields that identify a model. ``created`` does not: llama-server sets it to the current time."""
 
@@ -29,12 +29,14 @@ def served_models(endpoint: Endpoint, names: Iterable[str]) -> dict[str, str]:
         names: Names of the models to describe.
     """
     try:
-        listed = _fetch_list(endpoint)
-    except Exception:  # noqa: BLE001  whatever goes wrong, the request for an answer reports it
+        entries = _fetch_list(endpoint)
+    except Exception:  # noqa: BLE001  a failing host is reported by the first request to it
         return {}
-    found = {name: _describe(listed, name) for name in names}
+    descriptions = {name: _describe(entries, name) for name in names}
     return {
-        name: endpoint.redact(clean(text))[:_MOST_CHARS] for name, text in found.items() if text
+        name: endpoint.redact(clean(text))[:_MAX_CHARS]
+        for name, text in descriptions.items()
+        if text
     }
 
 
@@ -54,22 +56,22 @@ def _fetch_list(endpoint: Endpoint) -> list[Mapping[str, Any]]:
         response.raise_for_status()
         for chunk in response.iter_bytes():
             body += chunk
-            if len(body) > _MOST_BYTES:
+            if len(body) > _MAX_BYTES:
                 return []
     entries = json.loads(bytes(body))["data"]
     return [entry for entry in entries if isinstance(entry, Mapping)]
 
 
-def _describe(listed: list[Mapping[str, Any]], name: str) -> str:
-    """Return a description of the model with a name, "" if it is unknown.
+def _describe(entries: list[Mapping[str, Any]], name: str) -> str:
+    """Return a description of the model that answers to a name, "" if it is unknown.
 
-    If the host has only one model, it is that one: llama-server accepts any name.
+    The only model of a host answers to any name, as llama-server's does.
     """
-    named = [entry for entry in listed if entry.get("id") == name]
-    entries = named or (listed if len(listed) == 1 else [])
-    if not entries:
+    only = entries[0] if len(entries) == 1 else None
+    entry = next((entry for entry in entries if entry.get("id") == name), only)
+    if entry is None:
         return ""
-    entry, meta = entries[0], entries[0].get("meta")
+    meta = entry.get("meta")
     names = [str(entry[key]) for key in _LASTING if isinstance(entry.get(key), str)]
     figures = [
         f"{key} {meta[key]}"

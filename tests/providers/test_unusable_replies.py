@@ -11,7 +11,7 @@ import pytest
 
 from pytest_upskill.completion import ProviderError
 from pytest_upskill.model import parse_model
-from pytest_upskill.providers.connections import MOST_BYTES
+from pytest_upskill.providers.connections import MAX_BYTES
 from tests.loopback import Loopback, Reply
 from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
 
@@ -21,7 +21,7 @@ from tests.sdk_requests import ask, every_sdk, fault, model_at, request_to
 def test_a_reply_is_not_read_beyond_what_an_answer_can_have(
     loopback: Loopback, provider: str, status: int
 ) -> None:
-    bomb = gzip.compress(b" " * (MOST_BYTES + 1))
+    bomb = gzip.compress(b" " * (MAX_BYTES + 1))
     reply = Reply(status=status, body=bomb, headers={"content-encoding": "gzip"})
 
     error = fault(loopback, provider, reply)

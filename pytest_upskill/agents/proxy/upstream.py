@@ -104,7 +104,7 @@ class HostUpstream:
             limits=httpx2.Limits(max_connections=None),
             # Prompts and keys must only reach the named host, not the target of a redirect.
             follow_redirects=False,
-            trust_env=endpoint.own,
+            trust_env=endpoint.uses_sdk_environment,
         )
 
     async def exchange(
@@ -155,7 +155,7 @@ class HostUpstream:
         finally:
             await response.aclose()
         reply_headers = {name.lower(): value for name, value in response.headers.items()}
-        raise call.refused(
+        raise call.http_error(
             response.status_code, self.redact(error_body), self.redact(reply_headers)
         )
 
