@@ -11,8 +11,8 @@ from pathlib import Path
 
 from pytest_upskill.sandbox.interpreter import PYTHON
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.own_user import BECOMING, BECOMING_NAMES
-from pytest_upskill.sandbox.seccomp import build_filter
+from pytest_upskill.sandbox.own_user import OWN_USER_CAPABILITIES, OWN_USER_CAPABILITY_NAMES
+from pytest_upskill.sandbox.seccomp import build_allowlist
 from pytest_upskill.sandbox.syscalls import MACHINES
 from pytest_upskill.sandbox.workspace import Workspace
 
@@ -56,17 +56,17 @@ def confined(
         level: The level of the sandbox, not ``auto``.
         home: The workspace of the program.
         readable: Folders that it may read besides the system's.
-        seconds: Wall time after which the launcher kills it; ignored for ``bwrap``.
-        own_user: Whether the program begins with the command from `becoming`.
+        seconds: Wall time after which the launcher kills the program; ignored for ``bwrap``.
+        own_user: Whether the program is run by the command from `own_user_command`.
 
     Yields:
         The command, whose file descriptors are closed at the end.
     """
     if level != "bwrap":
-        kept = BECOMING if own_user else 0
-        yield Start(_launcher(level, home, readable, (str(seconds), str(kept))))
+        capabilities = OWN_USER_CAPABILITIES if own_user else 0
+        yield Start(_launcher(level, home, readable, (str(seconds), str(capabilities))))
         return
-    with open_filter(_build) as filters:
+    with open_filter(_namespace_filter) as filters:
         command = [*_bubblewrap(own_user=own_user), *_mounts(home.root, readable)]
         options = [word for file in filters for word in ("--seccomp", str(file))]
         yield Start((*command, *options, "--"), filters)
@@ -88,8 +88,8 @@ def _bubblewrap(*, own_user: bool) -> list[str]:
     command += ["--cap-drop", "ALL"]
     if not own_user:
         return [*command, "--unshare-user-try"]
-    # A user namespace would hold one user, whom the kernel takes for root outside.
-    return [*command, *(word for name in BECOMING_NAMES for word in ("--cap-add", name))]
+    # Not in a user namespace: its only user would be root to the kernel.
+    return [*command, *(word for name in OWN_USER_CAPABILITY_NAMES for word in ("--cap-add", name))]
 
 
 def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
@@ -99,18 +99,18 @@ def _mounts(root: Path, readable: Sequence[Path]) -> list[str]:
         command += ["--ro-bind", str(path), str(path)]
     writable = str(root / "tmp")
     command += ["--dev-bind", "/dev/null", "/dev/null", "--ro-bind", str(root), str(root)]
-    # What is mounted nowhere is in memory, where no limit of files counts.
+    # All other folders are in memory, where no limit of files counts.
     command += ["--bind", writable, writable, "--remount-ro", "/"]
     return [*command, "--chdir", str(root / "cwd")]
 
 
 def system_mounts(folders: Iterable[str]) -> Iterator[str]:
-    """Yield bubblewrap's options that show folders of the system, and a ``/proc`` of its own.
+    """Yield bubblewrap's options that show folders of the system, and a private ``/proc``.
 
     Args:
-        folders: What to show, as far as it exists, such as `SYSTEM`.
+        folders: The folders, such as `SYSTEM`; those that do not exist are left out.
     """
-    # Shows only its own processes; the loader needs it to find libraries next to a program.
+    # Shows only processes of the sandbox; the loader needs it to find libraries near a program.
     yield from ("--proc", "/proc")
     if os.path.exists("/proc/keys"):  # noqa: PTH110 - as below
         yield from ("--ro-bind", "/dev/null", "/proc/keys")
@@ -121,17 +121,19 @@ def system_mounts(folders: Iterable[str]) -> Iterator[str]:
             yield from ("--ro-bind", folder, folder)
 
 
-def _build(machine: str) -> bytes:
-    """Build the filter of what namespaces do not hide, such as the session's keyring."""
-    return build_filter(machine, files=True, signals=True, truncation=True)
+def _namespace_filter(machine: str) -> bytes:
+    """Return the filter for a program in namespaces, which confine files and signals."""
+    return build_allowlist(
+        machine, files_confined=True, signals_confined=True, truncation_confined=True
+    )
 
 
 @contextlib.contextmanager
 def open_filter(build: Callable[[str], bytes]) -> Iterator[tuple[int, ...]]:
-    """Yield a file descriptor of a system call filter, or none on an unknown architecture.
+    """Yield the file descriptor of a system call filter, or none on an unknown architecture.
 
     Args:
-        build: Returns the filter for one of `MACHINES`.
+        build: Builds the filter for one of `MACHINES`.
     """
     machine = os.uname().machine
     if machine not in MACHINES:

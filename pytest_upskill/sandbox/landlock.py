@@ -42,13 +42,13 @@ def abi() -> int:
     return system_call(_CREATE_RULESET, None, ctypes.c_size_t(0), _VERSION)
 
 
-def keeps_signals_in(version: int) -> bool:
-    """Return whether Landlock denies signals to processes outside the sandbox."""
+def denies_signals(version: int) -> bool:
+    """Return whether this version denies signals to processes outside the sandbox."""
     return version >= _SCOPES_SINCE
 
 
-def keeps_truncation_in(version: int) -> bool:
-    """Return whether Landlock denies truncating files that are not writable."""
+def denies_truncation(version: int) -> bool:
+    """Return whether this version denies truncating files that are not writable."""
     return version >= _TRUNCATES_SINCE
 
 

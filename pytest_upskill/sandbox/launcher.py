@@ -1,11 +1,11 @@
 """Run a program, optionally confined, and kill all of its processes at the end.
 
-Called as a script, ``python -I -S launcher.py SECONDS KEPT WRITABLE READABLE… -- PROGRAM
+Called as a script, ``python -I -S launcher.py SECONDS CAPABILITIES WRITABLE READABLE… -- PROGRAM
 ARGUMENT…``, with an open pipe as stdin. The program and its descendants are killed when the program
 ends, when the time is up, and when the pipe is written to or closed, which also happens if the
 caller dies. With an empty WRITABLE the program is not confined. Otherwise Landlock and seccomp are
-applied in the child process, because they cannot be undone, and the program has the capabilities
-whose bits are set in KEPT, if root starts it.
+applied in the child process, because they cannot be undone; if root starts the program, it keeps
+the capabilities whose bits are set in CAPABILITIES.
 """
 
 # The script starts in half the time without pathlib and contextlib.
@@ -31,28 +31,32 @@ _PAUSE_S = 0.001
 
 def main(arguments: list[str]) -> NoReturn:
     """Run a program and exit with its status."""
-    seconds, kept, writable, *rest = arguments
+    seconds, capabilities, writable, *rest = arguments
     end = rest.index("--")
     readable, program = rest[:end], rest[end + 1 :]
     if sys.platform == "linux":
         from pytest_upskill.sandbox.privileges import adopt_orphans
 
         adopt_orphans()
-    awake = _woken_by_children()
+    wakeup = _open_wakeup()
     child = os.fork()
     if child == 0:
-        _become(program, int(kept), writable, readable)
-    code = _wait(child, awake, time.monotonic() + float(seconds))
-    if code is None and writable:
+        _exec(program, int(capabilities), writable, readable)
+    status = _wait(child, wakeup, time.monotonic() + float(seconds))
+    must_kill = status is None
+    # This process is in the group too, so it ends where it kills the group.
+    if must_kill and writable:
         # A confined program cannot leave the group, and no fork can outrun a signal to the group.
         os.killpg(0, signal.SIGKILL)
     _kill_descendants()
-    if code is None:
+    if must_kill:
         os.killpg(0, signal.SIGKILL)
-    os._exit(code or 0)
+    os._exit(status or 0)
 
 
-def _become(program: list[str], kept: int, writable: str, readable: Sequence[str]) -> NoReturn:
+def _exec(
+    program: list[str], capabilities: int, writable: str, readable: Sequence[str]
+) -> NoReturn:
     """Replace this process by the program."""
     try:
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
@@ -60,29 +64,39 @@ def _become(program: list[str], kept: int, writable: str, readable: Sequence[str
         for number in (signal.SIGPIPE, signal.SIGXFSZ):
             signal.signal(number, signal.SIG_DFL)
         if writable:
-            _confine(kept, writable, readable)
+            _confine(capabilities, writable, readable)
         os.execv(program[0], program)  # noqa: S606 - to run a program is its purpose
     except OSError as error:
         os.write(2, f"cannot start {program[0]}: {error}\n".encode())
     os._exit(_CANNOT_START)
 
 
-def _confine(kept: int, writable: str, readable: Sequence[str]) -> None:
+def _confine(capabilities: int, writable: str, readable: Sequence[str]) -> None:
+    """Hide files and drop privileges, irreversibly.
+
+    Args:
+        capabilities: The set of those to keep, as bits.
+        writable: The folder that stays writable.
+        readable: Files and folders that stay readable.
+
+    Raises:
+        OSError: A system call fails.
+    """
     from pytest_upskill.sandbox import landlock, privileges, seccomp
 
     version = landlock.abi()
-    privileges.drop_capabilities(kept)
+    privileges.drop_capabilities(capabilities)
     landlock.restrict(version, writable, readable)
-    calls = seccomp.build_filter(
+    calls = seccomp.build_allowlist(
         os.uname().machine,
-        files=False,
-        signals=landlock.keeps_signals_in(version),
-        truncation=landlock.keeps_truncation_in(version),
+        files_confined=False,
+        signals_confined=landlock.denies_signals(version),
+        truncation_confined=landlock.denies_truncation(version),
     )
     privileges.filter_calls(calls)
 
 
-def _woken_by_children() -> int:
+def _open_wakeup() -> int:
     """Return a file descriptor that becomes readable when a child ends."""
     readable, written = os.pipe()
     os.set_blocking(written, False)
@@ -91,7 +105,7 @@ def _woken_by_children() -> int:
     return readable
 
 
-def _wait(child: int, awake: int, deadline: float) -> int | None:
+def _wait(child: int, wakeup: int, deadline: float) -> int | None:
     """Wait for a child, and return its exit status; None if it must be killed."""
     while True:
         ended, status = os.waitpid(-1, os.WNOHANG)
@@ -100,10 +114,10 @@ def _wait(child: int, awake: int, deadline: float) -> int | None:
             return code if code >= 0 else _SIGNALLED - code
         if ended:
             continue
-        ready, _, _ = select.select([0, awake], [], [], max(0.0, deadline - time.monotonic()))
-        if awake not in ready:
+        ready, _, _ = select.select([0, wakeup], [], [], max(0.0, deadline - time.monotonic()))
+        if wakeup not in ready:
             return None
-        os.read(awake, 1 << 10)
+        os.read(wakeup, 1 << 10)
 
 
 def _kill_descendants() -> None:
@@ -121,7 +135,7 @@ def _kill_descendants() -> None:
 
 
 def _has_children() -> bool:
-    """Reap the children that have ended; return whether there are others."""
+    """Reap the children that have ended, and return whether others still run."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass

@@ -34,16 +34,16 @@ def system_call(number: int, *arguments: object) -> int:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose parent ends, if the system supports it."""
+    """Become the parent of every descendant whose parent exits, if the system supports it."""
     if hasattr(_libc, "prctl"):
         _libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 def drop_capabilities(kept: int = 0) -> None:
-    """Drop all capabilities but some, and every way to regain any.
+    """Drop all capabilities except some, and every way to regain any.
 
     Args:
-        kept: The set of those that remain, as bits; of the first 32 capabilities only.
+        kept: The set of those to keep, as bits; of the first 32 capabilities only.
 
     Raises:
         OSError: A system call fails.
@@ -61,7 +61,7 @@ def drop_capabilities(kept: int = 0) -> None:
 
 
 def filter_calls(program: bytes) -> None:
-    """Apply a filter from `build_filter`; `drop_capabilities` must be called first.
+    """Apply a filter from `build_allowlist`; `drop_capabilities` must be called first.
 
     Raises:
         OSError: A system call fails.

@@ -25,7 +25,7 @@ from typing import Literal
 
 from pytest_upskill.sandbox.confinement import confined
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.own_user import becoming, can_become, limit_of_this_user
+from pytest_upskill.sandbox.own_user import can_change_user, own_user_command, user_process_limit
 from pytest_upskill.sandbox.workspace import Usage, Workspace, remove_leftovers, workspace
 
 Ended = Literal["exited", "timeout", "output", "files", "stopped"]
@@ -41,7 +41,7 @@ exec "$@"
 _PROBE = '(: > "$TMPDIR/probe") && ! read -r line < "$1" && exit 7'
 _PROBE_WORKED = 7
 _PAUSE_S = 0.05
-"""Seconds between two looks at whether a program has ended, at most."""
+"""Maximum seconds between two checks of whether a program has ended."""
 _GRACE_S = 5.0
 """Seconds that a launcher may take to kill its descendants."""
 _UNPRINTABLE = re.compile(
@@ -116,14 +116,15 @@ class Sandbox:
         self._closed = False
         if os.name == "posix":
             remove_leftovers()
-        wanted: tuple[Level, ...] = ("bwrap", "landlock", "limits") if level == "auto" else (level,)
-        as_whom = (True, False) if can_become() else (False,)
-        for self.level in wanted:
-            for self._own_user in as_whom:
-                if self._works():
-                    return
-        cure = "allow it to start programs" if level == "auto" else "use --upskill-sandbox auto"
-        raise SandboxError(f"sandbox level {level!r} does not work on this machine: {cure}")
+        for candidate in _candidates(level):
+            self.level, self._own_user = candidate
+            if self._works():
+                return
+        if level == "auto":
+            raise SandboxError("no level of the sandbox works on this machine: use Linux or macOS")
+        raise SandboxError(
+            f"sandbox level {level!r} does not work on this machine: use --upskill-sandbox auto"
+        )
 
     @property
     def hides_files(self) -> bool:
@@ -154,10 +155,10 @@ class Sandbox:
         try:
             Path(program[0]).stat()
             seconds = limits.wall_s + _GRACE_S
-            become = becoming(home) if self._own_user else []
+            as_own_user = own_user_command(home) if self._own_user else []
             with confined(self.level, home, readable, seconds, own_user=self._own_user) as start:
                 process = subprocess.Popen(  # noqa: S603 - it is confined
-                    [*start.command, *become, *self._limit(limits), *program],
+                    [*start.command, *as_own_user, *self._limited(limits), *program],
                     cwd=home.root / "cwd",
                     env=_environment(home, path),
                     stdin=subprocess.DEVNULL if self.level == "bwrap" else subprocess.PIPE,
@@ -202,34 +203,45 @@ class Sandbox:
 
     def _works(self) -> bool:
         """Return whether a program at this level can fork and write, and cannot see other files."""
+        if os.name != "posix":
+            return False
         if self.level == "off" or (self.level == "limits" and not self._own_user):
-            return os.name == "posix" and not self._own_user
+            return True
         if sys.platform != "linux" or (self.level == "bwrap" and not shutil.which("bwrap")):
             return False
-        with workspace() as home, tempfile.NamedTemporaryFile() as strange:
-            strange.write(b"hidden\n")
-            strange.flush()
-            hidden = "/nowhere" if self.level == "limits" else strange.name
+        with workspace() as home, tempfile.NamedTemporaryFile() as other_file:
+            other_file.write(b"hidden\n")
+            other_file.flush()
+            unreadable = other_file.name if self.hides_files else "/nowhere"
             try:
-                probe = self.run(["/bin/sh", "-c", _PROBE, "sh", hidden], home)
+                probe = self.run(["/bin/sh", "-c", _PROBE, "sh", unreadable], home)
             except SandboxError:
                 return False
         return probe.returncode == _PROBE_WORKED
 
-    def _limit(self, limits: Limits) -> list[str]:
+    def _limited(self, limits: Limits) -> list[str]:
+        """Return the command, to put before another, that limits its resources."""
         if self.level == "off":
             return []
+        # With its own user or namespace, only the program's own processes count.
+        is_counted_alone = self._own_user or self.level == "bwrap"
         values = (
             limits.cpu_s,
             limits.memory_bytes >> 10,
             limits.file_bytes >> 9,
             limits.open_files,
-            # Where it is a user of its own or has a namespace, only its own processes count.
-            limits.processes
-            if self._own_user or self.level == "bwrap"
-            else limit_of_this_user(limits.processes),
+            limits.processes if is_counted_alone else user_process_limit(limits.processes),
         )
         return ["/bin/sh", "-c", _WITH_LIMITS, "sh", *map(str, values)]
+
+
+def _candidates(level: Level) -> Iterator[tuple[Level, bool]]:
+    """Yield what to try, the strongest first: a level, and whether a program gets its own user."""
+    levels: tuple[Level, ...] = ("bwrap", "landlock", "limits") if level == "auto" else (level,)
+    for candidate in levels:
+        if candidate != "off" and can_change_user():
+            yield candidate, True
+        yield candidate, False
 
 
 def printable(text: str) -> str:
@@ -248,7 +260,11 @@ def _environment(home: Workspace, path: Sequence[Path]) -> dict[str, str]:
 
 
 def _watch(process: subprocess.Popen[bytes], limits: Limits, tmp: Path) -> tuple[Ended, bytes]:
-    """Read the output of a program until it ends or reaches a limit; return why, and the output."""
+    """Read the output of a program until it ends or reaches a limit.
+
+    Returns:
+        Why reading has ended, and the output.
+    """
     usage = Usage(tmp, limits.folder_bytes, limits.files)
     deadline = time.monotonic() + limits.wall_s
     output = bytearray()

@@ -69,27 +69,30 @@ _Step = tuple[int, int, int, int]
 _Test = tuple[int, int, tuple[int, ...]]
 
 
-def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) -> bytes:
-    """Return the filter in the format of the kernel and of ``bwrap --seccomp``.
+def build_allowlist(
+    machine: str, *, files_confined: bool, signals_confined: bool, truncation_confined: bool
+) -> bytes:
+    """Return a filter that allows what untrusted programs need.
 
-    Each flag says that something else confines these calls, so that the filter can allow them.
+    It has the format of the kernel and of ``bwrap --seccomp``. Each flag says whether something
+    else already confines some calls, so that the filter can allow them.
 
     Args:
         machine: One of `MACHINES`.
-        files: For calls that change modes, times, owners or attributes of files, or leave the
-            process group.
-        signals: For calls that send signals.
-        truncation: For ``truncate``.
+        files_confined: For calls that change modes, times, owners or attributes of files, or
+            leave the process group.
+        signals_confined: For calls that send signals.
+        truncation_confined: For ``truncate``.
     """
     steps = _start(machine)
-    answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals else _FAIL | errno.EPERM}
-    answers[TRUNCATE] = _ALLOW if truncation else _FAIL | errno.EPERM
+    answers = {HARMLESS: _ALLOW, SIGNALS: _ALLOW if signals_confined else _FAIL | errno.EPERM}
+    answers[TRUNCATE] = _ALLOW if truncation_confined else _FAIL | errno.EPERM
     # With this error, the C library writes zeros instead.
     answers[ALLOCATE] = _FAIL | errno.EOPNOTSUPP
     # Programs that copy or unpack files also set modes and times: pretend that this succeeds.
-    answers[MODES_AND_TIMES] = _ALLOW if files else _FAIL
-    answers[ATTRIBUTES] = _ALLOW if files else _FAIL | errno.EOPNOTSUPP
-    answers[OWNERS] = answers[GROUPS] = _ALLOW if files else _FAIL | errno.EPERM
+    answers[MODES_AND_TIMES] = _ALLOW if files_confined else _FAIL
+    answers[ATTRIBUTES] = _ALLOW if files_confined else _FAIL | errno.EOPNOTSUPP
+    answers[OWNERS] = answers[GROUPS] = _ALLOW if files_confined else _FAIL | errno.EPERM
     for group, answer in answers.items():
         for _, number in numbers(group, machine):
             steps += [(_JUMP_IF_EQUAL, 0, 1, number), (_RETURN, 0, 0, answer)]
@@ -100,8 +103,8 @@ def build_filter(machine: str, *, files: bool, signals: bool, truncation: bool) 
     return _pack(steps)
 
 
-def build_open_filter(machine: str) -> bytes:
-    """Return a filter that allows all calls but those that reach beyond namespaces.
+def build_denylist(machine: str) -> bytes:
+    """Return a filter that allows all calls except those that reach beyond namespaces.
 
     Args:
         machine: One of `MACHINES`.

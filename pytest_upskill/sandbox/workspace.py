@@ -1,4 +1,4 @@
-"""Temporary folders, one for each program."""
+"""Temporary folders, one for each program: made, measured, and removed whatever is in them."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _OPEN_FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC
 _LONGEST_PAUSE_S = 0.25
 _SHORTEST_PAUSE_S = 0.002
 _BYTES_PER_S, _FILES_PER_S = 4 << 30, 200_000
-"""More than a program can write, and make."""
+"""More than a program can write."""
 _LONGEST_PATH = 3800
-"""Bytes; the longest that leaves room for a name below what the kernel takes."""
+"""In bytes: with the longest file name, a path is still short enough for the kernel."""
 _LOCK = "in-use-by-pytest-upskill"
-"""Name of a file in each workspace that is locked as long as the process that uses it lives."""
+"""Name of a file in each workspace that is locked while the process that made it runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ class Workspace:
 
 
 class Usage:
-    """The disk usage of a folder, measured the sooner the closer it is to its limits.
+    """The disk usage of a folder, measured more often the closer it is to its limits.
 
     Args:
         folder: The folder.
@@ -66,17 +66,17 @@ class Usage:
         self._folder = folder
         self._most_bytes = most_bytes
         self._most_files = most_files
-        self._next = time.monotonic() + _pause(most_bytes, most_files)
+        self._next_due = time.monotonic() + _pause(most_bytes, most_files)
 
     @property
     def due_in_s(self) -> float:
         """Seconds until the next measurement is due."""
-        return max(0.0, self._next - time.monotonic())
+        return max(0.0, self._next_due - time.monotonic())
 
     def is_beyond(self) -> bool:
         """Return whether a limit is exceeded; False if the next measurement is not due yet."""
         start = time.monotonic()
-        if start < self._next:
+        if start < self._next_due:
             return False
         left_bytes, left_files = self._most_bytes, self._most_files
         for entry in entries_below(str(self._folder)):
@@ -90,14 +90,14 @@ class Usage:
                     left_files = -1
             if left_bytes < 0 or left_files < 0:
                 return True
-        # Measuring takes at most half of the time, and less far from the limits.
+        # Pause as long as this took, so that measuring takes at most half of the time.
         end = time.monotonic()
-        self._next = end + max(_pause(left_bytes, left_files), end - start)
+        self._next_due = end + max(_pause(left_bytes, left_files), end - start)
         return False
 
 
 def _pause(left_bytes: int, left_files: int) -> float:
-    """Return for how many seconds a program stays within its limits, however fast it writes."""
+    """Return the seconds for which the fastest program stays within its limits."""
     soonest = min(left_bytes / _BYTES_PER_S, left_files / _FILES_PER_S)
     return min(max(soonest, _SHORTEST_PAUSE_S), _LONGEST_PAUSE_S)
 
@@ -137,7 +137,10 @@ def _make_root() -> tuple[Path, int]:
 
 
 def _lock(root: Path, flags: int = 0) -> int | None:
-    """Lock a workspace of this user until the returned file is closed; return None on failure."""
+    """Lock a workspace of this user, and return the open lock file, None on failure.
+
+    Closing the file, or the end of this process, unlocks it.
+    """
     import fcntl  # not on Windows, where no level of the sandbox works
 
     try:
@@ -147,7 +150,7 @@ def _lock(root: Path, flags: int = 0) -> int | None:
     try:
         if os.fstat(file).st_uid == os.getuid():
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            # Another process may have locked it, removed the workspace, and unlocked it before.
+            # Another process may have removed the workspace in the meantime, and then unlocked it.
             if os.fstat(file).st_nlink:
                 return file
     except OSError:
@@ -171,72 +174,70 @@ def _empty(folder: int) -> None:
 
     It descends folder by folder, because full paths may be too long for the system.
     """
+    # For each folder on the way down to the current one: its name, and the subfolders to remove.
     names: list[str] = []
-    left = [_remove_files(folder, _LOCK)]
-    while left:
-        if left[-1]:
-            name = left[-1].pop()
+    subfolders = [_remove_files(folder, kept=_LOCK)]
+    while subfolders:
+        if subfolders[-1]:
+            name = subfolders[-1].pop()
             with contextlib.suppress(OSError):
                 os.chmod(name, 0o700, dir_fd=folder)
                 below = os.open(name, _OPEN_FOLDER, dir_fd=folder)
                 os.close(folder)
                 folder = below
                 names.append(name)
-                left.append(_remove_files(folder))
+                subfolders.append(_remove_files(folder))
         else:
-            left.pop()
+            subfolders.pop()
             if names:
-                above = os.open("..", _OPEN_FOLDER, dir_fd=folder)
+                parent = os.open("..", _OPEN_FOLDER, dir_fd=folder)
                 os.close(folder)
-                folder = above
+                folder = parent
                 with contextlib.suppress(OSError):
                     os.rmdir(names.pop(), dir_fd=folder)
     os.close(folder)
 
 
-def _remove_files(folder: int, but: str = "") -> list[str]:
-    """Remove all files in a folder except ``but``; return the names of its folders."""
-    folders = []
-    for entry in _entries(folder):
+def _remove_files(folder: int, kept: str | None = None) -> list[str]:
+    """Remove all files in a folder except the kept one, and return the names of its subfolders."""
+    subfolders = []
+    for entry in [*_scan(folder)]:
         with contextlib.suppress(OSError):
             if entry.is_dir(follow_symlinks=False):
-                folders.append(entry.name)
-            elif entry.name != but:
+                subfolders.append(entry.name)
+            elif entry.name != kept:
                 os.unlink(entry.name, dir_fd=folder)
-    return folders
-
-
-def _entries(folder: str | int) -> list[os.DirEntry[str]]:
-    return list(_each_entry(folder))
+    return subfolders
 
 
 def entries_below(folder: str) -> Iterator[os.DirEntry[str]]:
-    """Yield what is below a folder, however deep it is, as far as paths can name it."""
+    """Yield all files and folders below a folder whose paths are short enough for the system."""
     folders = [folder]
     while folders:
         folder = folders.pop()
         with contextlib.suppress(OSError):
             if not os.access(folder, os.R_OK | os.X_OK):
                 _make_readable(folder)
-        for entry in _each_entry(folder):
+        for entry in _scan(folder):
             yield entry
             with contextlib.suppress(OSError):
                 if entry.is_dir(follow_symlinks=False):
                     folders.append(entry.path)
 
 
-def _each_entry(folder: str | int) -> Iterator[os.DirEntry[str]]:
+def _scan(folder: str | int) -> Iterator[os.DirEntry[str]]:
+    """Yield the entries of a folder, none if it cannot be read."""
     with contextlib.suppress(OSError), os.scandir(folder) as entries:
         yield from entries
 
 
 def _make_readable(folder: str) -> None:
-    """Make a folder readable that a program has made unreadable, and no link in its place."""
+    """Make a folder readable that a program has made unreadable, without following a link."""
     if sys.platform != "linux":
         Path(folder).chmod(0o700, follow_symlinks=False)
         return
-    place = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    file = os.open(folder, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
-        Path(f"/proc/self/fd/{place}").chmod(0o700)
+        Path(f"/proc/self/fd/{file}").chmod(0o700)
     finally:
-        os.close(place)
+        os.close(file)

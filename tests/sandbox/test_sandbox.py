@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.own_user import can_become
+from pytest_upskill.sandbox.own_user import can_change_user
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
 from tests.sandbox_programs import LEVELS, every_level, every_level_and_off, shell
@@ -100,7 +100,7 @@ def test_files_of_the_machine_are_hidden_where_the_level_says_so(
 def test_the_environment_of_the_session_is_hidden_where_the_level_says_so(level: Level) -> None:
     outcome = shell(level, 'cat "/proc/$1/environ" > "$TMPDIR/got" && echo read', str(os.getpid()))
 
-    assert ("read" not in outcome.output) is (level != "limits" or can_become())
+    assert ("read" not in outcome.output) is (level != "limits" or can_change_user())
 
 
 @every_level
@@ -152,7 +152,7 @@ def test_programs_of_one_workspace_can_go_on_with_each_others_files(level: Level
         ]
 
     assert who[0] == who[1]
-    assert (who[0] != "0\n") is (os.getuid() != 0 or can_become())
+    assert (who[0] != "0\n") is (os.getuid() != 0 or can_change_user())
 
 
 @every_level_and_off

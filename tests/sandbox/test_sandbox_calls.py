@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.seccomp import build_filter, build_open_filter
+from pytest_upskill.sandbox.seccomp import build_allowlist, build_denylist
 from pytest_upskill.sandbox.syscalls import (
     ALLOCATE,
     ATTRIBUTES,
@@ -146,7 +146,9 @@ GROUPS_OF_CALLS = (
 def test_the_filter_decides_by_call_and_arguments(
     machine: str, call: str, arguments: tuple[int, ...], expected: int
 ) -> None:
-    program = build_filter(machine, files=False, signals=False, truncation=False)
+    program = build_allowlist(
+        machine, files_confined=False, signals_confined=False, truncation_confined=False
+    )
 
     assert decision(program, machine, call, *arguments) == expected
 
@@ -154,14 +156,16 @@ def test_the_filter_decides_by_call_and_arguments(
 @pytest.mark.parametrize("machine", MACHINES)
 @pytest.mark.parametrize("call", ["kill", "truncate", "fchmodat", "fchownat", "setxattr", "setsid"])
 def test_the_filter_allows_what_something_else_holds(machine: str, call: str) -> None:
-    program = build_filter(machine, files=True, signals=True, truncation=True)
+    program = build_allowlist(
+        machine, files_confined=True, signals_confined=True, truncation_confined=True
+    )
 
     assert decision(program, machine, call) == 0
 
 
 @pytest.mark.parametrize("machine", MACHINES)
 def test_an_open_filter_denies_only_what_reaches_beyond_namespaces(machine: str) -> None:
-    program = build_open_filter(machine)
+    program = build_denylist(machine)
 
     decisions = {
         call: decision(program, machine, call)
@@ -174,7 +178,9 @@ def test_an_open_filter_denies_only_what_reaches_beyond_namespaces(machine: str)
 
 
 def test_calls_in_the_numbers_of_another_machine_kill() -> None:
-    program = build_filter("x86_64", files=True, signals=True, truncation=True)
+    program = build_allowlist(
+        "x86_64", files_confined=True, signals_confined=True, truncation_confined=True
+    )
 
     assert decision(program, "i386", "read") == -1
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.sandbox.levels import Level
-from pytest_upskill.sandbox.own_user import can_become
+from pytest_upskill.sandbox.own_user import can_change_user
 from pytest_upskill.sandbox.run import Limits, Outcome, Sandbox
 from pytest_upskill.sandbox.workspace import workspace
 from tests.sandbox_programs import every_level, every_level_and_off, is_gone, running, shell
@@ -107,7 +107,7 @@ def test_the_number_of_processes_is_limited(level: Level) -> None:
     started = shell(level, script, limits=Limits(processes=20)).output.split()
     outcome = shell(level, "ulimit -u 2>/dev/null || ulimit -p", limits=Limits(processes=20))
 
-    if can_become() or (level == "bwrap" and os.getuid() != 0):
+    if can_change_user() or (level == "bwrap" and os.getuid() != 0):
         assert "19" in started or "18" in started
         assert "20" not in started
         assert outcome.output == "20\n"
@@ -121,7 +121,7 @@ def test_programs_that_run_at_a_time_leave_each_other_enough_processes(
     level: Level, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda _: range(64))
-    monkeypatch.setattr("pytest_upskill.sandbox.run.can_become", lambda: False)
+    monkeypatch.setattr("pytest_upskill.sandbox.run.can_change_user", lambda: False)
 
     outcome = shell(level, "ulimit -u 2>/dev/null || ulimit -p", limits=Limits(processes=50))
 
@@ -134,7 +134,7 @@ def test_where_processes_are_not_counted_there_are_as_many_as_outside(
     ask = "ulimit -u 2>/dev/null || ulimit -p"
     outside = shell("off", ask)
     monkeypatch.setattr(Path, "glob", lambda *_: iter(()))
-    monkeypatch.setattr("pytest_upskill.sandbox.run.can_become", lambda: False)
+    monkeypatch.setattr("pytest_upskill.sandbox.run.can_change_user", lambda: False)
 
     inside = shell("limits", ask, limits=Limits(processes=50))
 

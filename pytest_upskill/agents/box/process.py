@@ -15,7 +15,7 @@ from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.record.run_end import LimitReached
 from pytest_upskill.sandbox.confinement import open_filter
 from pytest_upskill.sandbox.launcher import descendants
-from pytest_upskill.sandbox.seccomp import build_open_filter
+from pytest_upskill.sandbox.seccomp import build_denylist
 from pytest_upskill.sandbox.workspace import Usage
 
 _FOLDER_BYTES = 1 << 30
@@ -74,7 +74,7 @@ async def run_boxed(
 async def _start(
     root: Path, installed: Installed, launch: Launch, info: int
 ) -> asyncio.subprocess.Process:
-    with open_filter(build_open_filter) as filters:
+    with open_filter(build_denylist) as filters:
         return await asyncio.create_subprocess_exec(
             *command(root, installed, launch, info, filters),
             stdin=asyncio.subprocess.DEVNULL,
