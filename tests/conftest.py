@@ -28,6 +28,10 @@ FACT = "The retry budget of the billing service is 37 attempts.\n"
 QUESTION = "What is the retry budget of the billing service?"
 
 
+UNTESTED_PLUGINS = ("-p", "no:anyio", "-p", "no:hypothesispytest")
+"""Leaves out plugins of anyio, which comes with the SDKs, and of hypothesis: slow, and not ours."""
+
+
 def budget_cases(count: int) -> list[dict[str, Any]]:
     """Make cases that all ask for the fact of ``write_skill``, each in a message of its own."""
     return [
@@ -124,9 +128,8 @@ def run_once(pytester: pytest.Pytester) -> Run:
 
 def _runner(pytester: pytest.Pytester, args: tuple[str, ...]) -> Run:
     def run(*more: str | os.PathLike[str], **settings: bool) -> pytest.RunResult:
-        # Plugins of anyio, which comes with the SDKs, and hypothesis: slow, and not tested here.
-        others = ("-p", "no:anyio", "-p", "no:hypothesispytest")
-        return pytester.runpytest_inprocess(*others, "-W", "error", *args, *more, **settings)
+        first = (*UNTESTED_PLUGINS, "-W", "error")
+        return pytester.runpytest_inprocess(*first, *args, *more, **settings)
 
     return run
 
@@ -146,3 +149,9 @@ def write_skill(pytester: pytest.Pytester) -> WriteSkill:
         return folder
 
     return write
+
+
+@pytest.fixture
+def skill(write_skill: WriteSkill) -> Path:
+    """Write a skill with one case, which a model passes that has read the skill."""
+    return write_skill()

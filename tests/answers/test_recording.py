@@ -12,6 +12,8 @@ from tests import junit
 from tests.conftest import Run, WriteSkill, budget_cases, recordings
 from tests.loopback import Loopback, Reply
 
+pytestmark = pytest.mark.usefixtures("skill")
+
 
 def test_a_second_run_sends_nothing_and_has_the_same_results(
     run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
@@ -49,10 +51,8 @@ def test_a_changed_skill_asks_again_only_with_the_skill(
 
 
 def test_two_labels_of_one_model_are_asked_once(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill()
-
     result = run_once(
         "--upskill-models", model, "--upskill-models", model.replace("m=", "n="), "skills"
     )
@@ -62,9 +62,8 @@ def test_two_labels_of_one_model_are_asked_once(
 
 
 def test_a_damaged_recording_is_reported_and_requested_again(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill()
     run_once("--upskill-models", model, "skills")
     damaged = recordings()[0]
     damaged.write_text("<<<<<<< HEAD", "utf-8")
@@ -76,10 +75,7 @@ def test_a_damaged_recording_is_reported_and_requested_again(
     result.stdout.fnmatch_lines([f"cache: {damaged}: ignored: not a recording"])
 
 
-def test_trouble_is_never_recorded(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill()
+def test_trouble_is_never_recorded(run_once: Run, loopback: Loopback, model: str) -> None:
     good = loopback.answer
     loopback.answer = lambda _: Reply(status=400, text="no such parameter")
 
@@ -92,20 +88,14 @@ def test_trouble_is_never_recorded(
     assert run_once("--upskill-models", model, "skills").ret == pytest.ExitCode.OK
 
 
-def test_offline_answers_are_never_recorded(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
+def test_offline_answers_are_never_recorded(run_once: Run) -> None:
     run_once("--upskill-models", "offline,other=offline", "skills")
 
     assert not Path(".upskill").exists()
 
 
 @pytest.mark.usefixtures("canned_client")
-def test_a_plugins_answers_are_not_recorded_as_those_of_a_vendors_model(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_a_plugins_answers_are_not_recorded_as_those_of_a_vendors_model(run_once: Run) -> None:
     run_once("--upskill-models", "haiku", "skills")
     assert recordings() == []
 
@@ -120,13 +110,8 @@ def figures(pytester: pytest.Pytester) -> list[dict[str, str]]:
 
 
 def test_recorded_figures_are_reported_and_marked(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
-    write_skill()
     pytester.makeini("[pytest]\nupskill_prices = m = 1/2\n")
     loopback.replies.append(Reply(status=503, headers={"retry-after-ms": "1"}))
     args = ("--upskill-models", model, "--junitxml", "out.xml", "skills")
@@ -143,8 +128,7 @@ def test_recorded_figures_are_reported_and_marked(
     assert sorted(trial["upskill.attempts"] for trial in first) == ["1", "2"]
 
 
-def test_a_cache_folder_that_is_a_file_is_refused(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
+def test_a_cache_folder_that_is_a_file_is_refused(run_once: Run) -> None:
     Path("notes").write_text("", "utf-8")
 
     result = run_once("--upskill-models", "offline", "--upskill-cache-dir", "notes", "skills")

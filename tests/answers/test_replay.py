@@ -12,16 +12,13 @@ from tests.conftest import Run, WriteSkill
 from tests.git_repository import commit_all, git
 from tests.loopback import Loopback
 
+pytestmark = pytest.mark.usefixtures("skill")
+
 
 def test_replay_needs_no_key_and_sends_nothing(
-    run: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    monkeypatch: pytest.MonkeyPatch,
+    run: Run, loopback: Loopback, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     del model
-    write_skill()
     monkeypatch.setenv("ANTHROPIC_BASE_URL", loopback.url)
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key")
     recorded = ("--upskill-models", "haiku", "--upskill-cache-dir", "recordings", "skills")
@@ -37,9 +34,8 @@ def test_replay_needs_no_key_and_sends_nothing(
 
 
 def test_keys_that_cannot_be_told_apart_do_not_prevent_a_replay(
-    run_once: Run, write_skill: WriteSkill, model: str, monkeypatch: pytest.MonkeyPatch
+    run_once: Run, model: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_skill()
     other = "n=openai:small@http://127.0.0.1:9/v1"
     run_once("--upskill-models", model, "skills")
     monkeypatch.setenv("UPSKILL_API_KEY", "a-key")
@@ -50,10 +46,8 @@ def test_keys_that_cannot_be_told_apart_do_not_prevent_a_replay(
 
 
 def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill()
-
     result = run("--upskill-models", model, "--upskill-cache", "replay", "skills")
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
@@ -66,13 +60,8 @@ def test_replay_fails_where_a_recording_is_missing_and_says_how_to_make_it(
 
 
 def test_the_suggested_command_records_the_answers(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
-    write_skill()
     pytester.makeini("[pytest]\nupskill_cache = replay\n")
     missing = run_once("--upskill-models", model, "--upskill-cache-dir", "rec", "skills")
     (line,) = (line for line in missing.outlines if line.startswith("no recording in "))
@@ -84,9 +73,7 @@ def test_the_suggested_command_records_the_answers(
     assert len(loopback.requests) == 2
 
 
-def test_the_command_that_records_shows_no_password(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
+def test_the_command_that_records_shows_no_password(run_once: Run) -> None:
     result = run_once(
         "--upskill-models", "m=small@http://me:s3cret@127.0.0.1:9/v1", "--upskill-cache", "replay"
     )
@@ -103,7 +90,6 @@ def test_the_command_that_records_shows_no_password(run_once: Run, write_skill: 
 def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
     run_once: Run, write_skill: WriteSkill, model: str, change: str, named: str, stale: int
 ) -> None:
-    write_skill()
     run_once("--upskill-models", model, "skills")
     args = ["--upskill-max-tokens", "9"] if change == "limit" else []
     if change == "skill":
@@ -121,9 +107,8 @@ def test_replay_fails_on_what_is_stale_and_names_what_has_changed(
 
 
 def test_replay_imports_no_sdk_and_needs_none(
-    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
+    run_once: Run, model: str, pytester: pytest.Pytester
 ) -> None:
-    write_skill()
     run_once("--upskill-models", model, "skills")
     pytester.makeconftest(
         """
@@ -148,11 +133,8 @@ def test_replay_imports_no_sdk_and_needs_none(
 
 
 @pytest.fixture
-def recorded(
-    run_once: Run, write_skill: WriteSkill, model: str, pytester: pytest.Pytester
-) -> tuple[str, ...]:
+def recorded(run_once: Run, model: str, pytester: pytest.Pytester) -> tuple[str, ...]:
     """Commit recordings, and return the arguments that replay them."""
-    write_skill()
     args = ("--upskill-models", model, "--upskill-cache-dir", "recordings", "skills")
     run_once(*args)
     (pytester.path / ".gitignore").write_text(".pytest_cache\n__pycache__\n")

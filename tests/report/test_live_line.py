@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from pytest_upskill.cells.wording import fit_parts
-from tests.conftest import WriteSkill
+from tests.conftest import UNTESTED_PLUGINS, WriteSkill
 from tests.loopback import Loopback, Received, Reply
 from tests.screen import PATIENCE_S, Screen
 
@@ -18,12 +18,13 @@ Start = Callable[..., Screen]
 
 
 @pytest.fixture
-def start(pytester: pytest.Pytester) -> Iterator[Start]:
+def start(pytester: pytest.Pytester, write_skill: WriteSkill) -> Iterator[Start]:
+    """Start pytest on a skill, on a screen."""
+    write_skill()
     started: list[Screen] = []
 
     def start(*arguments: str, columns: int = 80, rows: int = 50, **variables: str) -> Screen:
-        command = ["pytest", "-p", "no:anyio", "-p", "no:hypothesispytest"]
-        command += [*arguments, "skills"]
+        command = ["pytest", *UNTESTED_PLUGINS, *arguments, "skills"]
         screen = Screen(command, pytester.path, columns=columns, rows=rows, **variables)
         started.append(screen)
         return screen
@@ -54,12 +55,11 @@ def model(loopback: Loopback) -> str:
 
 @pytest.mark.parametrize("processes", [["-p", "no:xdist"], ["-n2"]])
 def test_a_rate_limit_is_shown_and_counted_down(
-    start: Start, write_skill: WriteSkill, loopback: Loopback, processes: list[str]
+    start: Start, loopback: Loopback, processes: list[str]
 ) -> None:
     seen = threading.Event()
     limit = Reply(status=429, headers={"retry-after": "1"})
     loopback.answer = lambda _: Reply(text="37") if seen.is_set() else limit
-    write_skill()
 
     screen = start(model(loopback), *processes)
     line = screen.wait_for("rate limit")
@@ -75,10 +75,8 @@ def test_a_rate_limit_is_shown_and_counted_down(
 
 @pytest.mark.parametrize("rows", [50, 4])
 def test_the_line_is_below_the_letters_and_gone_after_the_wait(
-    start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event, rows: int
+    start: Start, loopback: Loopback, seen: threading.Event, rows: int
 ) -> None:
-    write_skill()
-
     screen = start(model(loopback), "-p", "no:xdist", "--no-summary", rows=rows)
     live = screen.wait_for("1/2 answers, 1 in flight")
     before = screen.lines
@@ -92,10 +90,8 @@ def test_the_line_is_below_the_letters_and_gone_after_the_wait(
 
 
 def test_with_v_the_line_of_a_test_stays_whole_over_several_rows(
-    start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event
+    start: Start, loopback: Loopback, seen: threading.Event
 ) -> None:
-    write_skill()
-
     screen = start(model(loopback), "-p", "no:xdist", "-v", columns=50)
     screen.wait_for("1/2 answers, 1 in flight")
     seen.set()
@@ -105,10 +101,8 @@ def test_with_v_the_line_of_a_test_stays_whole_over_several_rows(
 
 
 def test_the_line_is_gone_after_an_interruption(
-    start: Start, write_skill: WriteSkill, loopback: Loopback, seen: threading.Event
+    start: Start, loopback: Loopback, seen: threading.Event
 ) -> None:
-    write_skill()
-
     screen = start(model(loopback), "-p", "no:xdist")
     screen.wait_for("1/2 answers, 1 in flight")
     os.kill(screen.process.pid, signal.SIGINT)
@@ -121,10 +115,9 @@ def test_the_line_is_gone_after_an_interruption(
 
 @pytest.mark.parametrize(("arguments", "terminal"), [(["-q"], "xterm"), ([], "dumb")])
 def test_the_line_is_not_shown_where_it_is_not_wanted_or_impossible(
-    start: Start, write_skill: WriteSkill, loopback: Loopback, arguments: list[str], terminal: str
+    start: Start, loopback: Loopback, arguments: list[str], terminal: str
 ) -> None:
     loopback.answer = lambda _: Reply(text="37", delay=1.0)
-    write_skill()
 
     screen = start(model(loopback), "-p", "no:xdist", *arguments, TERM=terminal)
     screen.wait_for_the_end()
@@ -140,11 +133,7 @@ def test_the_line_is_not_shown_where_it_is_not_wanted_or_impossible(
         (50, ["upskill: 2 trials, 2 answers: 0 recorded, 2 to", "  request"]),
     ],
 )
-def test_a_long_line_is_broken_between_words(
-    start: Start, write_skill: WriteSkill, columns: int, plan: list[str]
-) -> None:
-    write_skill()
-
+def test_a_long_line_is_broken_between_words(start: Start, columns: int, plan: list[str]) -> None:
     screen = start("--upskill-models=offline", columns=columns, rows=100)
     after = screen.wait_for_the_end()
 

@@ -60,13 +60,12 @@ CLIENT = """
 
 
 @pytest.fixture(autouse=True)
-def _conftest(pytester: pytest.Pytester) -> None:
+def _project(pytester: pytest.Pytester, write_skill: WriteSkill) -> None:
     pytester.makeconftest(CLIENT)
-
-
-def test_a_plugins_client_answers_for_its_models_alone(run: Run, write_skill: WriteSkill) -> None:
     write_skill()
 
+
+def test_a_plugins_client_answers_for_its_models_alone(run: Run) -> None:
     result = run("--upskill-models", "parrot:grey,offline", "-v", "skills")
 
     result.assert_outcomes(passed=6)
@@ -75,11 +74,7 @@ def test_a_plugins_client_answers_for_its_models_alone(run: Run, write_skill: Wr
     )
 
 
-def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(
-    run: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(run: Run) -> None:
     result = run("--upskill-models", "parrot:torn", "--upskill-json", "report.json", "skills")
 
     result.assert_outcomes(passed=3)
@@ -92,11 +87,7 @@ def test_lone_surrogates_in_an_answer_of_a_client_are_replaced(
     assert texts == {"37?", "polly?"}
 
 
-def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
-    run: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(run: Run) -> None:
     run("--upskill-models", "parrot:grey,parrot:green", "--upskill-runs", "3", "skills")
 
     assert Path("closed.txt").read_text() == "closed\n" * 2
@@ -123,10 +114,8 @@ def test_a_client_is_made_once_for_a_model_and_closed_at_the_end(
     ],
 )
 def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
-    run_once: Run, write_skill: WriteSkill, name: str, said: str
+    run_once: Run, name: str, said: str
 ) -> None:
-    write_skill()
-
     result = run_once("--upskill-models", f"parrot:{name}", "skills")
 
     assert result.ret == NOT_MEASURED
@@ -136,11 +125,7 @@ def test_what_a_client_does_wrong_is_an_error_of_the_trial_in_one_line(
     result.stdout.no_fnmatch_line("*Traceback*")
 
 
-def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothing(
-    run: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothing(run: Run) -> None:
     result = run("--upskill-models", "parrot:clinging,parrot:grey", "skills")
 
     assert result.ret == pytest.ExitCode.OK
@@ -163,11 +148,7 @@ def test_a_client_that_does_not_close_is_reported_in_one_line_and_changes_nothin
         ),
     ],
 )
-def test_a_broken_hook_is_refused_in_one_line(
-    run_once: Run, write_skill: WriteSkill, name: str, problem: str
-) -> None:
-    write_skill()
-
+def test_a_broken_hook_is_refused_in_one_line(run_once: Run, name: str, problem: str) -> None:
     result = run_once("--upskill-models", f"parrot:{name}", "skills")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -177,11 +158,7 @@ def test_a_broken_hook_is_refused_in_one_line(
     result.stdout.no_fnmatch_line("*INTERNALERROR*")
 
 
-def test_a_client_that_does_not_answer_in_time_is_missing_data(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_a_client_that_does_not_answer_in_time_is_missing_data(run_once: Run) -> None:
     result = run_once("--upskill-models", "parrot:asleep", "--upskill-timeout=1", "skills")
 
     assert result.ret == NOT_MEASURED

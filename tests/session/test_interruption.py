@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from pytest_upskill.session.answers.xdist import Handover
-from tests.conftest import Run, WriteSkill, budget_cases, recordings
+from tests.conftest import UNTESTED_PLUGINS, Run, WriteSkill, budget_cases, recordings
 from tests.forked import Forked, forked_commands
 from tests.loopback import Loopback, Received, Reply, know
 
@@ -22,9 +22,6 @@ FOREVER_S = 600.0
 OUTPUT = Path("output.txt")
 PATIENCE_S = 60.0
 """For what comes at once, on a machine that does other things too."""
-
-
-Start = Callable[..., Forked]
 
 
 @pytest.fixture
@@ -39,28 +36,6 @@ def hanging(loopback: Loopback, model: str) -> str:
     return model
 
 
-@pytest.fixture(params=["no:xdist", "-n2"])
-def start(request: pytest.FixtureRequest, pytester: pytest.Pytester) -> Iterator[Start]:
-    """Start pytest in a process group of its own, as a terminal does; its output is in a file."""
-    args = ["-n2"] if request.param == "-n2" else ["-p", "no:xdist"]
-    started: list[Forked] = []
-
-    def start(*more: str) -> Forked:
-        others = ["-p", "no:anyio", "-p", "no:hypothesispytest"]
-        with OUTPUT.open("w") as output:
-            streams = [output.fileno()] * 3
-            command = ["pytest", *others, *args, *more]
-            process = Forked(command, pytester.path, os.environ, streams, leads=True)
-        started.append(process)
-        return process
-
-    yield start
-    for process in started:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
 def wait_until(condition: Callable[[], bool]) -> None:
     end = time.monotonic() + PATIENCE_S
     while not condition():
@@ -68,16 +43,32 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.01)
 
 
-@pytest.fixture
-def wait_for_recordings(loopback: Loopback) -> Callable[[], None]:
-    """Wait until what is answered is recorded, and more is asked."""
+@pytest.fixture(params=[("-p", "no:xdist"), ("-n2",)], ids=" ".join)
+def half_recorded(
+    request: pytest.FixtureRequest,
+    pytester: pytest.Pytester,
+    write_skill: WriteSkill,
+    loopback: Loopback,
+    hanging: str,
+) -> Iterator[Forked]:
+    """Start a run whose first answers are recorded, and which waits for more.
 
-    def wait() -> None:
+    It leads a process group of its own, as on a terminal; its output is in a file.
+    """
+    write_skill(*CASES)
+    arguments = [*UNTESTED_PLUGINS, *request.param, "--upskill-models", hanging, "skills"]
+    with OUTPUT.open("w") as output:
+        streams = [output.fileno()] * 3
+        process = Forked(["pytest", *arguments], pytester.path, os.environ, streams, leads=True)
+    try:
         # The others wait for an answer or for their turn: a server of one's own gets few at a time.
         wait_until(lambda: len(loopback.requests) > ANSWERED)
         wait_until(lambda: len(recordings()) == ANSWERED)
-
-    return wait
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
 
 
 def group_is_gone(process: Forked) -> bool:
@@ -104,18 +95,10 @@ def the_next_run_goes_on(run_once: Run, loopback: Loopback, hanging: str) -> Cal
 
 
 def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
-    start: Start,
-    write_skill: WriteSkill,
-    hanging: str,
-    wait_for_recordings: Callable[[], None],
-    the_next_run_goes_on: Callable[[], None],
+    half_recorded: Forked, the_next_run_goes_on: Callable[[], None]
 ) -> None:
-    write_skill(*CASES)
-    process = start("--upskill-models", hanging, "skills")
-    wait_for_recordings()
-
-    os.killpg(process.pid, signal.SIGINT)
-    status = process.wait(PATIENCE_S)
+    os.killpg(half_recorded.pid, signal.SIGINT)
+    status = half_recorded.wait(PATIENCE_S)
 
     output = OUTPUT.read_text("utf-8")
     assert status == pytest.ExitCode.INTERRUPTED, output
@@ -123,7 +106,7 @@ def test_ctrl_c_ends_the_run_at_once_and_the_next_goes_on_from_there(
     assert "upskill: the answers so far are recorded: --upskill-cache auto requests only" in output
     assert "INTERNALERROR" not in output
     assert "never retrieved" not in output
-    wait_until(lambda: group_is_gone(process))
+    wait_until(lambda: group_is_gone(half_recorded))
     the_next_run_goes_on()
 
 
@@ -183,20 +166,12 @@ def test_ctrl_c_is_an_interruption_also_where_it_breaks_the_loop_of_pytest_xdist
 
 
 def test_a_killed_run_leaves_whole_recordings_and_the_next_goes_on_from_there(
-    start: Start,
-    write_skill: WriteSkill,
-    hanging: str,
-    wait_for_recordings: Callable[[], None],
-    the_next_run_goes_on: Callable[[], None],
+    half_recorded: Forked, the_next_run_goes_on: Callable[[], None]
 ) -> None:
-    write_skill(*CASES)
-    process = start("--upskill-models", hanging, "skills")
-    wait_for_recordings()
+    half_recorded.kill()
+    half_recorded.wait()
 
-    process.kill()
-    process.wait()
-
-    wait_until(lambda: group_is_gone(process))
+    wait_until(lambda: group_is_gone(half_recorded))
     the_next_run_goes_on()
 
 
@@ -257,9 +232,8 @@ def test_workers_do_not_wait_for_answers_that_cannot_be_handed_over(
     )
 
     result = pytester.runpytest_inprocess(
-        "-p", "no:anyio", "-p", "no:hypothesispytest", "-n2", "--upskill-models", "offline",
-        "skills",
-    )  # fmt: skip
+        *UNTESTED_PLUGINS, "-n2", "--upskill-models", "offline", "skills"
+    )
 
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     assert result.duration < PATIENCE_S

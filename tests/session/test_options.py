@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import Run, WriteSkill
+from tests.conftest import Run
 from tests.loopback import Loopback
 from tests.session.refused import only_line
+
+pytestmark = pytest.mark.usefixtures("skill")
 
 OFFLINE = ("--upskill-models", "offline")
 
@@ -64,20 +66,14 @@ OFFLINE = ("--upskill-models", "offline")
     ],
 )
 def test_an_option_that_cannot_be_used_is_refused_in_one_line(
-    run_once: Run, write_skill: WriteSkill, args: tuple[str, ...], problem: str
+    run_once: Run, args: tuple[str, ...], problem: str
 ) -> None:
-    write_skill()
-
     result = run_once(*OFFLINE, *args, "skills")
 
     pytest.LineMatcher([only_line(result)]).fnmatch_lines([problem.replace("[", "[[]")])
 
 
-def test_an_empty_list_of_models_is_refused_in_one_line(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_an_empty_list_of_models_is_refused_in_one_line(run_once: Run) -> None:
     result = run_once("--upskill-models", ",", "skills")
 
     assert only_line(result) == "--upskill-models: no model given: write a name, such as offline"
@@ -91,9 +87,8 @@ def test_an_empty_list_of_models_is_refused_in_one_line(
     ],
 )
 def test_text_instead_of_a_number_is_refused_in_the_configuration(
-    run_once: Run, write_skill: WriteSkill, name: str, text: str
+    run_once: Run, name: str, text: str
 ) -> None:
-    write_skill()
     Path(name).write_text(text)
 
     line = only_line(run_once(*OFFLINE, "skills"))
@@ -102,9 +97,7 @@ def test_text_instead_of_a_number_is_refused_in_the_configuration(
     assert line.count(name) == 1
 
 
-def test_all_missing_keys_are_reported_at_once(run_once: Run, write_skill: WriteSkill) -> None:
-    write_skill()
-
+def test_all_missing_keys_are_reported_at_once(run_once: Run) -> None:
     result = run_once("--upskill-models", "haiku,openai:gpt-6-luna", "skills")
 
     lines = [line for line in result.errlines if line]
@@ -114,11 +107,7 @@ def test_all_missing_keys_are_reported_at_once(run_once: Run, write_skill: Write
     ]
 
 
-def test_a_model_that_no_selected_trial_needs_needs_no_key(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_a_model_that_no_selected_trial_needs_needs_no_key(run_once: Run) -> None:
     result = run_once("--upskill-models", "haiku,offline", "-k", "offline", "skills")
 
     assert result.ret == pytest.ExitCode.OK
@@ -126,11 +115,10 @@ def test_a_model_that_no_selected_trial_needs_needs_no_key(
 
 
 def test_a_missing_sdk_is_one_line_with_the_command_that_installs_it(
-    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+    run_once: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setitem(sys.modules, "openai", None)
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1")
-    write_skill()
 
     result = run_once("--upskill-models", "openai:gpt-6-luna", "skills")
 
@@ -158,9 +146,8 @@ upskill_aliases = ["small = offline"]
 
 @pytest.mark.parametrize(("name", "text"), [("pytest.ini", INI), ("pyproject.toml", TOML)])
 def test_every_option_is_a_key_of_the_configuration_before_which_the_command_line_comes(
-    run_once: Run, write_skill: WriteSkill, name: str, text: str
+    run_once: Run, name: str, text: str
 ) -> None:
-    write_skill()
     Path(name).write_text(text)
 
     configured = run_once("skills")
@@ -173,9 +160,8 @@ def test_every_option_is_a_key_of_the_configuration_before_which_the_command_lin
 
 
 def test_an_alias_of_the_configuration_comes_before_ours(
-    run_once: Run, write_skill: WriteSkill, pytester: pytest.Pytester
+    run_once: Run, pytester: pytest.Pytester
 ) -> None:
-    write_skill()
     pytester.makeini("[pytest]\nupskill_aliases =\n    haiku = offline\n")
 
     result = run_once("--upskill-models", "haiku", "skills")
@@ -183,20 +169,13 @@ def test_an_alias_of_the_configuration_comes_before_ours(
     result.stdout.fnmatch_lines(["upskill: haiku (offline:offline); runs: 1"])
 
 
-def test_the_base_url_serves_names_of_no_known_provider(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    write_skill()
-
+def test_the_base_url_serves_names_of_no_known_provider(run_once: Run, loopback: Loopback) -> None:
     run_once("--upskill-models", "some/model", "--upskill-base-url", loopback.openai_url, "skills")
 
     assert [received.body["model"] for received in loopback.requests] == ["some/model"] * 2
 
 
-def test_the_output_limit_is_what_the_model_is_sent(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    write_skill()
+def test_the_output_limit_is_what_the_model_is_sent(run_once: Run, loopback: Loopback) -> None:
     url = loopback.url
 
     run_once("--upskill-models", f"anthropic:m@{url}", "--upskill-max-tokens", "321", "skills")
@@ -205,9 +184,8 @@ def test_the_output_limit_is_what_the_model_is_sent(
 
 
 def test_no_more_requests_are_in_flight_than_the_concurrency(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
+    run_once: Run, loopback: Loopback
 ) -> None:
-    write_skill()
     models = ("--upskill-models", f"m@{loopback.openai_url}", "--upskill-concurrency", "2")
 
     run_once(*models, "--upskill-runs", "8", "skills")
@@ -239,10 +217,7 @@ def test_a_password_in_a_base_url_without_a_scheme_is_not_shown(run_once: Run) -
     result.stderr.no_fnmatch_line("*secret*")
 
 
-def test_arguments_of_pytest_main_may_be_paths(
-    pytester: pytest.Pytester, write_skill: WriteSkill
-) -> None:
-    write_skill()
+def test_arguments_of_pytest_main_may_be_paths(pytester: pytest.Pytester) -> None:
     script = pytester.makepyfile(
         main="""
         from pathlib import Path

@@ -11,16 +11,17 @@ import pytest
 from pytest_upskill.model import parse_model
 from pytest_upskill.sanitize.redaction import Redactor
 from pytest_upskill.session.options.models import refuse_secrets, with_parameters
-from tests.conftest import Run, WriteSkill, recordings
+from tests.conftest import Run, recordings
 from tests.loopback import Loopback, Reply
 from tests.session.refused import only_line
 from tests.wire.parameters import parameters_in
 
+pytestmark = pytest.mark.usefixtures("skill")
+
 
 def test_the_name_of_the_limit_is_remembered_for_the_session(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill()
     know = loopback.answer
 
     def azure(received: Any) -> Any:
@@ -36,9 +37,8 @@ def test_the_name_of_the_limit_is_remembered_for_the_session(
 
 
 def test_a_run_sends_reports_and_replays_its_parameters(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill()
     args = (
         *("--upskill-models", f"{model},cold=openai:small@{loopback.openai_url}"),
         "--upskill-runs=2",
@@ -89,10 +89,8 @@ def test_a_run_sends_reports_and_replays_its_parameters(
     ],
 )
 def test_a_bad_option_is_refused_before_anything_is_sent(
-    run_once: Run, write_skill: WriteSkill, model: str, entry: str, problem: str
+    run_once: Run, model: str, entry: str, problem: str
 ) -> None:
-    write_skill()
-
     result = run_once("--upskill-models", f"{model},offline", "--upskill-param", entry)
 
     assert only_line(result).startswith(problem)
@@ -130,10 +128,9 @@ def test_an_agent_that_chooses_its_parameters_itself_takes_none() -> None:
 
 
 def test_a_parameter_that_the_host_refuses_is_refused_before_anything_is_sent(
-    run_once: Run, write_skill: WriteSkill, monkeypatch: pytest.MonkeyPatch
+    run_once: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k" * 20)
-    write_skill()
 
     result = run_once("--upskill-models=haiku", "--upskill-param=temperature=0", "skills")
 
@@ -144,13 +141,8 @@ def test_a_parameter_that_the_host_refuses_is_refused_before_anything_is_sent(
 
 
 def test_parameters_in_the_ini_file_hold_unless_the_command_line_has_any(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    model: str,
-    pytester: pytest.Pytester,
+    run_once: Run, loopback: Loopback, model: str, pytester: pytest.Pytester
 ) -> None:
-    write_skill()
     pytester.makeini("[pytest]\nupskill_params = seed=1 top_p=0.5\n")
 
     run_once("--upskill-models", model, "skills")
@@ -161,11 +153,7 @@ def test_parameters_in_the_ini_file_hold_unless_the_command_line_has_any(
 
 
 @pytest.mark.usefixtures("canned_client")
-def test_parameters_are_refused_for_a_client_that_sends_none(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill()
-
+def test_parameters_are_refused_for_a_client_that_sends_none(run_once: Run) -> None:
     result = run_once("--upskill-models=acme:x", "--upskill-param=seed=1", "skills")
 
     assert only_line(result).startswith(

@@ -16,7 +16,7 @@ from pytest_upskill.grading.grade import Answer
 from pytest_upskill.model import parse_model
 from pytest_upskill.session.answers.xdist import Handover
 from pytest_upskill.trials.trial import plan
-from tests.conftest import QUESTION, WriteSkill
+from tests.conftest import QUESTION, UNTESTED_PLUGINS, WriteSkill
 from tests.junit import properties, suite
 from tests.loopback import Loopback, Received, Reply
 
@@ -41,8 +41,7 @@ def answer(received: Received) -> str:
 
 
 def spread(pytester: pytest.Pytester, *args: str | Path) -> pytest.RunResult:
-    others = ("-p", "no:anyio", "-p", "no:hypothesispytest", "-W", "error")
-    return pytester.runpytest_inprocess(*others, *args)
+    return pytester.runpytest_inprocess(*UNTESTED_PLUGINS, "-W", "error", *args)
 
 
 def figures(xml: Path) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from pytest_upskill.cells.gate import NOT_MEASURED
-from tests.conftest import Run, WriteSkill, budget_cases
+from tests.conftest import UNTESTED_PLUGINS, Run, WriteSkill, budget_cases
 from tests.forked import forked_commands
 from tests.loopback import Loopback, Reply
 
@@ -112,8 +112,8 @@ def test_a_client_that_breaks_does_not_delay_the_others(
 
     result = pytester.run(
         forked_commands() / "pytest",
-        "-p", "no:anyio", "-p", "no:hypothesispytest", "--upskill-models", "acme:small",
-        "--upskill-max-cost", "0.01", "skills", timeout=60,
+        *UNTESTED_PLUGINS, "--upskill-models=acme:small", "--upskill-max-cost=0.01", "skills",
+        timeout=60,
     )  # fmt: skip
 
     result.assert_outcomes(errors=1, skipped=20)
