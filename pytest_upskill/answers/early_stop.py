@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from pytest_upskill.checks import CheckError, Contains, ContainsAny, NotContains
-from pytest_upskill.checks.cpu_limit import Worker
+from pytest_upskill.checks.cpu_limit import CallProcess
 from pytest_upskill.grading.grade import Answer, check_text, grade, text_checks_of
 from pytest_upskill.stats import CaseCounts
 from pytest_upskill.trials.trial import Trial
@@ -41,7 +41,7 @@ class Rounds:
             if trial.early_stop:
                 by_cell.setdefault(_key(trial), []).append(trial)
         self._cells = {key: _Cell(members, is_clear) for key, members in by_cell.items()}
-        self._worker = Worker()
+        self._worker = CallProcess()
 
     async def answer(
         self, trial: Trial, run: int, request_answer: Callable[[], Awaitable[Answer]]

@@ -71,7 +71,7 @@ def blocks(text: str) -> tuple[Block, ...]:
     )
 
 
-def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
+def choose(candidates: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
     """Return the blocks of a language to build: all named files, or else the longest block.
 
     If there are at least two named files, all of them are built; otherwise only the longest block,
@@ -79,10 +79,10 @@ def choose(found: tuple[Block, ...], *names: str) -> tuple[Block, ...]:
     may correct itself. Headers are built only if there is nothing else.
 
     Args:
-        found: The blocks of the answer.
+        candidates: The blocks of the answer.
         names: Labels and suffixes of the language; one is enough if `languages` contains it.
     """
-    filled = [block for block in found if block.kind in names and block.code.strip()]
+    filled = [block for block in candidates if block.kind in names and block.code.strip()]
     units = [block for block in filled if not block.is_header] or filled
     named = {block.name: block for block in units if block.name}
     if len(named) > 1:

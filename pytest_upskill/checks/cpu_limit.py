@@ -1,8 +1,10 @@
 """Calls with a limit of CPU time, for functions that may never return, such as pattern searches.
 
-This module uses a timer signal, and a child process on other threads, instead of the package
-``regex`` with its timeout: ``regex`` reads ``x{e}`` as fuzzy matching and differs from `re` in its
-syntax, so patterns in case files would change their meaning.
+A check calls `call_untrusted`, which sets the limit of all checks by `call_limited`. That uses a
+timer signal, which only a main thread receives; on other threads the call runs in a `CallProcess`.
+
+The package ``regex`` has a timeout, but reads ``x{e}`` as fuzzy matching and differs from `re` in
+its syntax, so patterns in case files would change their meaning.
 """
 
 from __future__ import annotations
@@ -22,12 +24,16 @@ if TYPE_CHECKING:
     import subprocess
 
 _SECONDS = 1.0
+"""Limit of CPU time of one check."""
+
 _REPEAT_S = 0.1
+"""Interval in which the signal is repeated after the limit."""
+
 Ts = TypeVarTuple("Ts")
 R = TypeVar("R")
 
 # The parent handles Ctrl-C and then closes the pipe.
-_WORKER = """
+_CHILD = """
 import pickle, signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 requests, results = sys.stdin.buffer, sys.stdout.buffer
@@ -35,18 +41,19 @@ sys.path, sys.stdout = pickle.load(requests), sys.stderr
 while requests.peek(1):
     function, args = pickle.load(requests)
     try:
-        came = function(*args), None
+        outcome = function(*args), None
     except Exception as error:  # raised again by the parent
-        came = None, error
-    pickle.dump(came, results)
+        outcome = None, error
+    pickle.dump(outcome, results)
     results.flush()
 """
 
 
-class Worker:
+class CallProcess:
     """A child process that runs calls on its main thread, where their CPU time can be limited.
 
-    The first call starts it. Calls from several threads run one after the other.
+    It sets no limit itself: a function that may never return calls `call_limited`. The first call
+    starts the child. Calls from several threads run one after the other.
     """
 
     def __init__(self) -> None:
@@ -69,7 +76,7 @@ class Worker:
 
         request = pickle.dumps((function, args))
         with self._lock:
-            child = self._child = self._child or _start_worker()
+            child = self._child = self._child or _start_child()
             assert child.stdin is not None
             assert child.stdout is not None
             try:
@@ -77,7 +84,7 @@ class Worker:
                 child.stdin.flush()
                 result, error = pickle.load(child.stdout)  # noqa: S301  what our own child wrote
             except (OSError, EOFError) as reason:
-                self._end()
+                self._kill()
                 raise RuntimeError("the process that checks answers died") from reason
         if error is not None:
             raise error
@@ -88,21 +95,21 @@ class Worker:
         if child := self._child:
             child.kill()
         with self._lock:
-            self._end()
+            self._kill()
 
-    def _end(self) -> None:
+    def _kill(self) -> None:
         child, self._child = self._child, None
         if child is not None:
             child.kill()
             child.communicate()
 
 
-def _start_worker() -> subprocess.Popen[bytes]:
+def _start_child() -> subprocess.Popen[bytes]:
     import pickle
     import subprocess
 
     child = subprocess.Popen(  # noqa: S603  our own code
-        [sys.executable, "-P", "-c", _WORKER],
+        [sys.executable, "-P", "-c", _CHILD],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -134,7 +141,7 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
     """Call a function with a limit of CPU time.
 
     The signal of the virtual timer interrupts even C code such as ``re``, which holds the global
-    interpreter lock. Only a main thread can receive it; other threads use that of a `Worker`.
+    interpreter lock. Only a main thread can receive it; other threads use that of a `CallProcess`.
 
     Args:
         seconds: CPU time of this process, or of the child.
@@ -146,7 +153,7 @@ def call_limited(seconds: float, function: Callable[[*Ts], R], *args: *Ts) -> R:
         Exception: Any exception that the function raises.
     """
     if threading.current_thread() is not threading.main_thread():
-        with closing(Worker()) as child:
+        with closing(CallProcess()) as child:
             call: Callable[[], R] = partial(call_limited, seconds, function, *args)
             return child.call(call)
     handler = signal.signal(signal.SIGVTALRM, _time_out)

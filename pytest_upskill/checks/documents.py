@@ -17,7 +17,7 @@ _LINE = re.compile(r" ?\(?at line (\d+)(?:, column \d+)?\)?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class AnswerDocument:
     """Data in an answer."""
 
     value: Any
@@ -25,7 +25,7 @@ class Document:
     """File name, or line of the answer."""
 
 
-def read_documents(kind: Kind, text: str) -> list[Document]:
+def read_documents(kind: Kind, text: str) -> list[AnswerDocument]:
     """Read the data in an answer, from its named files or its longest block of a format.
 
     If no block has a label of the format, unlabelled blocks are read; if there are no blocks at
@@ -38,13 +38,14 @@ def read_documents(kind: Kind, text: str) -> list[Document]:
     Raises:
         ValueError: There is no such data, or it is invalid; the message is one line.
     """
-    found = blocks(text)
-    labelled = choose(found, kind)
-    whole = Block(language="", name=None, code=text, line=1, closed=True)
-    chosen = labelled or choose(found, "") or (whole,) * (not found)
+    all_blocks = blocks(text)
+    labelled = choose(all_blocks, kind)
+    chosen = labelled or choose(all_blocks, "")
+    if not all_blocks:
+        chosen = (Block(language="", name=None, code=text, line=1, closed=True),)
     try:
         documents = [
-            Document(value=value, place=block.name or f"answer line {block.line}")
+            AnswerDocument(value=value, place=block.name or f"answer line {block.line}")
             for block in chosen
             for value in _load(kind, block)
         ]
@@ -55,7 +56,7 @@ def read_documents(kind: Kind, text: str) -> list[Document]:
     if kind == "yaml" and not labelled:  # any sentence is a YAML string
         documents = [each for each in documents if isinstance(each.value, dict | list)]
     if not documents:
-        languages = ", ".join(dict.fromkeys(each.language or "unlabelled" for each in found))
+        languages = ", ".join(dict.fromkeys(each.language or "unlabelled" for each in all_blocks))
         raise ValueError(f"no {kind.upper()} in the answer (blocks: {languages or 'none'})")
     return documents
 
@@ -75,8 +76,8 @@ def _load(kind: Kind, block: Block) -> list[Any]:
         raise ValueError(_invalid_message(kind, block.line + error.lineno - 1, error.msg)) from None
     except ValueError as error:
         what = str(error)
-        told = _LINE.search(what)
-        line = block.line + int(told[1]) - 1 if told else block.line
+        line_in_block = _LINE.search(what)
+        line = block.line + int(line_in_block[1]) - 1 if line_in_block else block.line
         raise ValueError(_invalid_message(kind, line, _LINE.sub("", what))) from None
 
 

@@ -86,15 +86,14 @@ class InFile:
         found = _matching(self.file, files)
         if not found:
             return failed(self.name, f" {self.file}: not in the workspace ({_names(files)})")
-        result = None
+        results = []
         for name in found:
-            result = self._checked(files[name])
-            if result.passed:
+            results.append(self._check_file(files[name]))
+            if results[-1].passed:
                 break
-        assert result is not None
-        return result
+        return results[-1]
 
-    def _checked(self, file: WorkspaceFile) -> CheckResult:
+    def _check_file(self, file: WorkspaceFile) -> CheckResult:
         if file.binary:
             return failed(self.name, f" {file.name}: is not text")
         result = self.check.check(file.text)

@@ -72,30 +72,30 @@ def follow(value: Any, path: str, as_key: Callable[[str], Any] = str) -> Any:
     return value
 
 
-def same(found: Any, wanted: Any) -> bool:
+def equals(found: Any, expected: Any) -> bool:
     """Return whether data equals a JSON value.
 
     ``9`` equals ``9.0``, a date equals its ISO 8601 text, and true does not equal 1.
     """
-    match wanted:
+    match expected:
         case dict():
             return (
                 isinstance(found, dict)
-                and found.keys() == wanted.keys()
-                and all(same(found[key], value) for key, value in wanted.items())
+                and found.keys() == expected.keys()
+                and all(equals(found[key], value) for key, value in expected.items())
             )
         case list():
             return (
                 isinstance(found, list)
-                and len(found) == len(wanted)
-                and all(map(same, found, wanted))
+                and len(found) == len(expected)
+                and all(map(equals, found, expected))
             )
         case str() if isinstance(found, date | time):
-            return wanted in {found.isoformat(), str(found)}
+            return expected in {found.isoformat(), str(found)}
         case bool() | None:
-            return found is wanted
+            return found is expected
         case _:
-            return not isinstance(found, bool) and bool(found == wanted)
+            return not isinstance(found, bool) and bool(found == expected)
 
 
 def shown(value: Any) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
 from pytest_upskill.checks.cpu_limit import call_untrusted
-from pytest_upskill.checks.paths import NowhereError, follow, same, shown
+from pytest_upskill.checks.paths import NowhereError, equals, follow, shown
 from pytest_upskill.checks.result import CheckError, CheckResult, cut, failed, passed
 
 
@@ -28,10 +28,12 @@ class ValueAtPath:
             CheckError: Reading the data takes too long.
         """
         try:
-            holds, what = call_untrusted(f"{self.name} {self.path}", _find, self, text)
+            is_equal, what = call_untrusted(f"{self.name} {self.path}", _compare, self, text)
         except ValueError as error:
             return failed(self.name, f" {self.path}: {error}")
-        return (passed if holds else failed)(self.name, f" {self.path}: {what}")
+        if is_equal:
+            return passed(self.name, f" {self.path}: {what}")
+        return failed(self.name, f" {self.path}: {what}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,31 +60,32 @@ class JsonSchema:
         except ValueError as error:
             return failed(self.name, f": {error}")
         try:
-            found = call_untrusted(self.name, schema_violations, self.schema, value)
+            violations = call_untrusted(self.name, schema_violations, self.schema, value)
         except RecursionError:
             raise CheckError(
                 f"{self.name}: a $ref of the schema refers to itself: fix the schema"
             ) from None
-        if not found:
+        if not violations:
             return passed(self.name, ": valid")
-        more = f" ({len(found) - 1} more)" if len(found) > 1 else ""
-        detail = "\n".join(cut(departure, 500) for departure in found)
-        return failed(self.name, f": {cut(found[0], 160)}{more}", detail=detail)
+        more = f" ({len(violations) - 1} more)" if len(violations) > 1 else ""
+        detail = "\n".join(cut(violation, 500) for violation in violations)
+        return failed(self.name, f": {cut(violations[0], 160)}{more}", detail=detail)
 
 
-def _find(check: ValueAtPath, text: str) -> tuple[bool, str]:
-    """Return whether a document of the answer has the value, and what was found instead."""
+def _compare(check: ValueAtPath, text: str) -> tuple[bool, str]:
+    """Return whether a document of the answer has the value, and a phrase that says what it has."""
     from pytest_upskill.checks.documents import read_documents
     from pytest_upskill.checks.yaml_documents import as_yaml_key
 
+    as_key = as_yaml_key if check.name == "yaml" else str
     what = ""
     for document in read_documents(check.name, text):
         try:
-            found = follow(document.value, check.path, as_yaml_key if check.name == "yaml" else str)
+            found = follow(document.value, check.path, as_key)
         except NowhereError as error:
             what = f"{error} ({document.place})"
             continue
-        if same(found, check.value):
+        if equals(found, check.value):
             return True, f"is {shown(found)} ({document.place})"
         what = f"is {shown(found)}, not {shown(check.value)} ({document.place})"
     return False, what

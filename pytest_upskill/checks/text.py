@@ -62,8 +62,8 @@ class ContainsAny:
     def check(self, text: str) -> CheckResult:
         """Search for each of the texts."""
         folded = text.casefold()
-        for wanted in self.texts:
-            if wanted.casefold() in folded:
-                return passed(self.name, f" {quoted(wanted)}: in the answer")
-        wanted = cut(", ".join(map(quoted, self.texts)), 80)
-        return failed(self.name, f" {wanted}: none in {summary(text)}")
+        for candidate in self.texts:
+            if candidate.casefold() in folded:
+                return passed(self.name, f" {quoted(candidate)}: in the answer")
+        texts = cut(", ".join(map(quoted, self.texts)), 80)
+        return failed(self.name, f" {texts}: none in {summary(text)}")

@@ -15,7 +15,7 @@ import pytest
 
 from pytest_upskill.answers.early_stop import Rounds
 from pytest_upskill.checks import Check, Contains, Regex
-from pytest_upskill.checks.cpu_limit import Worker
+from pytest_upskill.checks.cpu_limit import CallProcess
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.grading.grade import Answer, grade
@@ -202,7 +202,7 @@ def test_a_search_without_end_is_missing_data_and_the_next_is_made() -> None:
 
 
 def test_a_process_that_was_killed_costs_one_answer_its_early_check() -> None:
-    worker = Worker()
+    worker = CallProcess()
 
     with pytest.raises(RuntimeError, match="died"):
         worker.call(os._exit, 1)
