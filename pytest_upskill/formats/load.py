@@ -1,13 +1,18 @@
-"""Read skills and their cases from disk."""
+"""Read skills and their cases from disk.
+
+`load_skills` reads one case file, by the reader of its format, and the ``SKILL.md`` of each skill
+that its cases belong to.
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from pytest_upskill import CASE_FILE, LABELS_FILE
 from pytest_upskill.checks.extensions import NO_EXTENSIONS, Extensions
@@ -64,6 +69,15 @@ def load_skills(
     return _Loader(case_file, PurePath(shown or case_file), extensions, discovery).skills()
 
 
+class _CaseFile(NamedTuple):
+    """The content of a case file."""
+
+    cases: Sequence[tuple[Path, Case]] = ()
+    """The cases, each with the folder of the skill that it belongs to."""
+    gate: GateRule = GateRule()
+    warnings: Sequence[Problem] = ()
+
+
 class _Loader:
     """Reader of one case file, which collects its problems and those of its skills."""
 
@@ -78,39 +92,42 @@ class _Loader:
         self._folder = discovery.owning_skill(self._path)
         self._labelled = (self._path.parent / LABELS_FILE).is_file()
         self._texts: dict[Path, SkillText] = {}
-        self._gate = GateRule()
-        self._warnings: Sequence[Problem] = ()
-        """Warnings about the cases."""
         self._problems: list[str] = []
 
     def skills(self) -> list[Skill]:
         """Read everything; raise SkillError if there is any problem."""
-        groups: dict[Path, list[Case]] = {}
         if self._folder is not None:
             self._text_of(self._folder)
-            groups[self._folder] = []
-        cases: Sequence[tuple[Path, Case]] = ()
+        file = _CaseFile()
         with self._collect_problems(str(self._shown)):
-            cases = self._cases()
+            file = self._read_case_file()
         with self._collect_problems(str(self._shown.parent / LABELS_FILE)):
-            cases = self._without_excluded(cases)
+            file = file._replace(cases=self._without_excluded(file.cases))
         if self._problems:
             raise SkillError("\n".join(self._problems))
-        if cases:
-            groups = {folder: [] for folder, _ in cases}
-        for folder, case in cases:
-            groups[folder].append(case)
-        return [self._skill(folder, groups) for folder in groups]
+        groups: dict[Path, list[Case]] = {}
+        for folder, case in file.cases:
+            groups.setdefault(folder, []).append(case)
+        if not groups and self._folder is not None:
+            groups[self._folder] = []
+        skills = [self._skill(folder, groups, file.gate) for folder in groups]
+        if skills:
+            # Only the first skill has the warnings about the cases, so that each appears once.
+            of_cases = [problem.at(str(self._shown)) for problem in file.warnings]
+            skills[0] = replace(skills[0], warnings=(*skills[0].warnings, *of_cases))
+        return skills
 
-    def _skill(self, folder: Path, groups: Mapping[Path, Sequence[Case]]) -> Skill:
+    def _skill(self, folder: Path, groups: Mapping[Path, Sequence[Case]], gate: GateRule) -> Skill:
+        """Return a skill with its cases.
+
+        Args:
+            folder: Its folder.
+            groups: The cases of all skills of the file, by folder.
+            gate: The gate of the file.
+        """
         text = self._texts[folder]
         bundle = read_bundle(folder, text)
-        warnings = [
-            each.at(self._display_name(folder)) for each in (*text.warnings, *bundle.warnings)
-        ]
-        # The first skill of a file carries the warnings about its cases, so that each appears once.
-        if folder == next(iter(groups)):
-            warnings += [each.at(str(self._shown)) for each in self._warnings]
+        warnings = (*text.warnings, *bundle.warnings)
         return Skill(
             name=text.name,
             description=text.description,
@@ -121,33 +138,33 @@ class _Loader:
             shares_file=list(groups) != [self._folder],
             cases=tuple(groups[folder]),
             labelled=self._labelled,
-            gate=self._gate,
-            warnings=tuple(warnings),
+            gate=gate,
+            warnings=tuple(problem.at(self._display_name(folder)) for problem in warnings),
         )
 
-    def _cases(self) -> Sequence[tuple[Path, Case]]:
-        """Return the cases, each with the folder of the skill that it belongs to."""
+    def _read_case_file(self) -> _CaseFile:
         if self._path.name == "SKILL.md":
-            return ()
+            return _CaseFile()
         text = self._read(self._path)
-        cases = self._own_cases(text) if self._path.name == CASE_FILE else self._evals_cases(text)
-        if len(cases) > MAX_CASES:
-            what = f"has {len(cases):,} cases; a file may have {MAX_CASES:,}: split it"
+        is_own = self._path.name == CASE_FILE
+        file = self._read_skill_meta(text) if is_own else self._read_evals_file(text)
+        if len(file.cases) > MAX_CASES:
+            what = f"has {len(file.cases):,} cases; a file may have {MAX_CASES:,}: split it"
             raise BadFile([Problem(what=what)])
-        return cases
+        return file
 
-    def _own_cases(self, text: str) -> Sequence[tuple[Path, Case]]:
+    def _read_skill_meta(self, text: str) -> _CaseFile:
         """Read the cases of a ``skill_meta.json``, which is in the folder of its skill."""
         folder = self._path.parent
-        cases, self._gate = read_cases(
+        cases, gate = read_cases(
             text,
             folder=folder,
             names=(self._text_of(folder).name, folder.name),
             extensions=self._extensions,
         )
-        return [(folder, case) for case in cases]
+        return _CaseFile(cases=[(folder, case) for case in cases], gate=gate)
 
-    def _evals_cases(self, text: str) -> Sequence[tuple[Path, Case]]:
+    def _read_evals_file(self, text: str) -> _CaseFile:
         """Read the cases of an evals file, which may name their skills."""
         # Imported late: most skills have no such file.
         from pytest_upskill.formats.evals.reader import SUFFIXES, read_evals
@@ -161,11 +178,11 @@ class _Loader:
             reason = evals.cases[0].skip if evals.cases else "it contains no cases"
             reason = reason or "they name no skill: add 'skill'"
             raise NoSkillError(f"{self._shown}: none of its cases can run: {reason}")
-        self._warnings = evals.warnings
-        return [
+        cases = [
             (owner.folder, with_trigger(case, owner.names))
             for owner, case in zip(evals.owners, evals.cases, strict=True)
         ]
+        return _CaseFile(cases=cases, warnings=evals.warnings)
 
     def _without_excluded(self, cases: Sequence[tuple[Path, Case]]) -> Sequence[tuple[Path, Case]]:
         """Return the cases without the statements that a labels file excludes."""
