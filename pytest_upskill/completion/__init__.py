@@ -1,4 +1,4 @@
-"""Request and completion, and the client that turns one into the other."""
+"""Request and completion, and the protocol of the client that turns one into the other."""
 
 from __future__ import annotations
 

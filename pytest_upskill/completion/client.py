@@ -1,4 +1,4 @@
-"""A client, which turns a request into a completion, and its error."""
+"""The protocol of a client, which turns a request into a completion, and its error."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from pytest_upskill.completion.request import Request
 class Client(Protocol):
     """A client of one endpoint; there is one per session, used on one event loop.
 
-    A client of a plugin that sends `Request.tools` and `Request.turns`, and reads tool calls, has
-    an attribute ``accepts_tools`` that is True; one that sends `Model.parameters` has
-    ``accepts_parameters``.
+    A plugin's client that sends `Request.tools` and `Request.turns` and reads tool calls sets
+    ``accepts_tools = True``; one that sends `Model.parameters` sets ``accepts_parameters = True``.
     """
 
     async def complete(self, request: Request) -> Completion:
@@ -40,10 +39,10 @@ class ProviderError(Exception):
         fatal: Whether every further request to this model would fail too (bad key, no model).
         loading: Whether the host is still loading the model.
         timed_out: Whether no reply came within the timeout.
-        of_request: Whether it is due to this request's length or tools, so that others may succeed.
-        billable: Whether the host may bill the request; by default, unless it replied with an HTTP
-            error.
-        paid: What earlier requests of the same run have cost, None if there were none.
+        of_request: Whether this request's length or tools caused it, so that others may succeed.
+        billable: Whether the host may bill the request; by default True, unless the status is that
+            of an HTTP error.
+        paid: The tokens and cost of earlier requests of the same run, None if there were none.
     """
 
     def __init__(
@@ -67,5 +66,7 @@ class ProviderError(Exception):
         self.loading = loading
         self.timed_out = timed_out
         self.of_request = of_request
-        self.billable = status in {None, HTTPStatus.OK} if billable is None else billable
+        if billable is None:
+            billable = status in {None, HTTPStatus.OK}
+        self.billable = billable
         self.paid: Completion | None = None

@@ -53,7 +53,7 @@ class ToolUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentRun:
-    """What an agent did in one run, as read from its exchanges and from its workspace."""
+    """What an agent did in one run, as its requests, replies and workspace show it."""
 
     version: str
     """Version of the agent."""
@@ -68,7 +68,7 @@ class AgentRun:
     called: bool = False
     """Whether the model asked for the skill by name."""
     taken: str = ""
-    """The first skill that the model asked for in a run that ends there; "" for none."""
+    """The skill that the model asked for, in a run that ends with its choice; "" for none."""
     loaded: bool | None = None
     """Whether the body of the skill was in a request; None if that is unknown."""
     read: tuple[str, ...] = ()
@@ -82,7 +82,7 @@ class AgentRun:
 
 
 def _named_call(call: object) -> object:
-    """Return a tool call of a recording made before calls had arguments: only its name."""
+    """Return the fields of a tool call; recordings of older versions have only its name."""
     return {"name": call} if isinstance(call, str) else call
 
 
@@ -108,7 +108,7 @@ class Completion:
     )
     """The reply in its wire format, to be sent back in a `Turn`; empty unless tools were offered.
 
-    Not in reports: whatever they tell of a reply is in the other fields.
+    Reports leave it out, as they show the other fields.
     """
     served_model: str | None = None
     """The model id in the reply."""
@@ -122,7 +122,7 @@ class Completion:
     replayed: bool = False
     """Whether the answer is a cache hit, with the tokens, cost and seconds of the recording."""
     agent_run: AgentRun | None = None
-    """What the agent did whose last message is ``text``; None for a single request."""
+    """What the agent did before its last message, which is ``text``; None for a single request."""
 
     @property
     def tokens(self) -> int | None:
@@ -139,12 +139,12 @@ def with_totals(completions: Sequence[Completion]) -> Completion:
     """
     return replace(
         completions[-1],
-        input_tokens=_total([each.input_tokens for each in completions]),
-        output_tokens=_total([each.output_tokens for each in completions]),
-        cache_read_tokens=sum(each.cache_read_tokens for each in completions),
-        cache_write_tokens=sum(each.cache_write_tokens for each in completions),
-        latency_s=sum(each.latency_s for each in completions),
-        cost_usd=_total([each.cost_usd for each in completions]),
+        input_tokens=_total([completion.input_tokens for completion in completions]),
+        output_tokens=_total([completion.output_tokens for completion in completions]),
+        cache_read_tokens=sum(completion.cache_read_tokens for completion in completions),
+        cache_write_tokens=sum(completion.cache_write_tokens for completion in completions),
+        latency_s=sum(completion.latency_s for completion in completions),
+        cost_usd=_total([completion.cost_usd for completion in completions]),
         assistant_blocks=(),
     )
 

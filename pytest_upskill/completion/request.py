@@ -1,4 +1,4 @@
-"""A request: everything that is sent for one completion."""
+"""A request: everything that is sent to get one completion."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A reply that called tools, and the results of its calls, one for each, in their order."""
+    """A reply that called tools, and the result of each call, in the order of the calls."""
 
     assistant_blocks: tuple[Mapping[str, Any], ...] = field(hash=False)
     """`Completion.assistant_blocks` of the reply, unchanged."""
@@ -64,7 +64,7 @@ class InstalledSkill:
 
     @property
     def folder(self) -> str:
-        """Name of the folder to install the skill in: a skill's name may be any text."""
+        """Name of the folder to install the skill in, which is safe whatever the skill's name."""
         safe = "".join(c if c.isalnum() or c in "-_." else "-" for c in self.name)
         return safe.strip(".") or "skill"
 
@@ -80,7 +80,7 @@ class AgentTask:
     skill: tuple[WorkspaceFile, ...] = ()
     """The files of the skill's folder; empty in the ``without_skill`` arm."""
     max_turns: int = MAX_TURNS
-    """Maximum number of turns, that is, of replies of the model."""
+    """Maximum number of turns, that is, replies of the model."""
     chooses: bool = False
     """Whether the run ends as soon as the model chooses a skill, or has used its turns."""
     neighbours: tuple[InstalledSkill, ...] = ()
@@ -89,21 +89,23 @@ class AgentTask:
     @property
     def installed(self) -> tuple[InstalledSkill, ...]:
         """All skills to install."""
-        return (*([self._own] if self.skill else []), *self.neighbours)
+        return (self._skill_under_test, *self.neighbours) if self.skill else self.neighbours
 
     @property
     def skill_folder(self) -> str:
         """Name of the folder to install the skill in."""
-        return self._own.folder
+        return self._skill_under_test.folder
 
     @property
-    def _own(self) -> InstalledSkill:
+    def _skill_under_test(self) -> InstalledSkill:
         return InstalledSkill(name=self.skill_name, files=self.skill)
 
-    def name_of(self, name: str) -> str:
-        """Return the name of the skill that is asked for by its name or its folder."""
-        found = (each.name for each in self.installed if name in {each.name, each.folder})
-        return next(found, name)
+    def skill_named(self, name_or_folder: str) -> str:
+        """Return the name of the installed skill with a name or folder, or else the argument."""
+        for skill in self.installed:
+            if name_or_folder in {skill.name, skill.folder}:
+                return skill.name
+        return name_or_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,17 +128,17 @@ class Request:
     run: int
     """Index of the run, from 0; part of the identity, so that each run has its own answer."""
     draw: int = 0
-    """Tells the cases of a skill that ask the same apart; part of the identity as well."""
+    """Number of earlier cases of the skill with an equal input; part of the identity as well."""
     tools: tuple[Tool, ...] = ()
-    """Tools that the model may call; none for a plain question."""
+    """Tools that the model may call."""
     turns: tuple[Turn, ...] = ()
-    """What followed the user's message so far."""
+    """The conversation after the user's message so far."""
     task: AgentTask | None = None
-    """What an agent gets; None for a single request."""
+    """The task of an agent; None for a single request."""
 
     @property
     def seed(self) -> int | None:
-        """Seed to send, another one in each run and draw; None if none was chosen."""
+        """Seed to send, different in each run and draw; None if the user chose none."""
         return self.model.parameters.seed_of(self.run, self.draw)
 
     @property

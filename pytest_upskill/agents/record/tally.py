@@ -99,7 +99,7 @@ class RunTally:
     @property
     def chosen_skill(self) -> str:
         """The first skill that the model asked for; "" for none."""
-        return self.task.name_of(next(filter(None, map(self.skill_of, self._calls)), ""))
+        return self.task.skill_named(next(filter(None, map(self.skill_of, self._calls)), ""))
 
     @property
     def has_chosen(self) -> bool:
@@ -161,4 +161,4 @@ class RunTally:
 
     def _calls_skill(self, call: ToolCall) -> bool:
         name = self.skill_of(call)
-        return bool(name) and self.task.name_of(name) == self.task.skill_name
+        return bool(name) and self.task.skill_named(name) == self.task.skill_name
