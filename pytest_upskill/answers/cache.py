@@ -80,7 +80,7 @@ class Cache:
     """A folder of recordings: one JSON file for each completion, named by a digest of the request.
 
     Any number of processes may read and write it at a time: a file appears whole or not at all.
-    A file that is no recording is ignored and named in ``problems``, and its request is sent again.
+    A file that is not a recording is ignored and named in ``problems``; its request is sent again.
 
     The host is part of the identity of a request: the methods take its URL, without credentials.
 

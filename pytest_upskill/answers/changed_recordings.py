@@ -61,13 +61,13 @@ def _lines(cache: Cache, changed: Mapping[str, str], since: str) -> list[str]:
         with suppress(ValueError):
             subjects[file.relative_to(cache.folder).as_posix()] = recording.subject
     groups = {"edited": edited, "added": added, "deleted": deleted}
-    counts = ", ".join(f"{len(names)} {what}" for what, names in groups.items() if names)
+    counts = ", ".join(f"{len(names)} {change}" for change, names in groups.items() if names)
     total = f"recordings changed since {since}: {counts}; review them like code"
     return [
         f"{total}, as this replay's results rest on them",
-        *(_line(what, name, subjects) for what, names in groups.items() for name in names),
+        *(_line(change, name, subjects) for change, names in groups.items() for name in names),
     ]
 
 
-def _line(what: str, name: str, subjects: Mapping[str, str]) -> str:
-    return f"{what}: {name} ({subjects[name]})" if name in subjects else f"{what}: {name}"
+def _line(change: str, name: str, subjects: Mapping[str, str]) -> str:
+    return f"{change}: {name} ({subjects[name]})" if name in subjects else f"{change}: {name}"

@@ -73,14 +73,14 @@ class CostForecast:
 
 
 class _Missing(NamedTuple):
-    """Answers that are not recorded."""
+    """Equally long answers that are not recorded."""
 
     requests: tuple[Request, ...]
-    """The requests that one of them takes at most."""
+    """The requests for one answer, as many as it can take."""
     times: int
-    """How many there are."""
+    """Number of such answers."""
     is_answer: bool = True
-    """Whether they are answers to trials; otherwise only their cost counts."""
+    """Whether they are answers to trials, and counted as such; those to a probe only cost money."""
 
 
 def forecast(
@@ -180,7 +180,7 @@ def _estimate(
     model: Model, missing: Sequence[_Missing], prices: Prices, past: AgentRuns | None = None
 ) -> ModelEstimate:
     """Return what a model will be requested, and what that costs."""
-    requests = [(request, each.times) for each in missing for request in each.requests]
+    requests = [(request, item.times) for item in missing for request in item.requests]
     usd = [
         times * cost
         for request, times in requests
@@ -188,7 +188,7 @@ def _estimate(
     ]
     return ModelEstimate(
         model=model,
-        answers=sum(each.times for each in missing if each.is_answer),
+        answers=sum(item.times for item in missing if item.is_answer),
         max_input_tokens=sum(times * max_input_tokens(request) for request, times in requests),
         max_output_tokens=sum(times * max_output_tokens(request) for request, times in requests),
         max_usd=sum(usd) if len(usd) == len(requests) else None,
@@ -203,12 +203,12 @@ def _likely_usd(
     mean_of_answers = _mean_usd(model, past.answers, prices)
     mean_of_choices = _mean_usd(model, past.choices, prices)
     usd = 0.0
-    for each in missing:
-        task = each.requests[0].task
+    for item in missing:
+        task = item.requests[0].task
         mean = mean_of_choices if task is not None and task.chooses else mean_of_answers
         if mean is None:
             return None
-        usd += each.times * mean
+        usd += item.times * mean
     return usd
 
 

@@ -47,7 +47,7 @@ class Policy:
     concurrency: int
     """Requests in flight at one host."""
     lookahead: int | None = None
-    """Runs that may start ahead of those that a test waits for; None for no limit."""
+    """Maximum number of runs that start before a test waits for them; None for no limit."""
     judge: Model | None = None
     """Judge of the statements about answers; None for no judge."""
     record_command: str = ""
@@ -108,7 +108,7 @@ class Service:
         self._results = {key: join_futures(self.run_results(key)) for key in trials}
 
     def prioritize(self, key: TrialKey) -> None:
-        """Move a trial to the front, as somebody waits for it now."""
+        """Move a trial to the front, as its answers are needed now."""
         for run in range(self._trials[key].runs):
             self._prefetcher.prioritize((key, run))
 
@@ -124,7 +124,7 @@ class Service:
         """Cancel what is in flight, drop what is queued, and close the clients.
 
         Raises:
-            ExceptionGroup: What clients raised that would not close.
+            ExceptionGroup: Clients raised these exceptions when they were closed.
         """
         self._prefetcher.stop()
 

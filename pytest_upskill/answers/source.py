@@ -121,7 +121,7 @@ class CompletionSource:
         """Close the connections.
 
         Raises:
-            ExceptionGroup: What clients raised that would not close.
+            ExceptionGroup: Clients raised these exceptions when they were closed.
         """
         if self._agent_runner is not None:
             self._agent_runner.close()

@@ -84,7 +84,7 @@ class TrialRunner:
         """Kill running compilers and close the connections.
 
         Raises:
-            ExceptionGroup: What clients raised that would not close.
+            ExceptionGroup: Clients raised these exceptions when they were closed.
         """
         if self._builds:
             self._builds.close()

@@ -39,7 +39,7 @@ class ToolCall:
     """The server's name of this call, to which the result refers."""
     arguments: Mapping[str, Any] = field(default_factory=dict, hash=False)
     malformed: str = ""
-    """The arguments as the model wrote them, if they are no JSON object; "" if they are one."""
+    """The arguments as the model wrote them, if they are not a JSON object; "" if they are."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +133,7 @@ class Completion:
 
 
 def with_totals(completions: Sequence[Completion]) -> Completion:
-    """Return the last of a run's completions with the tokens, cost and seconds of all of them.
+    """Return the last completion of a run with the tokens, cost and seconds of all its completions.
 
     A sum is None if one of its parts is.
     """

@@ -145,8 +145,8 @@ def refused_parameter(model: Model) -> str | None:
     """Return which parameters a model is known to refuse, and the cure; None if there are none."""
     host, parameters = model.vendor, model.parameters
     if host is None:
-        known = BY_PREFIX.get(model.provider)
-        if known and known.wire == "anthropic" and parameters.seed is not None:
+        custom_host = BY_PREFIX.get(model.provider)
+        if custom_host and custom_host.wire == "anthropic" and parameters.seed is not None:
             return (
                 f"--upskill-param: Anthropic's format, in which {model.name} is asked, has no "
                 "seed: set it for other models only, as in LABEL:seed=..."

@@ -25,13 +25,13 @@ NO_SKILL = "Offline model: no skill's description has words in common with this.
 _CHARS_PER_TOKEN = 4
 _PASSAGE_CHARS = 800
 _ANSWER_CHARS = 2400
-_RUNNER_UP = 0.5
+_MIN_SCORE = 0.5
 """Minimum score of a further passage, as a share of the best score."""
 _MIN_SHARED = 2
 """Minimum number of words that a passage shares with the question; one may be chance."""
 
 _SKILL = re.compile(r'\s*<skill name="[^"\n]*">\n(?:---\n.*?\n---\n)?(.*)</skill>\s*', re.DOTALL)
-_LISTED = re.compile(
+_LISTED_SKILL = re.compile(
     r"  <skill>\n    <name>([^<]*)</name>\n    <description>([^<]*)</description>\n  </skill>"
 )
 _FILE = re.compile(r'\n\n<file name="([^"\n]*)">\n(.*?)\n</file>', re.DOTALL)
@@ -80,14 +80,14 @@ class OfflineClient:
             ProviderError: The request offers tools, but no skills to choose from.
         """
         if request.tools:
-            return _choice(request)
+            return _choose_skill(request)
         started = time.perf_counter()
         question, attached, _ = request.user.partition("\n\n<file name=")
         files = _FILE.findall(request.user, len(question)) if attached else []
         context = [*self._passages(_skill_markdown(request.skill))]
         for name, text in files:
             context += self._passages(_file_markdown(name, text))
-        answer = _answer(_best(context, _stems(question)))
+        answer = _answer(_best_passages(context, _stems(question)))
         text = answer[: request.max_tokens * _CHARS_PER_TOKEN]
         return Completion(
             text=text,
@@ -116,11 +116,11 @@ class _Passage:
     """Stems of the words in its headings."""
 
 
-def _choice(request: Request) -> Completion:
+def _choose_skill(request: Request) -> Completion:
     """Return a call of the skill whose name and description share most words with the question.
 
-    Words weigh as in the search for passages; a skill must share two of them, unless the question
-    has only one.
+    Words have the same weights as in the search for passages. A skill must share two words with the
+    question, unless the question has only one.
 
     Raises:
         ProviderError: There are no skills to choose from.
@@ -129,7 +129,7 @@ def _choice(request: Request) -> Completion:
     if not skills:
         raise ProviderError(f"{request.model.label}: the embedded model calls no tools")
     question = _stems(request.user)
-    best = _best(skills, question)
+    best = _best_passages(skills, question)
     calls = (ToolCall(name="skill", arguments={"name": best[0].text}),) if best else ()
     return Completion(
         text="" if best else NO_SKILL,
@@ -140,13 +140,13 @@ def _choice(request: Request) -> Completion:
     )
 
 
-@lru_cache(maxsize=64)  # The same few catalogues, again and again.
+@lru_cache(maxsize=64)  # Most requests have equal catalogues.
 def _catalogue(block: str) -> tuple[_Passage, ...]:
     """Return the skills of a catalogue as passages, whose texts are the names."""
-    found = (map(html.unescape, match.groups()) for match in _LISTED.finditer(block))
+    skills = (map(html.unescape, match.groups()) for match in _LISTED_SKILL.finditer(block))
     return tuple(
-        _Passage(text=name, stems=_stems(f"{name} {about}"), topic=_stems(name))
-        for name, about in found
+        _Passage(text=name, stems=_stems(f"{name} {description}"), topic=_stems(name))
+        for name, description in skills
     )
 
 
@@ -222,11 +222,12 @@ def _join_blocks(blocks: Iterable[_Block]) -> Iterator[str]:
 
 
 def _stems(text: str) -> frozenset[str]:
+    """Return the words of a text without inflection and without stop words."""
     words = set(_WORD.findall(text.lower())) - _STOPWORDS
     return frozenset(match[1] if (match := _INFLECTED.fullmatch(word)) else word for word in words)
 
 
-def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
+def _best_passages(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passage]:
     """Return the passages that match the question, best first, without those far behind."""
     needed = min(_MIN_SHARED, len(question)) or 1
     weights = {
@@ -241,7 +242,7 @@ def _best(passages: Sequence[_Passage], question: frozenset[str]) -> list[_Passa
         if len(shared := question & passage.stems) >= needed
     }
     ranked = sorted(scores, key=lambda passage: scores[passage], reverse=True)
-    return [passage for passage in ranked if scores[passage] >= _RUNNER_UP * scores[ranked[0]]]
+    return [passage for passage in ranked if scores[passage] >= _MIN_SCORE * scores[ranked[0]]]
 
 
 def _answer(passages: Sequence[_Passage]) -> str:

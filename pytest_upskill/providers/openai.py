@@ -65,7 +65,7 @@ class OpenAIClient:
         call = Call(request=request, endpoint=self._endpoint)
         body = chat_body(request, dialect)
         # Not chat.completions.create(): it spends a quarter of a request's CPU time searching for
-        # aliases of keys, of which this body has none.
+        # aliases of keys, and this body has none.
         with self._connections.borrow() as sdk:
             sent = sdk.post(
                 "/chat/completions", body=body, cast_to=httpx2.Response, options=_BEARER_ONLY

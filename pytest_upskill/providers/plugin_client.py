@@ -61,10 +61,10 @@ class PluginClient:
         try:
             return self._valid.validate_python(fields)
         except ValidationError as error:
-            wrong = error.errors()[0]
+            problem = error.errors()[0]
             raise ProviderError(
                 f"{self._name}: its client's complete() returned a Completion with "
-                f"{wrong['loc'][0]}={wrong['input']!r}: {wrong['msg']}"
+                f"{problem['loc'][0]}={problem['input']!r}: {problem['msg']}"
             ) from None
 
     def _clean(self, text: str) -> str:

@@ -179,7 +179,7 @@ def _price_list_name(model: Model) -> tuple[str, str | None]:
         return model.name, former or model.base_url
     name, colon, real_host = model.name.rpartition(":")
     if host.prefix == "hf" and colon:
-        # Hugging Face's router has no prices of its own, but those of the host behind it.
+        # Hugging Face's router charges the prices of the host behind it.
         return name, f"https://router.huggingface.co/{real_host}"
     return model.name, host.former_url or host.url
 
@@ -198,12 +198,12 @@ def max_input_tokens(request: Request) -> int:
     return size + _TEMPLATE_TOKENS * messages
 
 
-@lru_cache(maxsize=256)  # A catalogue is long, and the same in all requests of a run.
+@lru_cache(maxsize=256)  # A catalogue is long, and shared by all requests of a run.
 def _bytes(text: str) -> int:
     return len(text.encode("utf-8", "replace"))
 
 
-@lru_cache(maxsize=64)  # The same few tools, again and again.
+@lru_cache(maxsize=64)  # Most requests have equal tools.
 def _json_bytes(part: Tool | Turn) -> int:
     return len(json.dumps(asdict(part), ensure_ascii=False).encode("utf-8", "replace"))
 

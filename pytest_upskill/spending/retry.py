@@ -30,7 +30,7 @@ class _Attempts:
     request: Request
     started: float
     waited: float = 0.0
-    """Seconds of waiting for slots, or in the host's queue, which do not count as attempts."""
+    """Seconds in line for slots, or in the host's queue; the deadline does not count them."""
     forgiven_timeouts: int = 0
     """Number of attempts that timed out, but whose seconds are in ``waited``."""
     errors: list[ProviderError] = field(default_factory=list)

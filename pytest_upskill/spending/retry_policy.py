@@ -38,11 +38,11 @@ class RetryPolicy:
     def pause(self, failures: int, error: ProviderError, *, jitter: float = 0.0) -> float:
         """Return the seconds until the next attempt: they double, up to a limit.
 
-        They are at least the host's ``Retry-After``, up to a limit of its own.
+        They are at least the host's ``Retry-After``, up to ``longest_retry_after``.
 
         Args:
             failures: Number of failures so far.
-            error: The last of them.
+            error: The last failure.
             jitter: Share of the first backoff to add, so that requests do not return together.
         """
         # A host may fail very often in a long session, and 2.0 ** 1024 is too large a number.

@@ -162,16 +162,17 @@ def _first_messages(request: Request, *, has_system_role: bool) -> list[dict[str
     system, user = clean(request.system), clean(request.user)
     if system and not has_system_role:
         system, user = "", "\n\n".join(filter(None, (system, user)))
-    first = [{"role": "system", "content": system}] if system else []
-    return [*first, {"role": "user", "content": user}]
+    messages = [{"role": "system", "content": system}] if system else []
+    return [*messages, {"role": "user", "content": user}]
 
 
 def _turn_messages(turn: Turn) -> list[dict[str, Any]]:
+    replies = [{"role": "assistant", **block} for block in turn.assistant_blocks]
     results = [
         {"role": "tool", "tool_call_id": result.call_id, "content": clean(result.text)}
         for result in turn.results
     ]
-    return [*({"role": "assistant", **block} for block in turn.assistant_blocks), *results]
+    return [*replies, *results]
 
 
 def _with_call_ids(message: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -1,6 +1,6 @@
 """Separation of reasoning, which is recorded and counted but not graded, from the answer.
 
-Models and servers mark reasoning in three ways: with content blocks or fields of its own, which the
+Models and servers mark reasoning in three ways: with separate content blocks or fields, which the
 clients read; with a pair of tags at the start of the text; or with the closing tag alone, if the
 chat template writes the opening one (DeepSeek-R1, QwQ).
 """
@@ -65,18 +65,18 @@ def _opened_before(text: str, closing: re.Match[str]) -> bool:
 
 
 def _closing_span(text: str, opening: re.Match[str]) -> tuple[int, int]:
-    """Return start and end of the tag that closes a thought, or the end of the text without one.
+    """Return start and end of the tag that closes a thought; without one, the end of the text.
 
     Thoughts may be nested. If tags are not balanced, because a thought mentions its own tag, the
     last closing tag counts.
     """
     name = opening[1] or opening[2]
     tags = rf"\[(/?){name}\]" if opening[2] else rf"<(/?){name}>"
-    depth, last = 1, (len(text), len(text))
+    depth, span = 1, (len(text), len(text))
     for tag in re.compile(tags).finditer(text, opening.end()):
         depth += -1 if tag[1] else 1
         if tag[1]:
-            last = tag.span()
+            span = tag.span()
         if depth == 0:
             break
-    return last
+    return span
