@@ -163,7 +163,7 @@ class Cache:
             self.problems[f"{self.folder}: {problem}"] = None
 
     @property
-    def replaced(self) -> list[str]:
+    def replacement_lines(self) -> list[str]:
         """Return a line for each model, or version of an agent, that has been replaced since."""
         return [
             f"{now} {count} of the replayed {then}: add --upskill-cache refresh to {refresh}"

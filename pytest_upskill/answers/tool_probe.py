@@ -15,7 +15,7 @@ _NO_TOOLS = (
     "{model} called no tool when told to, so its server may drop tools: serve it with a chat "
     "template for tools (llama-server: --jinja; vLLM: --enable-auto-tool-choice), or leave it out"
 )
-_REFUSED = "{model} was asked to call a tool: {error}"
+_FAILED = "{model} was asked to call a tool: {error}"
 
 
 class ToolProbe:
@@ -43,13 +43,17 @@ class ToolProbe:
         answer = await self._source.answer(
             probe(model, max_tokens), f"probe of tools [{model.label}]", is_usable=calls_tools
         )
-        completion, error = answer.completion, ""
-        if answer.error:
-            error = _REFUSED.format(model=model.label, error=answer.error)
-        elif completion is not None and completion.agent_run and completion.agent_run.broken:
-            error = completion.agent_run.broken
-        elif completion is not None and not calls_tools(completion):
-            error = _NO_TOOLS.format(model=model.label)
-        if error or answer.why_not_sent:
-            return replace(answer, completion=None, error=error)
-        return None
+        if answer.why_not_sent:
+            return answer
+        error = _problem(model, answer)
+        return replace(answer, completion=None, error=error) if error else None
+
+
+def _problem(model: Model, answer: Answer) -> str:
+    """Return why a model cannot choose a skill, by its answer to the probe; "" if it can."""
+    if answer.completion is None:
+        return _FAILED.format(model=model.label, error=answer.error)
+    run = answer.completion.agent_run
+    if run is not None and run.broken:
+        return run.broken
+    return "" if calls_tools(answer.completion) else _NO_TOOLS.format(model=model.label)

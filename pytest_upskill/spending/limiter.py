@@ -75,7 +75,7 @@ class ConcurrencyLimiter:
     `refused`, `timed_out` or `failed` is called, while it still has its slot.
 
     Args:
-        most: Maximum number of requests in flight.
+        maximum: Maximum number of requests in flight.
         start: Initial number; None for the maximum.
         timeout: Seconds until a reply must come.
         clock: A monotonic clock in seconds.
@@ -83,15 +83,15 @@ class ConcurrencyLimiter:
 
     def __init__(
         self,
-        most: int,
+        maximum: int,
         *,
         start: int | None = None,
         timeout: float = math.inf,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self.limit = min(most, start or most)
+        self.limit = min(maximum, start or maximum)
         self.timeout = timeout
-        self._most = most
+        self._maximum = maximum
         self._ceiling: int | None = None
         """The limit to stay at or below, once a queue was noticed above it."""
         self._clock = clock
@@ -206,15 +206,15 @@ class ConcurrencyLimiter:
         """Raise the limit by a step if there is time for it, otherwise by a probe."""
         slowest, mean = max(self._round), sum(self._round) / len(self._round)
         self._round = []
-        most = self._ceiling or self._most
+        ceiling = self._ceiling or self._maximum
         safe = self._safe_limit(slowest)
         has_been_cut = self._cut_at > -math.inf
         step = math.ceil(self.limit * _GROWTH) if has_been_cut else self.limit
-        raised = int(min(most, self.limit + step, safe))
+        raised = int(min(ceiling, self.limit + step, safe))
         if raised > self.limit:
             self._set_limit(raised)
-        elif self.limit < most:
-            self._probe_higher(most, slowest, mean)
+        elif self.limit < ceiling:
+            self._probe_higher(ceiling, slowest, mean)
 
     def _safe_limit(self, slowest: float) -> float:
         """Return the limit at which answers from a queue come well before the timeout.
@@ -226,18 +226,18 @@ class ConcurrencyLimiter:
         share = _SAFE if self._ceiling is None else _SAFE_BELOW_CEILING
         return share * self.timeout * self.limit / max(slowest, 1e-9)
 
-    def _probe_higher(self, most: int, slowest: float, mean: float) -> None:
+    def _probe_higher(self, ceiling: int, slowest: float, mean: float) -> None:
         """Begin a probe, raise the limit again after a successful one, or undo a failed one.
 
         If requests waited in a queue, the mean time of their answers grew in proportion to the
         limit. If it grew by less than half of that, the host works on them in parallel.
 
         Args:
-            most: Maximum of the limit.
+            ceiling: Maximum of the limit.
             slowest: Seconds of the slowest answer at the present limit.
             mean: Mean seconds of the answers at the present limit.
         """
-        raised = min(most, self.limit + math.ceil(self.limit * _PROBE_GROWTH))
+        raised = min(ceiling, self.limit + math.ceil(self.limit * _PROBE_GROWTH))
         if self._probe is None:
             if slowest * raised / self.limit > self.timeout:
                 return  # In a queue, they would time out.

@@ -232,16 +232,6 @@ def test_a_workspace_that_is_too_large_to_record_is_a_miss(command: str, limit: 
     assert (run.limit, run.changed) == (limit, ())
 
 
-def test_odd_names_and_links_are_not_read() -> None:
-    odd = "echo x > 'a\nb'; echo x > 'c\\d'"
-    commands = f"ln data/in.txt hard; ln -s hard soft; {odd}; rm data/in.txt"
-
-    run = run_of(call("bash", command=commands), "Done.", sandbox=Sandbox("auto"))
-
-    assert [file.name for file in run.changed] == ["hard"]
-    assert run.deleted == ("data/in.txt",)
-
-
 @pytest.mark.parametrize("trouble", [ProviderError("HTTP 500"), BudgetError("$1 is spent")])
 def test_a_run_that_cannot_go_on_is_missing_data_with_what_was_paid(
     trouble: ProviderError | BudgetError,

@@ -78,5 +78,5 @@ def test_a_replayed_run_of_another_version_than_the_installed_one_is_noted(tmp_p
 
     cache.load(REQUEST, "u")
 
-    (line,) = cache.replaced
+    (line,) = cache.replacement_lines
     assert line.startswith("loop 2 is installed, and 1 of the replayed runs are by 1: ")

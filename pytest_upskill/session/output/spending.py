@@ -46,7 +46,7 @@ class Spending:
             text = "the answers so far are recorded: --upskill-cache auto requests only the rest"
             write(terminalreporter, f"upskill: {text}", yellow=True)
         # Also with -q: an answer that is not recorded will cost money again.
-        for problem in (*cache.problems, *cache.replaced):
+        for problem in (*cache.problems, *cache.replacement_lines):
             write(terminalreporter, f"cache: {problem}", yellow=True)
 
     def _figures(self, terminalreporter: pytest.TerminalReporter) -> None:
