@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.pages import CHECKOUT
+from tests.pages import CHECKOUT, PAGES
 
 TESTS = CHECKOUT / "tests"
 PACKAGE = CHECKOUT / "pytest_upskill"
@@ -23,6 +23,19 @@ def test_every_path_on_a_page_for_contributors_exists(page: Path) -> None:
     assert paths
     tops = (CHECKOUT, PACKAGE, TESTS)
     assert [path for path in paths if not any((top / path).exists() for top in tops)] == []
+
+
+def test_every_module_of_ours_that_a_page_names_exists() -> None:
+    named = {
+        path
+        for page in PAGES
+        for path in re.findall(
+            r"\b(?:pytest_upskill|tests|benchmarks)/[\w/]+\.py", page.read_text("utf-8")
+        )
+    }
+
+    assert "tests/spending/slow_server.py" in named
+    assert [path for path in sorted(named) if not (CHECKOUT / path).exists()] == []
 
 
 def test_every_name_that_shows_the_way_is_in_a_file_of_its_row() -> None:
