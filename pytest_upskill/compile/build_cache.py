@@ -44,9 +44,9 @@ class BuildCache:
 
 def stamps(programs: Iterable[Path]) -> list[str]:
     """Return path, size and modification time of programs, which change with their versions."""
-    found = []
+    lines = []
     for program in programs:
         with suppress(OSError):
-            about = program.stat()
-            found.append(f"{program.resolve()} {about.st_size} {about.st_mtime_ns}")
-    return found
+            status = program.stat()
+            lines.append(f"{program.resolve()} {status.st_size} {status.st_mtime_ns}")
+    return lines

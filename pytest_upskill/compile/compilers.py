@@ -55,7 +55,7 @@ class Compilers:
         *,
         folder: Path | None = None,
     ) -> None:
-        self._wanted: Level = level
+        self._requested_level: Level = level
         self._languages = {
             spelling: language
             for language in (*_built_in(), *languages)
@@ -84,7 +84,7 @@ class Compilers:
         if isinstance(check, Run):
             if language is None or language.runner is None:
                 return f"no runner is known for language {check.language!r}"
-            return self._unsafe() or language.runner.missing()
+            return self._why_unsafe() or language.runner.missing()
         if language is None or language.toolchain is None:
             return f"no compiler is known for language {check.language!r}"
         return language.toolchain.missing(check) or self._missing_header(check, language.toolchain)
@@ -115,36 +115,31 @@ class Compilers:
         """
         if self._closed:
             raise CannotCompile(_ENDED)
-        if reason := self.missing(check) or _option_problems(check):
+        if reason := self.missing(check) or _option_problem(check):
             raise CannotCompile(reason)
         language = self._languages[_spelling(check)]
         if check.file:
-            lacking = [name for name in check.file if not _is_text(workspace.get(name))]
-            if lacking:
-                message = (
-                    f"{check.name} {language.name}: no text file {lacking[0]} in the workspace"
-                )
-                return result(check, False, message), *unbuilt(check)
-            found = tuple(_block(file) for file in workspace.values() if _is_source(file))
-            named = (block for block in found if block.name in check.file)
+            missing = [name for name in check.file if not _is_text(workspace.get(name))]
+            if missing:
+                return _not_built(check, language, f"no text file {missing[0]} in the workspace")
+            candidates = tuple(_block(file) for file in workspace.values() if _is_source(file))
+            named = (block for block in candidates if block.name in check.file)
             units = tuple(block for block in named if block.kind in language.spellings)
         else:
-            workspace = NO_FILES
-            found = blocks(text)
-            units = choose(found, *language.spellings)
+            candidates = blocks(text)
+            units = choose(candidates, *language.spellings)
+        # A run of files may need none in its language: its test code finds them in the workspace.
         if not units and not (check.file and isinstance(check, Run)):
-            message = (
-                f"{check.name} {language.name}: no {language.name} block ({found_languages(found)})"
-            )
-            return result(check, False, message), *unbuilt(check)
-        headers = {block.name: block for block in found if _is_header_for(block, units)}
+            what = f"no {language.name} block ({found_languages(candidates)})"
+            return _not_built(check, language, what)
+        headers = {block.name: block for block in candidates if _is_header_for(block, units)}
         sources = Sources(
             units=units,
             headers=tuple(headers.values()),
             files=check.files if isinstance(check, Compile) else {},
-            workspace=tuple(workspace.values()) if isinstance(check, Run) else (),
+            workspace=tuple(workspace.values()) if check.file and isinstance(check, Run) else (),
         )
-        built = self._run_once(check, language, sources)
+        built = self._build_or_run_once(check, language, sources)
         required = built.required if built.passed else unbuilt(check)
         return describe(check, language, units, built), *required
 
@@ -170,10 +165,10 @@ class Compilers:
             return None
         return f"header {header!r} is not installed here: install its library"
 
-    def _run_once(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
+    def _build_or_run_once(self, check: Sandboxed, language: Language, sources: Sources) -> Built:
         """Build or run the code, or return the result of the same work in this session."""
 
-        def do() -> Built:
+        def build_or_run() -> Built:
             sandbox = self._open_sandbox()
             if isinstance(check, Run):
                 assert language.runner is not None
@@ -183,7 +178,7 @@ class Compilers:
 
         try:
             work = sources.units, sources.headers, sources.workspace
-            return self._built.get((language.name, *_identity(check), *work), do)
+            return self._built.get((language.name, *_identity(check), *work), build_or_run)
         except SandboxError as error:
             raise CannotCompile(str(error)) from None
         except CannotCompile:
@@ -199,14 +194,14 @@ class Compilers:
         """Build the code, or return the cached result of an earlier session."""
         if not isinstance(toolchain, Repeatable):
             return toolchain.build(sources, check, sandbox)
-        decisive = (
+        inputs = (
             self._own_version,
             toolchain.identity(check),
             sandbox.level,
             sources,
             check.requires,
         )
-        name = hashlib.sha256(repr(decisive).encode("utf-8", "replace")).hexdigest()[:32]
+        name = hashlib.sha256(repr(inputs).encode("utf-8", "replace")).hexdigest()[:32]
         built = self._build_cache.find(name)
         if built is None:
             built = toolchain.build(sources, check, sandbox)
@@ -216,13 +211,13 @@ class Compilers:
     def _language(self, check: Sandboxed) -> Language | None:
         return self._languages.get(_spelling(check))
 
-    def _unsafe(self) -> str | None:
+    def _why_unsafe(self) -> str | None:
         """Return why no answer may be run, None if it may.
 
         By default, answers run only in a sandbox that hides the user's files and the network.
         """
         try:
-            if self._wanted == "auto" and not self._open_sandbox().hides_files:
+            if self._requested_level == "auto" and not self._open_sandbox().hides_files:
                 return (
                     "'run' needs a sandbox that hides files and network, and none works here: "
                     "install bubblewrap, or add --upskill-sandbox limits to run answers with all "
@@ -237,7 +232,7 @@ class Compilers:
             if self._sandbox is None:
                 if self._closed:
                     raise CannotCompile(_ENDED)
-                self._sandbox = Sandbox(self._wanted)
+                self._sandbox = Sandbox(self._requested_level)
             return self._sandbox
 
 
@@ -248,7 +243,13 @@ def _built_in() -> Iterator[Language]:
     yield Language(name="python", toolchain=Python(), runner=PythonRunner())
 
 
+def _not_built(check: Sandboxed, language: Language, what: str) -> tuple[CheckResult, ...]:
+    """Return the results of a check whose code is missing."""
+    return result(check, False, f"{check.name} {language.name}: {what}"), *unbuilt(check)
+
+
 def _spelling(check: Sandboxed) -> str:
+    """Return the key of a check's language in `Compilers`."""
     word = check.language.strip().lower()
     return canonical(word) or word
 
@@ -269,12 +270,13 @@ def _block(file: WorkspaceFile) -> Block:
 
 
 def _identity(check: Sandboxed) -> tuple[object, ...]:
+    """Return the fields of a check that decide its result, besides language and answer."""
     if isinstance(check, Run):
         return (check.code,)
     return (check.arch, check.flags, check.host, check.requires, *check.files.items())
 
 
-def _option_problems(check: Sandboxed) -> str | None:
+def _option_problem(check: Sandboxed) -> str | None:
     if isinstance(check, Run):
         return None
     language = _spelling(check)

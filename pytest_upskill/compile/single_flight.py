@@ -16,7 +16,7 @@ class SingleFlight(Generic[K, V]):
     """A cache of values, or of the exceptions raised instead, by key."""
 
     def __init__(self) -> None:
-        self._made: dict[K, Future[V]] = {}
+        self._futures: dict[K, Future[V]] = {}
         self._tracebacks: dict[K, TracebackType | None] = {}
         self._lock = threading.Lock()
 
@@ -27,16 +27,16 @@ class SingleFlight(Generic[K, V]):
             BaseException: Whatever the first ``make`` for this key raised.
         """
         with self._lock:
-            found = self._made.get(key)
-            mine = self._made.setdefault(key, Future())
-        if found is None:
+            is_first = key not in self._futures
+            future = self._futures.setdefault(key, Future())
+        if is_first:
             try:
-                mine.set_result(make())
+                future.set_result(make())
             except BaseException as error:  # noqa: BLE001 - waiting threads must get it too
                 self._tracebacks[key] = error.__traceback__
-                mine.set_exception(error)
-        failure = mine.exception()
+                future.set_exception(error)
+        failure = future.exception()
         if failure is None:
-            return mine.result()
+            return future.result()
         # Restore the traceback at the time of caching: each raise would make it longer.
         raise failure.with_traceback(self._tracebacks[key])

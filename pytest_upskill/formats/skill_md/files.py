@@ -49,8 +49,10 @@ def read_files(
     homes = [root] if of_cases is None else [root, of_cases]
     path = root / name
     if not path.exists():
-        others = [folder / name for folder in (beside, *beside.parents, *root.parents)]
-        path = next((o for o in others if o.exists() and _enclosing_folder(o, homes)), path)
+        for folder in (beside, *beside.parents, *root.parents):
+            if (folder / name).exists() and _enclosing_folder(folder / name, homes):
+                path = folder / name
+                break
     home = _enclosing_folder(path, homes) or root
     if not path.is_dir():
         return {name: read_file(home, path, shown=name)}
@@ -87,13 +89,13 @@ def read_workspace(root: Path, name: str) -> tuple[WorkspaceFile, ...]:
 
 
 def read_folder(
-    folder: Path, *, but: Callable[[str], bool] = lambda _: False
+    folder: Path, *, is_excluded: Callable[[str], bool] = lambda _: False
 ) -> tuple[WorkspaceFile, ...]:
     """Read all files of a folder, without following links, sorted by name.
 
     Args:
         folder: The folder.
-        but: Returns whether to leave out a file or folder of this relative name.
+        is_excluded: Returns whether to leave out a file or folder of this relative name.
 
     Raises:
         ValueError: There are too many files, or they are too large, or one has an odd name; the
@@ -105,7 +107,7 @@ def read_folder(
     while pending:
         for path in sorted(pending.pop().iterdir()):
             name = path.relative_to(folder).as_posix()
-            if but(name) or path.is_symlink():
+            if is_excluded(name) or path.is_symlink():
                 continue
             if path.is_dir():
                 pending.append(path)
@@ -169,12 +171,10 @@ def read_file(root: Path, path: Path, *, shown: str) -> str:
 
 def _stay_inside(path: Path, root: Path, *, shown: str) -> None:
     if not _is_inside(path, root):
-        cure = (
-            "is an absolute path: write it relative to"
-            if shown.startswith("/")
-            else "leads outside"
-        )
-        raise Unreadable(f"{shown!r} {cure} the skill's folder")
+        what = "leads outside"
+        if shown.startswith("/"):
+            what = "is an absolute path: write it relative to"
+        raise Unreadable(f"{shown!r} {what} the skill's folder")
 
 
 def _enclosing_folder(path: Path, homes: list[Path]) -> Path | None:

@@ -7,7 +7,7 @@ are warnings, because agents load such skills too.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -82,25 +82,23 @@ def read_skill_text(text: str, *, folder: str) -> SkillText:
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     if (at := text.find("\0")) >= 0:
         raise BadFile([Problem.in_text(text, at, "a NUL character: save the file as UTF-8")])
-    warnings: list[Problem] = []
     frontmatter = _frontmatter(text)
-    fields = _fields(_compose(frontmatter, warnings), warnings)
+    node, syntax_errors = _compose(frontmatter)
+    fields, duplicates = _fields(node)
     if problems := [
         *_required_problems(fields, "name"),
         *_required_problems(fields, "description"),
     ]:
         raise BadFile(problems)
-    name = _text(fields["name"][1])
-    warnings += _spec_violations(fields, folder)
     body_at = text.index("\n") + 1 + len(frontmatter)
     return SkillText(
-        name=name,
+        name=_text(fields["name"][1]),
         description=_text(fields["description"][1]),
         hidden="disable-model-invocation" in fields
         and _text(fields["disable-model-invocation"][1]).lower() == "true",
         text=text,
         body_at=body_at,
-        warnings=tuple(sorted(warnings)),
+        warnings=tuple(sorted([*syntax_errors, *duplicates, *_spec_violations(fields, folder)])),
     )
 
 
@@ -116,16 +114,17 @@ def _frontmatter(text: str) -> str:
     raise BadFile([Problem(line=1, column=1, what=what)])
 
 
-def _compose(frontmatter: str, warnings: list[Problem]) -> yaml.Node | None:
-    """Read the YAML; if it is invalid, retry with plain values quoted, as agents do."""
+def _compose(frontmatter: str) -> tuple[yaml.Node | None, Sequence[Problem]]:
+    """Return the node of the YAML, and its syntax errors if it can be read in spite of them.
+
+    Invalid YAML is read with plain values quoted, as agents do.
+    """
     try:
-        return compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2)
+        return compose(frontmatter, max_depth=_MAX_DEPTH, first_line=2), ()
     except BadFile as error:
         quoted = _PLAIN.sub(_quote_value, frontmatter)
         with suppress(BadFile):
-            node = compose(quoted, max_depth=_MAX_DEPTH, first_line=2)
-            warnings += error.problems
-            return node
+            return compose(quoted, max_depth=_MAX_DEPTH, first_line=2), error.problems
         raise
 
 
@@ -134,31 +133,32 @@ def _quote_value(line: re.Match[str]) -> str:
     return f"{line[1]}'{value}'"
 
 
-def _fields(node: yaml.Node | None, warnings: list[Problem]) -> _Fields:
-    """Return the entries of the frontmatter; the last of duplicate keys wins."""
+def _fields(node: yaml.Node | None) -> tuple[_Fields, Sequence[Problem]]:
+    """Return the entries of the frontmatter, and its duplicate keys, of which the last wins."""
     if not isinstance(node, yaml.MappingNode):
         what = "the frontmatter must contain lines such as 'name: …'"
         raise BadFile([Problem(line=2, column=1, what=what)])
     fields: dict[str, tuple[yaml.Node, yaml.Node]] = {}
+    duplicates = []
     for key, value in node.value:
         name = _text(key)
         if name in fields:
             first = fields[name][0].start_mark.line + 2
             what = f"duplicate key (first in line {first}): remove one"
-            warnings.append(_problem(key.start_mark, name, what))
+            duplicates.append(_problem(key.start_mark, name, what))
         fields[name] = key, value
-    return fields
+    return fields, duplicates
 
 
 def _required_problems(fields: _Fields, key: str) -> Iterator[Problem]:
     """Find the problem of a required key."""
     if key not in fields:
         yield Problem(line=1, column=1, where=key, what="missing from the frontmatter")
-    elif what := _unusable_reason(key, fields[key][1]):
+    elif what := _why_unusable(key, fields[key][1]):
         yield _problem(fields[key][1].start_mark, key, what)
 
 
-def _unusable_reason(key: str, value: yaml.Node) -> str:
+def _why_unusable(key: str, value: yaml.Node) -> str | None:
     text = _text(value)
     if not _is_scalar(value):
         return "must be text"
@@ -168,7 +168,7 @@ def _unusable_reason(key: str, value: yaml.Node) -> str:
         return "must be one line of printable characters"
     if key == "name" and safe_line(text) != text:  # in reports and logs
         return "must not contain a CI runner's command, such as '##['"
-    return ""
+    return None
 
 
 def _spec_violations(fields: _Fields, folder: str) -> Iterator[Problem]:
@@ -177,11 +177,11 @@ def _spec_violations(fields: _Fields, folder: str) -> Iterator[Problem]:
         if key not in _SPECIFIED | _CLAUDE_CODE:
             what = "unknown key: the specification keeps such entries under 'metadata'"
             yield _problem(key_node.start_mark, key, what)
-        elif what := _spec_violation(key, value, folder):
-            yield _problem(value.start_mark, key, what)
+        elif violation := _spec_violation(key, value, folder):
+            yield _problem(value.start_mark, key, violation)
 
 
-def _spec_violation(key: str, value: yaml.Node, folder: str) -> str:
+def _spec_violation(key: str, value: yaml.Node, folder: str) -> str | None:
     text = _text(value)
     match key:
         case "name":
@@ -193,11 +193,11 @@ def _spec_violation(key: str, value: yaml.Node, folder: str) -> str:
         case "metadata" if not _maps_texts(value):
             return "must map text to text"
         case "license" | "compatibility" | "allowed-tools" if not _is_scalar(value):
-            return "must be text" + (", tools separated by spaces" * (key == "allowed-tools"))
-    return ""
+            return f"must be text{', tools separated by spaces' if key == 'allowed-tools' else ''}"
+    return None
 
 
-def _name_violation(name: str, folder: str) -> str:
+def _name_violation(name: str, folder: str) -> str | None:
     name = normalize("NFKC", name)
     if len(name) > MAX_NAME:
         return f"has {len(name)} characters; at most {MAX_NAME} are allowed"
@@ -206,7 +206,7 @@ def _name_violation(name: str, folder: str) -> str:
     # In a repository with one skill, its folder is often called "skill".
     if folder != "skill" and name != normalize("NFKC", folder):
         return f"must be the name of its folder, {folder!r}"
-    return ""
+    return None
 
 
 def _maps_texts(node: yaml.Node) -> bool:

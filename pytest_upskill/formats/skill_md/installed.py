@@ -38,19 +38,21 @@ def with_files(skill: Skill) -> Skill:
         )
 
 
-def read_skill_files(folder: Path, but: Iterable[str] = ()) -> tuple[WorkspaceFile, ...]:
+def read_skill_files(folder: Path, excluded: Iterable[str] = ()) -> tuple[WorkspaceFile, ...]:
     """Read the files of a skill that are installed.
 
     Args:
         folder: The skill's folder.
-        but: Further names to leave out, relative to the folder.
+        excluded: Further names to leave out, relative to the folder.
 
     Raises:
         OSError: A file cannot be read.
         ValueError: The folder is too large, or a name in it is odd.
     """
-    others = frozenset(but)
-    return read_folder(folder, but=lambda name: name in others or bool(_GRADING.fullmatch(name)))
+    names = frozenset(excluded)
+    return read_folder(
+        folder, is_excluded=lambda name: name in names or bool(_GRADING.fullmatch(name))
+    )
 
 
 def names_of_cases(skill: Skill) -> set[str]:
@@ -58,7 +60,8 @@ def names_of_cases(skill: Skill) -> set[str]:
     folder, beside = skill.folder.resolve(), skill.case_file.resolve().parent
     named = [skill.case_file.name]
     for case in skill.cases:
-        named += [case.workspace_folder] if case.workspace_folder else []
+        if case.workspace_folder:
+            named.append(case.workspace_folder)
         named += case.files
     return {
         path.relative_to(folder).as_posix()
