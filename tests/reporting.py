@@ -84,18 +84,13 @@ def counted(
     """Make a cell of cases that pass so often with and without the skill."""
     trials: list[TrialResult] = []
     for number, (with_, without) in enumerate(counts, 1):
-        for arm, passes, tokens in (("with_skill", with_, 900), ("without_skill", without, 400)):
+        arms: tuple[tuple[Arm, int, int], ...] = (
+            ("with_skill", with_, 900), ("without_skill", without, 400)
+        )  # fmt: skip
+        for arm, passes, tokens in arms:
             runs = [run(index < passes, tokens=tokens) for index in range(of)]
-            trials.append(
-                trial(
-                    f"case-{number}",
-                    "with_skill" if arm == "with_skill" else "without_skill",
-                    runs,
-                    model=model,
-                    skill=skill,
-                    line=number,
-                )
-            )
+            case = f"case-{number}"
+            trials.append(trial(case, arm, runs, model=model, skill=skill, line=number))
     return cell(*trials, path=f"skills/{skill}/skill_meta.json")
 
 

@@ -8,12 +8,10 @@ import platform
 import socket
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from pytest_upskill.checks.files import WorkspaceFile
-from pytest_upskill.completion import ProviderError, Request
 from pytest_upskill.sandbox.syscalls import BEYOND_NAMESPACES, numbers
 from pytest_upskill.spending.budget import BudgetError
 from pytest_upskill.spending.caps import Caps
@@ -153,16 +151,3 @@ def test_two_runs_at_once_share_no_files() -> None:
 
     assert ("first.txt" in first.told, "second.txt" in first.told) == (True, False)
     assert ("first.txt" in second.told, "second.txt" in second.told) == (False, True)
-
-
-class Failing(Recorded):
-    """An upstream whose host does not answer."""
-
-    async def exchange(self, asked: Request, content: Any, headers: Any, receive: Any) -> Any:
-        del asked, content, headers, receive
-        raise ProviderError("no reply from the host", retryable=True)
-
-
-def test_a_host_that_does_not_answer_is_missing_data_and_no_miss() -> None:
-    with pytest.raises(ProviderError, match="no reply from the host"):
-        asyncio.run(client(Failing([])).complete(asked()))

@@ -126,12 +126,6 @@ def test_a_run_that_reached_a_limit_is_a_miss_that_names_it() -> None:
     assert not run.passed
 
 
-def test_a_run_of_a_broken_installation_is_missing_data() -> None:
-    result = graded(read({"contains": "Done"}), left(broken="the skill was called but not loaded"))
-
-    assert result.errors == ("the skill was called but not loaded",)
-
-
 def test_a_judge_sees_the_answer_and_the_changes_but_not_the_calls() -> None:
     run = replace(left(("a.txt", "new"), calls=(ToolUse(name="Skill", input="x"),)), deleted=("b",))
 

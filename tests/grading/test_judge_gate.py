@@ -15,7 +15,7 @@ from pytest_upskill.cells.thresholds import FailOn, Thresholds
 from pytest_upskill.cells.wording import cell_sentence, lift
 from pytest_upskill.checks import CheckResult, Judge
 from pytest_upskill.completion import Completion
-from pytest_upskill.formats.skill import Case, GateRule, Skill
+from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.model import parse_model
 from pytest_upskill.report.files.phrases import mean_lift
 from pytest_upskill.report.history.points import Point, difference
@@ -23,6 +23,7 @@ from pytest_upskill.report.judge_notes import judge_warning, vendor_of
 from pytest_upskill.report.notes import notes_of
 from pytest_upskill.trials.result import AnswerLabel, CellLabels, RunResult, TrialResult
 from pytest_upskill.trials.trial import Arm, plan
+from tests import reporting
 
 
 def run(judge: bool, code: bool = True) -> RunResult:
@@ -35,35 +36,15 @@ def run(judge: bool, code: bool = True) -> RunResult:
 
 
 def trial(arm: Arm, passes: int, runs: int, *, code: bool = True) -> TrialResult:
-    return TrialResult(
-        skill="csv",
-        case="a",
-        model="m",
-        resolved="openai:model",
-        arm=arm,
-        min_pass_rate=0.0,
-        prompt_digest="p",
-        skill_digest="s" * (arm == "with_skill"),
-        runs=tuple(run(number < passes, code) for number in range(runs)),
-        planned=runs,
-    )
+    answers = [run(number < passes, code) for number in range(runs)]
+    made = reporting.trial("a", arm, answers, model="m", skill="csv")
+    return replace(made, resolved="openai:model", min_pass_rate=0.0, planned=runs)
 
 
 def cell(with_: int, without: int, *, runs: int = 50, **more: Any) -> Cell:
-    trials = trial("with_skill", with_, runs), trial("without_skill", without, runs)
-    values: dict[str, Any] = {
-        "judge": "anthropic:judge",
-        "gate": GateRule(),
-        "trials": trials,
-        "planned": 2,
-    }
-    return Cell(
-        path="skills/csv/skill_meta.json",
-        skill="csv",
-        model="m",
-        resolved="openai:model",
-        **(values | more),
-    )
+    made = reporting.cell(trial("with_skill", with_, runs), trial("without_skill", without, runs))
+    values: dict[str, Any] = {"judge": "anthropic:judge"} | more
+    return replace(made, **values)
 
 
 def labels(*wrong: tuple[bool, bool], each: int = 10) -> CellLabels:

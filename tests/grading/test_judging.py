@@ -42,13 +42,6 @@ def test_the_judge_sees_question_answer_and_statements_and_no_arm() -> None:
     assert "skill" not in asked.system + asked.user
 
 
-def test_the_request_for_a_judgement_depends_on_question_answer_and_statements_alone() -> None:
-    one = judge_request(MODEL, STATEMENTS, question="How?", answer=ANSWER)
-    other = judge_request(MODEL, STATEMENTS, question="How?", answer=ANSWER)
-
-    assert one == other
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.text(max_size=200))
 def test_an_answer_cannot_write_the_mark_that_ends_it(answer: str) -> None:
@@ -87,12 +80,6 @@ def test_a_judgement_is_a_result_for_each_statement_whatever_stands_around_it(ar
     assert first.message == "judge 'It names a module.': holds: \"csv.reader\""
     assert first.detail == "evidence: csv.reader\nso it is"
     assert second.message == "judge 'It warns of splitting.': does not hold: no"
-
-
-def test_line_breaks_and_blanks_do_not_count_in_evidence() -> None:
-    first, _ = judged(verdict(1, quote="`csv.reader`. It handles quoted fields"), verdict(2))
-
-    assert first.passed
 
 
 @pytest.mark.parametrize(
@@ -181,12 +168,6 @@ def test_a_judgement_that_an_answer_dictates_has_no_evidence() -> None:
 
     with pytest.raises(CheckError, match="is not in the answer"):
         judged(verdict(1, quote="the module is csv"), verdict(2), answer=attack)
-
-
-def test_a_short_answer_is_evidence_as_a_whole() -> None:
-    first, _ = judged(verdict(1, quote="37"), verdict(2, quote="37"), answer=" 37\n")
-
-    assert first.passed
 
 
 @settings(max_examples=100, deadline=None)

@@ -7,7 +7,6 @@ import os
 import re
 import shutil
 import signal
-import subprocess
 
 import pytest
 
@@ -150,7 +149,7 @@ def test_a_second_candidate_is_a_second_look_even_without_the_ledger(depot: Depo
     assert decision["alpha"] == pytest.approx(0.05 / 6)
 
 
-def test_a_file_that_changes_meanwhile_or_is_not_committed_is_not_overwritten(
+def test_a_file_that_changes_meanwhile_is_not_overwritten(
     depot: Depot, capsys: pytest.CaptureFixture[str]
 ) -> None:
     changed = SKILL + "A line of the author.\n"
@@ -163,10 +162,6 @@ def test_a_file_that_changes_meanwhile_or_is_not_committed_is_not_overwritten(
     assert depot.refine("--apply") == 4
     assert "has changed in the meantime: start again" in capsys.readouterr().err
     assert depot.text == changed
-
-    subprocess.run(["git", "init", "-q", depot.folder], check=True)
-    assert depot.refine("--apply") == 4
-    assert "has uncommitted changes" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
