@@ -199,8 +199,8 @@ class CliClient:
         async with _temporary_folder() as root:
             end = await self._run_program(request, root, proxy)
             if isinstance(end, Failed):
-                if isinstance(end.error, (BudgetError, ProviderError)) and tally.replies:
-                    end.error.paid = tally.completion()
+                if isinstance(end.error, (BudgetError, ProviderError)):
+                    end.error.paid = tally.paid()
                 raise end.error
             limit = end.limit if isinstance(end, LimitReached) else ""
             run = tally.run(self._installed.version, limit)

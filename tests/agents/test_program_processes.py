@@ -37,7 +37,7 @@ pytestmark = needs_bubblewrap
 
 
 def test_a_program_with_too_many_processes_ends_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("pytest_upskill.agents.box.process._MOST_THREADS", 50)
+    monkeypatch.setattr("pytest_upskill.agents.box.process._MAX_THREADS", 50)
 
     completion = completed(bash("for i in $(seq 60); do sleep 9 & done; wait"), "Done.")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -115,6 +116,17 @@ def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> No
         assert tally.exceeded_limit() == limit
 
     assert tally.completion().input_tokens is None
+
+
+def test_a_run_that_fails_after_a_side_question_has_cost_that_question() -> None:
+    tally = tally_of(AgentTask())
+    assert tally.paid() is None
+
+    tally.note_reply(replace(said(), cost_usd=0.25), 1, in_conversation=False)
+
+    paid = tally.paid()
+    assert paid is not None
+    assert paid.cost_usd == 0.25
 
 
 def test_a_program_that_asks_for_no_stream_fails_its_self_test_with_a_reason() -> None:

@@ -1,8 +1,8 @@
 """The sandbox of an agent's program: bubblewrap, with a socket as the only way out.
 
-Nothing of the host is in it but the system's folders, read-only, the agent's program and the Python
-that runs the relay. Paths, environment and user are the same on every machine. There is no limit of
-the address space, because JavaScript engines reserve more than there is memory.
+It shows nothing of the host except the system's folders, read-only, the agent's program and the
+Python that runs the relay. Paths, environment and user are the same on every machine. The address
+space is not limited, because JavaScript engines reserve more than there is memory.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ def prepare_folders(root: Path, cli: Cli, launch: Launch, request: Request) -> P
     """Make the folders of a run, and return the path of the proxy's socket.
 
     Args:
-        root: A private folder.
+        root: The new folder of the run.
         cli: The adapter of the agent.
-        launch: How the run starts.
+        launch: How to start the program.
         request: What the agent gets.
 
     Raises:
@@ -68,36 +68,36 @@ def prepare_folders(root: Path, cli: Cli, launch: Launch, request: Request) -> P
     return root / "run" / "proxy"
 
 
-def command(
-    root: Path, installed: Installed, launch: Launch, info: int, filters: Sequence[int]
+def bwrap_command(
+    root: Path, installed: Installed, launch: Launch, info_file: int, filter_files: Sequence[int]
 ) -> list[str]:
-    """Return the command line that runs an agent in the sandbox.
+    """Return the command that runs an agent in the sandbox.
 
     Args:
         root: The folder that `prepare_folders` has filled.
         installed: The agent's program.
-        launch: How it starts.
-        info: File descriptor to which bubblewrap writes the process id of the sandbox's init.
-        filters: File descriptors of filters of system calls.
+        launch: How to start it.
+        info_file: File descriptor to which bubblewrap writes the process id of the sandbox's init.
+        filter_files: File descriptors of filters of system calls.
     """
-    inside = Path(_AGENT, installed.program.relative_to(installed.folder.parent))
-    words = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
-    words += ["--cap-drop", "ALL", "--uid", _USER, "--gid", _USER, "--hostname", "upskill"]
-    words += ["--info-fd", str(info), "--clearenv"]
-    words += system_mounts(folder for folder in SYSTEM if not folder.startswith("/etc"))
-    words += [word for file in filters for word in ("--seccomp", str(file))]
-    words += ["--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
-    words += ["--bind", str(root / "tmp"), "/tmp"]  # noqa: S108  in the sandbox
-    words += ["--bind", str(root / "home"), HOME, "--bind", str(root / "work"), WORK]
-    words += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
-    words += ["--ro-bind", str(installed.folder), f"{_AGENT}/{installed.folder.name}"]
+    program = Path(_AGENT, installed.program.relative_to(installed.folder.parent))
+    command = [shutil.which("bwrap") or "bwrap", "--unshare-all", "--die-with-parent"]
+    command += ["--cap-drop", "ALL", "--uid", _USER, "--gid", _USER, "--hostname", "upskill"]
+    command += ["--info-fd", str(info_file), "--clearenv"]
+    command += system_mounts(folder for folder in SYSTEM if not folder.startswith("/etc"))
+    command += [word for file in filter_files for word in ("--seccomp", str(file))]
+    command += ["--dev", "/dev", "--ro-bind", str(root / "etc"), "/etc"]
+    command += ["--bind", str(root / "tmp"), "/tmp"]  # noqa: S108  in the sandbox
+    command += ["--bind", str(root / "home"), HOME, "--bind", str(root / "work"), WORK]
+    command += ["--ro-bind", str(root / "run"), _RUN, "--ro-bind", str(_RELAY), f"{_RUN}.py"]
+    command += ["--ro-bind", str(installed.folder), f"{_AGENT}/{installed.folder.name}"]
     for folder in PYTHON_FOLDERS:
         if not folder.is_relative_to("/usr"):
-            words += ["--ro-bind", str(folder), str(folder)]
-    # The rest is in memory, and a program that fills it up would fill up the machine's.
-    words += ["--bind", str(root / "shm"), "/dev/shm"]  # noqa: S108  in the sandbox
-    words += ["--remount-ro", "/dev", "--remount-ro", "/"]
-    path = f"{inside.parent}:/usr/local/bin:/usr/bin:/bin:{PYTHON.parent}"
+            command += ["--ro-bind", str(folder), str(folder)]
+    # All other folders are in memory, and a program that fills them up would fill up the machine's.
+    command += ["--bind", str(root / "shm"), "/dev/shm"]  # noqa: S108  in the sandbox
+    command += ["--remount-ro", "/dev", "--remount-ro", "/"]
+    path = f"{program.parent}:/usr/local/bin:/usr/bin:/bin:{PYTHON.parent}"
     environment = {
         "PATH": path,
         "HOME": HOME,
@@ -109,13 +109,17 @@ def command(
         **launch.environment,
     }
     for name, value in environment.items():
-        words += ["--setenv", name, value]
+        command += ["--setenv", name, value]
     relay = [str(PYTHON), "-I", "-S", f"{_RUN}.py", _PORT, f"{_RUN}/proxy", f"{_RUN}/prompt"]
-    return [*words, "--chdir", WORK, "--", *relay, "--", str(inside), *launch.arguments]
+    return [*command, "--chdir", WORK, "--", *relay, "--", str(program), *launch.arguments]
 
 
 def init_process(info: bytes) -> int | None:
-    """Return the process id of the sandbox's init, whose end ends all; None if it is unknown."""
+    """Return the process id of the sandbox's init, which ends all others; None if it is unknown.
+
+    Args:
+        info: What bubblewrap has written to its ``info_file``.
+    """
     try:
         return int(json.loads(info)["child-pid"])
     except (ValueError, LookupError, TypeError):

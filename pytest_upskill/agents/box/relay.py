@@ -1,4 +1,4 @@
-"""Inside the sandbox: pass connections to 127.0.0.1 on to the proxy's socket, and run the agent.
+"""Forward connections to 127.0.0.1 to the proxy's socket, and run the agent, inside the sandbox.
 
 Called as a script, ``python -I -S relay.py PORT SOCKET STDIN -- PROGRAM ARGUMENT…``. It imports
 only what is built into the interpreter: ``socket``, ``subprocess`` and ``threading`` would take
@@ -19,25 +19,25 @@ _SIGNALS = (13, 25)
 
 def main(arguments: list[str]) -> int:
     """Run the agent, and return its exit status."""
-    port, path, given, _, *program = arguments
+    port, socket_path, stdin_path, _, *program = arguments
     listener = _socket.socket(_socket.AF_INET, _socket.SOCK_STREAM)
     listener.bind(("127.0.0.1", int(port)))
     listener.listen(64)
-    _thread.start_new_thread(_serve, (listener, path))
-    stdin = (os.POSIX_SPAWN_OPEN, 0, given, os.O_RDONLY, 0)
+    _thread.start_new_thread(_serve, (listener, socket_path))
+    stdin = (os.POSIX_SPAWN_OPEN, 0, stdin_path, os.O_RDONLY, 0)
     agent = os.posix_spawn(
         program[0], program, os.environ, file_actions=[stdin], setsigdef=_SIGNALS
     )
     return os.waitstatus_to_exitcode(os.waitpid(agent, 0)[1]) & 0xFF
 
 
-def _serve(listener: _socket.socket, path: str) -> None:
+def _serve(listener: _socket.socket, socket_path: str) -> None:
     while True:
         descriptor, _ = listener._accept()  # type: ignore[attr-defined]  # noqa: SLF001
         client = _socket.socket(fileno=descriptor)
         proxy = _socket.socket(_socket.AF_UNIX, _socket.SOCK_STREAM)
         try:
-            proxy.connect(path)
+            proxy.connect(socket_path)
         except OSError:
             client.close()
             continue

@@ -1,4 +1,4 @@
-"""The sandbox of agents, which must hide files and the network."""
+"""The sandbox of agents' tools, which must hide files and the network."""
 
 from __future__ import annotations
 

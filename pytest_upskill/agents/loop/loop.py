@@ -6,7 +6,7 @@ https://agentskills.io/client-implementation/adding-skills-support.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import max_input_tokens
 
 InThread = Callable[..., Awaitable[Any]]
-"""Calls a function that takes a while, off the event loop."""
+"""Calls a slow function in a thread, off the event loop."""
 
 VERSION = "1"
 """Changes with the prompt or the tools."""
@@ -52,80 +52,92 @@ async def run_loop(
         request: The request with a task.
         client: Sends each request of the run, with retries and within the budget.
         toolbox: The tools, in a fresh workspace.
-        in_thread: Calls a tool off the event loop.
+        in_thread: Calls slow functions off the event loop.
         caps: Limits of the run.
 
     Raises:
-        ProviderError: There is no usable reply; ``paid`` is what the run has cost until then.
-        BudgetError: The next request could exceed the budget; likewise.
+        ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
+        BudgetError: The next request could exceed the budget; ``paid`` likewise.
     """
     assert request.task is not None
-    task, limit = request.task, ""
+    task = request.task
     offer = catalogue(task, request.run)
     tally = RunTally(
         task=task,
         skill_of=_skill_of,
-        is_denied=lambda *_: False,  # its own tool returns what is installed
+        is_denied=lambda *_: False,  # the tool that loads a skill returns what is installed
         caps=caps,
         offered=bool(offer),
         loaded=False,
     )
-    model_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
-    while True:
-        seen = [result for turn in model_request.turns for result in turn.results]
-        last = model_request.turns[-1].results if model_request.turns else ()
-        tally.note_request(
-            [each.text for each in seen], [(each.call_id, each.text) for each in last]
-        )
-        try:
-            completion = await client.complete(model_request)
-        except (BudgetError, ProviderError) as error:
-            if tally.replies:
-                error.paid = tally.completion()
-            raise
-        tally.requests += completion.attempts
-        tally.note_reply(completion, max_input_tokens(model_request))
-        if tally.has_final_answer or tally.has_chosen:
-            break
-        if limit := tally.exceeded_limit():
-            break
-        results = await _use_tools(completion, toolbox, in_thread)
-        if results is None:
-            limit = f"its tools took more than {caps.seconds:g} s"
-            break
-        turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
-        model_request = replace(model_request, turns=(*model_request.turns, turn))
+    first_request = replace(request, frame=FRAME, skill=offer, tools=TOOLS, task=None)
+    try:
+        limit = await _converse(first_request, client, tally, toolbox, in_thread)
+    except (BudgetError, ProviderError) as error:
+        error.paid = tally.paid()
+        raise
     run: AgentRun = tally.run(VERSION, limit)
     if not task.chooses:
         run = await in_thread(with_left_files, run, request, toolbox.folder)
     return tally.completion(run)
 
 
+async def _converse(
+    model_request: Request, client: Client, tally: RunTally, toolbox: Toolbox, in_thread: InThread
+) -> str:
+    """Send requests and call tools in turn until the run ends.
+
+    Returns:
+        The limit that ended the run; "" if the model has answered or chosen.
+    """
+    while True:
+        _note_request(tally, model_request.turns)
+        completion = await client.complete(model_request)
+        tally.requests += completion.attempts
+        tally.note_reply(completion, max_input_tokens(model_request))
+        if tally.has_final_answer or tally.has_chosen:
+            return ""
+        if limit := tally.exceeded_limit():
+            return limit
+        results = await _call_tools(completion, toolbox, in_thread)
+        if results is None:
+            return f"its tools took more than {tally.caps.seconds:g} s"
+        turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
+        model_request = replace(model_request, turns=(*model_request.turns, turn))
+
+
+def _note_request(tally: RunTally, turns: Sequence[Turn]) -> None:
+    """Note what the next prompt quotes: the results of all turns, of which the last are new."""
+    texts = [result.text for turn in turns for result in turn.results]
+    new_results = turns[-1].results if turns else ()
+    tally.note_request(texts, [(result.call_id, result.text) for result in new_results])
+
+
 def catalogue(task: AgentTask, run: int) -> str:
-    """Return the part of the system prompt that offers the skills, "" without one.
+    """Return the part of the system prompt that offers the skills, "" without any.
 
     Args:
         task: What the agent gets.
         run: Index of the run, which decides the order.
     """
-    found = {
-        each.name: {
-            "name": each.name,
-            "description": read_skill_text(file.text, folder=each.name).description,
-            "location": f"{SKILLS}/{each.folder}/{SKILL_FILE}",
+    entries = {
+        skill.name: {
+            "name": skill.name,
+            "description": read_skill_text(file.text, folder=skill.name).description,
+            "location": f"{SKILLS}/{skill.folder}/{SKILL_FILE}",
         }
-        for each in task.installed
-        for file in each.files
+        for skill in task.installed
+        for file in skill.files
         if file.name == SKILL_FILE
     }
-    listed = [found[name] for name in sorted(found, key=lambda name: place(run, name))]
+    listed = [entries[name] for name in sorted(entries, key=lambda name: place(run, name))]
     return available_skills(listed) if listed else ""
 
 
-async def _use_tools(
+async def _call_tools(
     completion: Completion, toolbox: Toolbox, in_thread: InThread
 ) -> tuple[ToolResult, ...] | None:
-    """Carry out the calls of a reply; return None if the time of the tools ends before."""
+    """Call the tools that a reply asks for; return None if their time is up before the last."""
     results = []
     for call in completion.tool_calls:
         if toolbox.left_s <= 0:

@@ -1,4 +1,4 @@
-"""Run agents: give each run its workspace, and keep its tools off the event loop."""
+"""Run the built-in agent: give each run a workspace, and keep its tools off the event loop."""
 
 from __future__ import annotations
 
@@ -19,18 +19,20 @@ T = TypeVar("T")
 
 
 class LoopRunner:
-    """Runs agents; used on one event loop.
+    """Runs the built-in agent; used on one event loop.
 
     Args:
-        sandbox: Returns the sandbox of all tools; called with the first run.
-        most: Runs at once; those that wait have cost nothing.
-        caps: Limits of each run; None for the usual ones.
+        make_sandbox: Makes the sandbox of all tools; called by the first run.
+        max_runs: Maximum number of runs at once; a run that waits has cost nothing.
+        caps: Limits of each run; None for the defaults.
     """
 
-    def __init__(self, sandbox: Callable[[], Sandbox], most: int, caps: Caps | None = None) -> None:
-        self._make_sandbox = sandbox
+    def __init__(
+        self, make_sandbox: Callable[[], Sandbox], max_runs: int, caps: Caps | None = None
+    ) -> None:
+        self._make_sandbox = make_sandbox
         self._sandbox: Sandbox | None = None
-        self._slots = asyncio.Semaphore(most)
+        self._slots = asyncio.Semaphore(max_runs)
         self._caps = caps or Caps()
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
@@ -51,7 +53,7 @@ class LoopRunner:
             ) from None
 
     def close(self) -> None:
-        """Kill what runs, and start no more."""
+        """Kill the tools that run, and start no more."""
         if self._sandbox is not None:
             self._sandbox.close()
         self._threads.shutdown(wait=False, cancel_futures=True)

@@ -1,4 +1,4 @@
-"""The tools of the built-in agent. Every one acts inside the sandbox."""
+"""The tools of the built-in agent, which all act inside the sandbox."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ SKILLS = "~/.agents/skills"
 """The folder where skills are installed, as the model sees it."""
 
 _WORKSPACE, _HOME, _SCRATCH = "tmp/agent-workspace", "tmp/agent-home", "tmp/agent-scratch"
-"""Where the three writable folders are, below the root of the sandbox's workspace."""
+"""The three writable folders, below the root of the sandbox's workspace."""
 
-_MOST_CHARS = 16_000
-"""Of a result: more is cut in the middle, as errors are at the end."""
+_MAX_CHARS = 16_000
+"""Maximum length of a result: a longer one is cut in the middle, as errors are at the end."""
 
 _LIMITS = Limits(wall_s=60.0, memory_bytes=16 << 30)
-"""Of one call. Address space is not memory: Node alone reserves more than 4 GiB of it."""
+"""Limits of one call. They count address space, of which Node alone reserves more than 4 GiB."""
 
 _ENTER = """
 HOME=$TMPDIR/agent-home; cd "$TMPDIR/agent-workspace" || exit 125
@@ -59,7 +59,7 @@ TOOLS = (
         "bash", "Run a command in the workspace. There is no network.", command="The command."
     ),
 )
-"""The same in every arm; without a skill, the first finds none."""
+"""The same tools in every arm: without a skill, the tool ``skill`` finds none."""
 
 _REQUIRED: Mapping[str, list[str]] = MappingProxyType(
     {tool.name: list(tool.schema["required"]) for tool in TOOLS}
@@ -71,12 +71,12 @@ class Toolbox:
 
     Args:
         task: What the agent gets.
-        sandbox: Where the tools act.
+        sandbox: Runs the tools.
         home: A new workspace of the sandbox.
         seconds: Time for all calls together.
 
     Attributes:
-        left_s: Seconds that are left of it.
+        left_s: Seconds left for further calls.
     """
 
     def __init__(self, task: AgentTask, sandbox: Sandbox, home: Workspace, seconds: float) -> None:
@@ -97,7 +97,7 @@ class Toolbox:
                     (home.root / name).chmod(0o755)
 
     def call(self, call: ToolCall) -> ToolResult:
-        """Call a tool, and wait for its result."""
+        """Call a tool, and return its result or what is wrong with the call."""
         if problem := _call_problem(call):
             return ToolResult(call_id=call.id, text=problem, failed=True)
         if call.name == "skill":
@@ -111,7 +111,7 @@ class Toolbox:
 
     @property
     def folder(self) -> Path:
-        """The folder in which the tools work."""
+        """The agent's workspace, in which the tools work."""
         return self._home.root / _WORKSPACE
 
     def _load_skill(self, call: ToolCall) -> ToolResult:
@@ -124,6 +124,7 @@ class Toolbox:
         return ToolResult(call_id=call.id, text=text)
 
     def _run(self, name: str, arguments: Mapping[str, Any], limits: Limits) -> Outcome:
+        """Run the shell command of a tool in the sandbox."""
         words: tuple[str, ...]
         match name:
             case "read_file":
@@ -131,8 +132,9 @@ class Toolbox:
             case "list_files":
                 words = (_LIST, "sh", str(arguments["path"]))
             case "write_file":
-                content = self._home.write(f"in/{next(self._inputs)}", str(arguments["content"]))
-                source = str(self._home.root / content.removeprefix("../"))
+                content_file = f"in/{next(self._inputs)}"
+                self._home.write(content_file, str(arguments["content"]))
+                source = str(self._home.root / content_file)
                 words = (_WRITE, "sh", str(arguments["path"]), source)
             case _:
                 shell = shutil.which("bash", path="/usr/bin:/bin") or "/bin/sh"
@@ -147,7 +149,7 @@ class Toolbox:
 
 
 def _call_problem(call: ToolCall) -> str:
-    """Return why a call cannot be carried out, for the model; "" if it can."""
+    """Return why a call is invalid, in words for the model; "" if it is valid."""
     if call.name not in _REQUIRED:
         return f"There is no tool {call.name!r}: there are {', '.join(_REQUIRED)}."
     if call.malformed:
@@ -158,20 +160,20 @@ def _call_problem(call: ToolCall) -> str:
             return f"{name!r} is missing or is not a text: write the call again."
         if "\0" in value:
             return f"{name!r} has a null character in it: write the call again."
-        if name != "content" and len(value.encode("utf-8", "replace")) > _MOST_ARGUMENT:
-            return f"{name!r} is longer than {_MOST_ARGUMENT >> 10} KiB: use write_file first."
+        if name != "content" and len(value.encode("utf-8", "replace")) > _MAX_ARGUMENT:
+            return f"{name!r} is longer than {_MAX_ARGUMENT >> 10} KiB: use write_file first."
     return ""
 
 
-_MOST_ARGUMENT = 100 << 10
-"""Bytes of an argument of a command; Linux allows 128 KiB."""
+_MAX_ARGUMENT = 100 << 10
+"""Maximum bytes of an argument of a command; Linux allows 128 KiB."""
 
 
 def _describe_result(name: str, outcome: Outcome, text: str, limits: Limits) -> str:
     """Return the result of a tool as the model sees it."""
     if outcome.ended != "exited":
-        why = _ENDED[outcome.ended].format(seconds=limits.wall_s)
-        return f"{text}\n[{why}]".lstrip()
+        reason = _ENDED[outcome.ended].format(seconds=limits.wall_s)
+        return f"{text}\n[{reason}]".lstrip()
     if name == "bash":
         return f"{text}\n[exit status {outcome.returncode}]".lstrip()
     if name == "write_file" and outcome.succeeded:
@@ -195,7 +197,8 @@ def _shorten_paths(output: str) -> str:
 
 
 def _cut(text: str) -> str:
-    if len(text) <= _MOST_CHARS:
+    """Return a result without its middle if it is too long."""
+    if len(text) <= _MAX_CHARS:
         return text
-    half, left_out = _MOST_CHARS // 2, len(text) - _MOST_CHARS
+    half, left_out = _MAX_CHARS // 2, len(text) - _MAX_CHARS
     return f"{text[:half]}\n[... {left_out:,} characters left out ...]\n{text[-half:]}"

@@ -155,6 +155,10 @@ class RunTally:
         retries = sum(reply.attempts - 1 for reply in replies)
         return replace(with_totals(replies), attempts=1 + retries, tool_calls=(), agent_run=run)
 
+    def paid(self) -> Completion | None:
+        """Return what a run that fails has cost so far, None if it got no reply."""
+        return self.completion() if self.replies or self.side_replies else None
+
     @property
     def _calls(self) -> list[ToolCall]:
         return [call for reply in self.replies for call in reply.tool_calls]
