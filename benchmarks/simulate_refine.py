@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from multiprocessing import Pool
 
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.proof.acceptance import decide, draw_passes, improved_rates
+from pytest_upskill.teacher.proof.acceptance import decide_acceptance, draw_passes, improved_rates
 from pytest_upskill.teacher.versions.search import TRAIN_RUNS
 
 TRAIN, HELD_OUT, RUNS, CANDIDATES = 12, 8, 10, 4
@@ -88,7 +88,7 @@ def session(chance: random.Random, setting: Setting, holdout: Sequence[float], l
         ]
         for student in range(setting.students)
     }
-    return decide(students, look=look).accepted
+    return decide_acceptance(students, look=look).accepted
 
 
 def history(arguments: tuple[Setting, int]) -> bool:

@@ -10,7 +10,7 @@ from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
 from pytest_upskill.teacher.cases import propose_cases
 from pytest_upskill.teacher.harden import harden
-from pytest_upskill.teacher.proof.decision import Decision
+from pytest_upskill.teacher.proof.outcome import CommandOutcome
 from pytest_upskill.teacher.sources.read import read_sources
 from pytest_upskill.teacher.work.engine import Engine
 
@@ -30,7 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
-    def propose_with(engine: Engine) -> Decision:
+    def propose_with(engine: Engine) -> CommandOutcome:
         skill = load_skill(folder, engine.workplace.extensions, evals=options.harden)
         if options.harden:
             return harden(engine, skill)

@@ -10,7 +10,7 @@ from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_t
 from pytest_upskill.teacher.generate import generate
 from pytest_upskill.teacher.generation_plan import GenerateSettings
 from pytest_upskill.teacher.proof.confirmation import RUNS
-from pytest_upskill.teacher.proof.decision import Decision
+from pytest_upskill.teacher.proof.outcome import CommandOutcome
 from pytest_upskill.teacher.sources.read import read_sources
 from pytest_upskill.teacher.work.engine import Engine
 
@@ -51,7 +51,7 @@ def _run(options: argparse.Namespace) -> int:
         raise CommandError("the task is empty: say what the skill is for")
     examples = "".join(f"\n\nFor example: {example}" for example in options.example)
 
-    def generate_with(engine: Engine) -> Decision:
+    def generate_with(engine: Engine) -> CommandOutcome:
         settings = GenerateSettings(
             task=options.task + examples,
             sources=read_sources(options.sources),

@@ -9,7 +9,7 @@ from pytest_upskill.commands.command import Command
 from pytest_upskill.commands.skill_folder import folder_of_skill, load_skill
 from pytest_upskill.commands.teacher_command import add_teacher_arguments, run_teacher_command
 from pytest_upskill.teacher.proof.confirmation import RUNS
-from pytest_upskill.teacher.proof.decision import Decision
+from pytest_upskill.teacher.proof.outcome import CommandOutcome
 from pytest_upskill.teacher.refine import refine
 from pytest_upskill.teacher.work.engine import Engine
 
@@ -30,7 +30,7 @@ def _add_arguments(parser: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     folder = folder_of_skill(options.skill).absolute()
 
-    def refine_with(engine: Engine) -> Decision:
+    def refine_with(engine: Engine) -> CommandOutcome:
         skill = load_skill(folder, engine.workplace.extensions)
         return refine(engine, skill, steps=options.steps, runs=options.runs)
 

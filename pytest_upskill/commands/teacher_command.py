@@ -12,11 +12,11 @@ from pytest_upskill.cells.gate import NOT_MEASURED
 from pytest_upskill.commands.command import PASSED, UNUSABLE, whole_number_type
 from pytest_upskill.model import Model
 from pytest_upskill.session.without_tests.workplace import run_in_session
-from pytest_upskill.teacher.proof.decision import DRY_RUN, UNMEASURED, Decision, Outcome
+from pytest_upskill.teacher.proof.outcome import CommandOutcome, Decision
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.terms import Consent, Terms
 
-_EXIT_CODES: Mapping[Outcome, int] = {
+_EXIT_CODES: Mapping[Decision, int] = {
     "accepted": PASSED,
     "not shown": 1,
     "refused": UNUSABLE,
@@ -107,7 +107,7 @@ def add_teacher_arguments(
 
 
 def run_teacher_command(
-    run: Callable[[Engine], Decision],
+    run: Callable[[Engine], CommandOutcome],
     options: argparse.Namespace,
     place: Path,
     *,
@@ -138,9 +138,8 @@ def run_teacher_command(
             dry_run=options.dry_run,
             state=state,
         )
-        decision = run(Engine(workplace, terms))
-        is_as_requested = decision.reason in {DRY_RUN, UNMEASURED}
-        return PASSED if is_as_requested else _EXIT_CODES[decision.decision]
+        outcome = run(Engine(workplace, terms))
+        return PASSED if outcome.ended_as_requested else _EXIT_CODES[outcome.decision]
 
     return run_in_session(
         run_in_workplace,

@@ -9,8 +9,8 @@ from dataclasses import replace
 from pytest_upskill import CASE_FILE
 from pytest_upskill.cells.wording import counted
 from pytest_upskill.formats.skill import Case, Skill
-from pytest_upskill.teacher.proof.decision import Decision, run_and_record
 from pytest_upskill.teacher.proof.holdout import missing_cases, split_cases
+from pytest_upskill.teacher.proof.outcome import CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals.keep import Demand, Kept, keep_cases, plan_parts
 from pytest_upskill.teacher.sources.read import Source, source_of
 from pytest_upskill.teacher.work.engine import Engine
@@ -24,7 +24,7 @@ _LONGEST_TASK = 1000
 
 def propose_cases(
     engine: Engine, skill: Skill, sources: Sequence[Source], *, count: int
-) -> Decision:
+) -> CommandOutcome:
     """Propose, validate and offer cases; write ``decision.json``.
 
     Args:
@@ -51,21 +51,21 @@ def propose_cases(
         count=count,
     )
 
-    def propose(decision: Decision) -> Decision:
+    def propose(outcome: CommandOutcome) -> CommandOutcome:
         kept = keep_cases(engine, demand)
         engine.say(*kept.summary_lines(), *_missing_for_refine([*skill.cases, *kept.cases]))
         drafts.write("cases.json", json.dumps({"cases": kept.entries}, indent=2) + "\n")
-        decision = replace(decision.with_cases(kept.cases, kept.dropped), reason=str(kept))
+        outcome = replace(outcome.with_cases(kept.cases, kept.dropped), reason=str(kept))
         if not kept.cases:
-            return replace(decision, decision="not shown")
+            return replace(outcome, decision="not shown")
         engine.say(*_case_lines(kept))
         change = Change(file=file, old=content, new=with_cases(content, kept.entries))
         applied = terms.consent.apply_changes("Add them to", [change], engine.say)
-        return replace(decision, decision="accepted", applied=applied)
+        return replace(outcome, decision="accepted", applied=applied)
 
     plan = plan_lines(engine, *plan_parts(engine, demand))
     return run_and_record(
-        engine, drafts, Decision(command="cases", skill=skill.name), plan, propose
+        engine, drafts, CommandOutcome(command="cases", skill=skill.name), plan, propose
     )
 
 

@@ -21,8 +21,8 @@ from pytest_upskill.teacher.generation_plan import (
     make_demand,
 )
 from pytest_upskill.teacher.proof.confirmation import Confirmation, Contest, confirm
-from pytest_upskill.teacher.proof.decision import UNMEASURED, Decision, run_and_record
 from pytest_upskill.teacher.proof.holdout import MIN_HELD_OUT, split_cases
+from pytest_upskill.teacher.proof.outcome import NO_EVAL, CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals.keep import keep_cases
 from pytest_upskill.teacher.versions.draft import Draft, check_name, read_draft
 from pytest_upskill.teacher.versions.search import Task, search, skill_version
@@ -34,7 +34,7 @@ from pytest_upskill.teacher.work.plan import check_models, plan_lines
 from pytest_upskill.teacher.work.reply import Refused, complete_text
 
 
-def generate(engine: Engine, settings: GenerateSettings) -> Decision:
+def generate(engine: Engine, settings: GenerateSettings) -> CommandOutcome:
     """Write a skill and its cases, measure it, and save it if it helps; write ``decision.json``.
 
     Raises:
@@ -49,7 +49,7 @@ def generate(engine: Engine, settings: GenerateSettings) -> Decision:
     check_models(engine)
     terms.check_sources(settings.sources, drafts, engine.say)
     plan = plan_lines(engine, *generation_parts(engine, settings, drafts.folder))
-    start = Decision(command="generate", skill=settings.name)
+    start = CommandOutcome(command="generate", skill=settings.name)
     return run_and_record(engine, drafts, start, plan, _Generation(engine, settings, drafts).run)
 
 
@@ -61,29 +61,29 @@ class _Generation:
     settings: GenerateSettings
     drafts: Drafts
 
-    def run(self, decision: Decision) -> Decision:
+    def run(self, outcome: CommandOutcome) -> CommandOutcome:
         """Return the decision after everything was run."""
         say = self.engine.say
         try:
             draft = self._request_draft()
-            decision = replace(decision, skill=draft.name)
+            outcome = replace(outcome, skill=draft.name)
             folder = self.settings.folder(draft.name, self.drafts.folder)
         except (Refused, WorkError) as error:
             say(str(error))
-            return replace(decision, decision="refused", reason=str(error))
+            return replace(outcome, decision="refused", reason=str(error))
         self.drafts.write("SKILL.md", draft.text)
         say(f"draft: {draft.name}, {len(draft.text.encode()) // 4:,} tokens")
         if not self.engine.terms.students:  # --no-eval
             self._save(folder, draft.text)
-            return replace(decision, decision="not shown", reason=UNMEASURED, applied=True)
+            return replace(outcome, decision="not shown", reason=NO_EVAL, applied=True)
         skill = bare_skill(self.drafts.folder, draft.name, draft.text)
         kept = keep_cases(self.engine, make_demand(self.settings, skill))
         case_file = with_cases(None, kept.entries)
         say(*kept.summary_lines())
         self.drafts.write(CASE_FILE, case_file.decode())
-        decision = decision.with_cases(kept.cases, kept.dropped)
+        outcome = outcome.with_cases(kept.cases, kept.dropped)
         return self._confirm_best(
-            replace(skill, cases=tuple(kept.cases)), case_file, folder, decision
+            replace(skill, cases=tuple(kept.cases)), case_file, folder, outcome
         )
 
     def _request_draft(self) -> Draft:
@@ -108,8 +108,8 @@ class _Generation:
         raise Refused(f"no usable draft: {refused}")
 
     def _confirm_best(
-        self, skill: Skill, case_file: bytes, folder: Path, decision: Decision
-    ) -> Decision:
+        self, skill: Skill, case_file: bytes, folder: Path, outcome: CommandOutcome
+    ) -> CommandOutcome:
         """Choose a version on train cases, and measure its lift on the others."""
         engine, settings = self.engine, self.settings
         train, holdout = split_cases(skill.cases)
@@ -119,7 +119,7 @@ class _Generation:
                 f"takes {MIN_HELD_OUT}: give more sources, or keep more cases with --count"
             )
             engine.say(reason)
-            return replace(decision, decision="not shown", reason=reason)
+            return replace(outcome, decision="not shown", reason=reason)
         task = Task(
             skill=skill, text=skill.text, train=train, holdout=holdout, steps=settings.steps
         )
@@ -130,16 +130,16 @@ class _Generation:
             new=skill_version(skill, best), old=None, cases=holdout, runs=settings.runs
         )
         confirmed = confirm(engine, contest)
-        decision = confirmed.add_to(replace(decision, candidates=found.log), _explain(confirmed))
-        if decision.decision != "accepted":
+        outcome = confirmed.add_to(replace(outcome, candidates=found.log), _explain(confirmed))
+        if outcome.decision != "accepted":
             engine.say(
-                f"{decision.reason}: not saved, the draft stays in "
+                f"{outcome.reason}: not saved, the draft stays in "
                 f"{display_path(self.drafts.folder)}"
             )
-            return decision
-        if self._save(folder, best, with_train_marks(case_file, decision.train)):
+            return outcome
+        if self._save(folder, best, with_train_marks(case_file, outcome.train)):
             log_generation(engine, confirmed, folder, skill.name)
-        return replace(decision, applied=True)
+        return replace(outcome, applied=True)
 
     def _save(self, folder: Path, text: str, case_file: bytes = b"") -> bool:
         """Make the skill's folder whole, and return True; or False if an earlier run made it."""

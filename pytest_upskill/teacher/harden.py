@@ -14,7 +14,7 @@ from pytest_upskill.answers.workplace import WorkError
 from pytest_upskill.completion import Completion
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.formats.source.json import parse_json
-from pytest_upskill.teacher.proof.decision import Decision, run_and_record
+from pytest_upskill.teacher.proof.outcome import CommandOutcome, run_and_record
 from pytest_upskill.teacher.proposals.keep import FRESH_ANSWERS, refuted_by_teacher
 from pytest_upskill.teacher.proposals.proposals import Answers, Text
 from pytest_upskill.teacher.proposals.statements import Statement, find_statements, with_assertions
@@ -56,7 +56,7 @@ class _ProposedCheck(Answers):
 _CHECK = TypeAdapter(_ProposedCheck)
 
 
-def harden(engine: Engine, skill: Skill) -> Decision:
+def harden(engine: Engine, skill: Skill) -> CommandOutcome:
     """Propose, validate and offer code checks for statements; write ``decision.json``.
 
     Raises:
@@ -74,21 +74,21 @@ def harden(engine: Engine, skill: Skill) -> Decision:
     statements, unchanged = find_statements(skill.cases, document)
     drafts = engine.terms.drafts(skill.name, "harden", engine.terms.teacher.resolved, text)
 
-    def propose(decision: Decision) -> Decision:
+    def propose(outcome: CommandOutcome) -> CommandOutcome:
         found, dropped = _find_checks(engine, skill, statements)
         dropped = unchanged | dropped
         reason = f"{len(found)} of {len(found) + len(dropped)} statements became checks"
         engine.say(*(f"stays a statement: {name}: {why}" for name, why in dropped.items()), reason)
         kept = tuple(each.name for each, _ in found)
-        decision = replace(decision, reason=reason, kept=kept, dropped=dropped)
+        outcome = replace(outcome, reason=reason, kept=kept, dropped=dropped)
         if not found:
-            return replace(decision, decision="not shown")
+            return replace(outcome, decision="not shown")
         for statement, assertion in found:
             engine.say(f"- {statement.name}: {statement.text}")
             engine.say(f"+   {assertion['type']}: {json.dumps(assertion['value'])}")
         change = Change(file=file, old=content, new=with_assertions(content, document, found))
         applied = engine.terms.consent.apply_changes("Write this to", [change], engine.say)
-        return replace(decision, decision="accepted", applied=applied)
+        return replace(outcome, decision="accepted", applied=applied)
 
     plan = plan_lines(
         engine,
@@ -98,7 +98,7 @@ def harden(engine: Engine, skill: Skill) -> Decision:
             _teacher_trials(engine, skill, [_case_with_checks(each, ()) for each in statements]),
         ),
     )
-    start = Decision(command="cases --harden", skill=skill.name)
+    start = CommandOutcome(command="cases --harden", skill=skill.name)
     return run_and_record(engine, drafts, start, plan, propose)
 
 

@@ -3,9 +3,9 @@
 1. The hash of its id decides whether a case is a train case or held out (`proof.holdout`).
 2. A teacher proposes edits; the version that passes most train cases is chosen (`versions.search`).
 3. It is compared with the old version once, by fresh runs on the held-out cases. A ledger counts
-   these looks (`proof.ledger`): the more there were, the stricter is the next one.
+   these looks (`proof.ledger`): each one is stricter than the one before.
 4. It is accepted if it is better for a student and worse for none (`proof.acceptance`).
-5. It is written if somebody agrees.
+5. It is written if the user agrees.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from pytest_upskill.teacher.proof.confirmation import (
     Contest,
     confirm,
     look_trials,
-    next_look,
+    upcoming_look_number,
 )
-from pytest_upskill.teacher.proof.decision import Decision, record, run_and_record
 from pytest_upskill.teacher.proof.holdout import (
     MIN_HELD_OUT,
     eligible_cases,
     missing_cases,
     split_cases,
 )
+from pytest_upskill.teacher.proof.outcome import CommandOutcome, record, run_and_record
 from pytest_upskill.teacher.versions.edits import byte_limit
 from pytest_upskill.teacher.versions.literals import marked_diff
 from pytest_upskill.teacher.versions.search import (
@@ -47,11 +47,11 @@ from pytest_upskill.teacher.work.plan import Part, check_models, pad_skill_block
 from pytest_upskill.trials.trial import runs_of
 
 
-def refine(engine: Engine, skill: Skill, *, steps: int, runs: int) -> Decision:
+def refine(engine: Engine, skill: Skill, *, steps: int, runs: int) -> CommandOutcome:
     """Search for a better version, prove it, and offer it; write ``decision.json``.
 
     Args:
-        engine: What asks.
+        engine: Runs the trials.
         skill: The skill with its cases.
         steps: Versions to try.
         runs: Runs of each held-out case with each version.
@@ -66,7 +66,7 @@ def refine(engine: Engine, skill: Skill, *, steps: int, runs: int) -> Decision:
     drafts = engine.terms.drafts(skill.name, "refine", str(file), *given)
     cases, left_out = eligible_cases(engine, skill.cases)
     train, holdout = split_cases(cases)
-    start = Decision(command="refine", skill=skill.name).with_cases(cases, left_out)
+    start = CommandOutcome(command="refine", skill=skill.name).with_cases(cases, left_out)
     engine.say(*(f"left out: {case}: {reason}" for case, reason in left_out.items()))
     if reason := _too_few_reason(train, holdout):
         engine.say(reason)
@@ -88,60 +88,61 @@ class _Refinement:
     runs: int
     drafts: Drafts
     content: bytes
-    """The ``SKILL.md`` as it is."""
+    """The bytes of the ``SKILL.md`` as it is."""
 
-    def run(self, decision: Decision) -> Decision:
-        """Return the decision: a version is accepted if it is chosen on train cases and proved."""
-        found = search(self.engine, self.task, self.drafts)
-        decision = replace(decision, candidates=found.log)
-        if not found.current.failures:
+    def run(self, outcome: CommandOutcome) -> CommandOutcome:
+        """Choose a version on the train cases, prove it on the hold-out, and offer it."""
+        result = search(self.engine, self.task, self.drafts)
+        outcome = replace(outcome, candidates=result.log)
+        if not result.current.failures:
             reason = "the skill passes every train case: nothing to learn from"
             self.engine.say(reason)
-            return replace(decision, decision="refused", reason=reason)
-        if found.best is found.current:
+            return replace(outcome, decision="refused", reason=reason)
+        if result.best is result.current:
             reason = "no candidate passed more train cases, so the hold-out was not used"
             self.engine.say(reason)
-            return replace(decision, decision="not shown", reason=reason)
-        new = found.best.text
+            return replace(outcome, decision="not shown", reason=reason)
+        new = result.best.text
         self._write_versions(new)
         confirmed = confirm(self.engine, self._contest(new))
-        decision = confirmed.add_to(decision, explain(confirmed))
-        self.engine.say(decision.reason)
-        if decision.decision != "accepted":
-            return decision
-        return replace(decision, applied=self._offer(new))
+        outcome = confirmed.add_to(outcome, explain(confirmed))
+        self.engine.say(outcome.reason)
+        if outcome.decision != "accepted":
+            return outcome
+        return replace(outcome, applied=self._offer(new))
 
     def plan(self) -> Iterator[str]:
-        """Yield what will be asked, and what the confirmation can show."""
+        """Yield the most answers that can be requested, and the gains that a look would detect."""
         task, engine = self.task, self.engine
         limit, teacher = byte_limit(task.text), engine.terms.teacher.label
-        # There is no candidate yet: any text that differs from the skill leads to the same look.
-        look = next_look(engine, self._contest(f"{task.text}\n")).look
+        look = upcoming_look_number(engine, task.holdout)
+        # There is no candidate yet: the text as it is, padded, stands for the longest one.
         new, old = look_trials(engine, self._contest(task.text), look)
         train = train_trials(engine, task, task.text)
-        longer = [pad_skill_block(trial, limit) for trial in train]
-        both = [*(pad_skill_block(trial, limit) for trial in new), *old]
+        longest_train = [pad_skill_block(trial, limit) for trial in train]
+        longest_new = [pad_skill_block(trial, limit) for trial in new]
         yield f"{task.skill.name}: {len(task.train)} train cases, {len(task.holdout)} held out"
         yield from plan_lines(
             engine,
             Part(f"edits of {teacher}", [longest_question(engine, task)], task.steps),
             Part("the skill as it is, on train cases", train),
-            Part("candidates on train cases", longer, task.steps),
-            Part("both versions on the hold-out", both),
+            Part("candidates on train cases", longest_train, task.steps),
+            Part("both versions on the hold-out", [*longest_new, *old]),
         )
-        yield from self._power(look)
+        yield self._power_line(look)
 
-    def _power(self, look: int) -> Iterator[str]:
+    def _power_line(self, look: int) -> str:
+        """Return the chance to detect a gain, in words."""
         students, cases = self.engine.terms.students, len(self.task.holdout)
         runs = min(runs_of(student, self.runs) for student in students)
-        found = ", ".join(
+        chances = ", ".join(
             f"{100 * gain:+.0f}: "
             f"{power(gain, cases=cases, runs=runs, look=look, students=len(students)):.0%}"
             for gain in (0.1, 0.2, 0.3)
         )
-        yield (
+        return (
             f"look {look} at this hold-out, level {alpha_of_look(look):.2g}: "
-            f"the chance to detect a true gain in points: {found}"
+            f"the chance to detect a true gain in points: {chances}"
         )
 
     def _contest(self, text: str) -> Contest:
@@ -172,7 +173,7 @@ class _Refinement:
 
 
 def _train_mark_changes(task: Task) -> Iterator[Change]:
-    """Yield the case file with marks at its train cases, if it can have some and lacks them."""
+    """Yield the change that marks the train cases in a ``skill_meta.json``, if any is unmarked."""
     file = task.skill.case_file
     if file.name == CASE_FILE:
         old = file.read_bytes()
@@ -182,7 +183,7 @@ def _train_mark_changes(task: Task) -> Iterator[Change]:
 
 
 def explain(confirmed: Confirmation) -> str:
-    """Return the decision about a version in one sentence."""
+    """Return why a version is accepted or not, in one sentence."""
     acceptance, figures = confirmed.acceptance, confirmed.evidence
     if acceptance.accepted:
         return f"better on held-out cases: {figures}"
@@ -200,7 +201,7 @@ def _always_passed_before(confirmed: Confirmation, student: str) -> bool:
 
 
 def _too_few_reason(train: Sequence[Case], holdout: Sequence[Case]) -> str:
-    """Return why the cases are too few for a decision, "" if they are enough."""
+    """Return why the cases are too few to decide, "" if they are enough."""
     if len(holdout) < MIN_HELD_OUT and train:
         return (
             f"only {len(holdout)} of {len(train) + len(holdout)} cases are held out, and a "

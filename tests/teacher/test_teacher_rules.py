@@ -10,13 +10,14 @@ from hypothesis import strategies as st
 
 from pytest_upskill.formats.skill import Case
 from pytest_upskill.stats import CaseCounts
-from pytest_upskill.teacher.proof.acceptance import alpha_of_look, decide, power
+from pytest_upskill.teacher.proof.acceptance import alpha_of_look, decide_acceptance, power
 from pytest_upskill.teacher.proof.holdout import is_held_out, split_cases
 from pytest_upskill.teacher.proof.ledger import (
     Comparison,
     Ledger,
     Look,
     RecordedLook,
+    look_number_of,
     next_look_number,
 )
 
@@ -53,23 +54,25 @@ def test_the_levels_of_all_looks_sum_to_alpha() -> None:
 
 
 def test_one_student_that_gains_is_enough_unless_another_loses() -> None:
-    assert decide({"a": BETTER, "b": EQUAL}, look=1).accepted
-    assert decide({"a": BETTER, "b": WORSE}, look=1).worse == ("b",)
-    assert not decide({"a": BETTER, "b": WORSE}, look=1).accepted
-    assert not decide({"a": EQUAL, "b": EQUAL}, look=1).accepted
+    assert decide_acceptance({"a": BETTER, "b": EQUAL}, look=1).accepted
+    assert decide_acceptance({"a": BETTER, "b": WORSE}, look=1).worse == ("b",)
+    assert not decide_acceptance({"a": BETTER, "b": WORSE}, look=1).accepted
+    assert not decide_acceptance({"a": EQUAL, "b": EQUAL}, look=1).accepted
 
 
 def test_p_is_adjusted_for_the_number_of_students() -> None:
-    alone = decide({"a": BETTER}, look=1).p
+    alone = decide_acceptance({"a": BETTER}, look=1).p
 
-    assert decide({"a": BETTER, "b": EQUAL, "c": EQUAL}, look=1).p == pytest.approx(3 * alone)
+    assert decide_acceptance({"a": BETTER, "b": EQUAL, "c": EQUAL}, look=1).p == pytest.approx(
+        3 * alone
+    )
 
 
 def test_nothing_is_better_than_a_version_that_always_passes() -> None:
-    decision = decide({"a": [CaseCounts(10, 10, 10, 10)] * 8}, look=1)
+    acceptance = decide_acceptance({"a": [CaseCounts(10, 10, 10, 10)] * 8}, look=1)
 
-    assert decision.p == 0.5
-    assert not decision.accepted
+    assert acceptance.p == 0.5
+    assert not acceptance.accepted
 
 
 def test_power_of_the_first_look_is_that_of_the_published_table() -> None:
@@ -87,23 +90,23 @@ def test_a_look_is_numbered_after_all_that_ledger_and_recordings_know() -> None:
     other = Comparison(old="a", new="c", students=("s",), cases=("1", "2"), runs=10)
     recorded = [RecordedLook(look=3, skills=frozenset({"a", "d"}), students=frozenset({"s"}))]
 
-    assert next_look_number(COMPARISON, [], []) == 1
-    assert next_look_number(COMPARISON, [look(1, other)], []) == 2
-    assert next_look_number(COMPARISON, [look(1, other)], recorded) == 4
+    assert next_look_number([], []) == 1
+    assert next_look_number([look(1, other)], []) == 2
+    assert next_look_number([look(1, other)], recorded) == 4
     # On two branches, which were merged.
-    assert next_look_number(COMPARISON, [look(1, other)] * 2, []) == 3
+    assert next_look_number([look(1, other)] * 2, []) == 3
 
 
 def test_the_same_comparison_is_the_same_look_again() -> None:
     recorded = [RecordedLook(look=3, skills=frozenset({"a", "b"}), students=frozenset({"s"}))]
 
-    assert next_look_number(COMPARISON, [], recorded) == 3
+    assert look_number_of(COMPARISON, [], recorded) == 3
 
 
 def test_another_student_makes_another_look_of_what_only_recordings_know() -> None:
     recorded = [RecordedLook(look=1, skills=frozenset({"a", "b"}), students=frozenset({"t"}))]
 
-    assert next_look_number(COMPARISON, [], recorded) == 2
+    assert look_number_of(COMPARISON, [], recorded) == 2
 
 
 def test_a_look_at_some_of_the_cases_counts_for_a_hold_out_that_has_grown(tmp_path: Path) -> None:

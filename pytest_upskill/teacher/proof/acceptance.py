@@ -24,7 +24,7 @@ _SPREAD = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Acceptance:
-    """The decision about a version."""
+    """Whether a version is accepted, and the figures that decide it."""
 
     accepted: bool
     p: float
@@ -47,16 +47,16 @@ def alpha_of_look(look: int) -> float:
     return ALPHA / (look * (look + 1))
 
 
-def decide(students: Mapping[str, Sequence[CaseCounts]], *, look: int) -> Acceptance:
-    """Decide whether a new version is better.
+def decide_acceptance(students: Mapping[str, Sequence[CaseCounts]], *, look: int) -> Acceptance:
+    """Decide whether a new version is better for a student and worse for none.
 
     Args:
         students: Counts per held-out case by student; *with* is the new version, *without* the
             old one.
         look: Number of the look at the hold-out, from 1.
     """
-    ps = [mid_p_tails(cases)[1] for cases in students.values()]
-    smallest = min(holm(ps), default=1.0)
+    p_values = [mid_p_tails(cases)[1] for cases in students.values()]
+    smallest = min(holm(p_values), default=1.0)
     level = alpha_of_look(look)
     worse = tuple(
         name for name, cases in students.items() if significant(regression_test(cases), WORSE)
@@ -77,7 +77,7 @@ def power(gain: float, *, cases: int, runs: int, look: int, students: int = 1) -
         cases: Held-out cases.
         runs: Runs of each case with each version.
         look: Number of the look, from 1.
-        students: How many students there are, of which one gains.
+        students: Number of students; one of them gains.
     """
     chance = random.Random(f"{gain} {cases} {runs} {look} {students} {_RATE}")  # noqa: S311  a simulation
     level = alpha_of_look(look) / students

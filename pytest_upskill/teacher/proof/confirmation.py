@@ -10,17 +10,19 @@ from itertools import chain
 
 from pytest_upskill.formats.skill import Case, Skill
 from pytest_upskill.stats import CaseCounts, lift, runs_needed
-from pytest_upskill.teacher.proof.acceptance import Acceptance, decide
-from pytest_upskill.teacher.proof.decision import Decision
+from pytest_upskill.teacher.proof.acceptance import Acceptance, decide_acceptance
 from pytest_upskill.teacher.proof.holdout import question_digest
 from pytest_upskill.teacher.proof.ledger import (
     STRIDE,
     Comparison,
     Ledger,
     Look,
+    RecordedLook,
+    look_number_of,
     next_look_number,
     recorded_looks,
 )
+from pytest_upskill.teacher.proof.outcome import CommandOutcome
 from pytest_upskill.teacher.work.engine import Engine
 from pytest_upskill.teacher.work.figures import comparison_lines, figures_of
 from pytest_upskill.trials.result import TrialResult
@@ -54,9 +56,9 @@ class Confirmation:
 
     @property
     def evidence(self) -> str:
-        """What the decision rests on."""
-        decision = self.acceptance
-        return f"p = {decision.p:.2g}, level {decision.alpha:.2g} at look {self.look}"
+        """The figures of the decision, in words."""
+        acceptance = self.acceptance
+        return f"p = {acceptance.p:.2g}, level {acceptance.alpha:.2g} at look {self.look}"
 
     @property
     def runs_needed(self) -> int | None:
@@ -66,10 +68,10 @@ class Confirmation:
         needed = [runs for cases in gains if (runs := runs_needed(cases, level))]
         return min(needed, default=None)
 
-    def add_to(self, decision: Decision, reason: str) -> Decision:
-        """Return a command's decision with that of the look."""
+    def add_to(self, outcome: CommandOutcome, reason: str) -> CommandOutcome:
+        """Return a command's outcome with the decision and figures of this look."""
         return replace(
-            decision,
+            outcome,
             decision="accepted" if self.acceptance.accepted else "not shown",
             reason=reason,
             look=self.look,
@@ -79,26 +81,29 @@ class Confirmation:
         )
 
 
-def next_look(engine: Engine, contest: Contest) -> Look:
-    """Return the look that comes next, or that of the same comparison; request nothing."""
-    cases, students = contest.cases, engine.terms.students
+def upcoming_look_number(engine: Engine, cases: Sequence[Case]) -> int:
+    """Return the number that a look at held-out cases gets if it compares a version never seen."""
+    looks = _ledger(engine).looks(map(question_digest, cases))
+    return next_look_number(looks, _recorded_looks(engine, cases))
+
+
+def _look_of(engine: Engine, contest: Contest) -> Look:
+    """Return the look of a contest: the earlier one of the same comparison, else the next one."""
     comparison = Comparison(
         old=_digest(contest.old) if contest.old else "",
         new=_digest(contest.new),
-        students=tuple(sorted(student.resolved for student in students)),
-        cases=tuple(sorted(map(question_digest, cases))),
+        students=tuple(sorted(student.resolved for student in engine.terms.students)),
+        cases=tuple(sorted(map(question_digest, contest.cases))),
         runs=contest.runs,
     )
     looks = _ledger(engine).looks(comparison.cases)
     for look in looks:
         if look.comparison == comparison:
             return look
-    hosts = engine.workplace.hosts(students)
-    names = {f"{each.provider}:{each.name}@{hosts[each].url}": each.resolved for each in students}
-    recorded = recorded_looks(engine.workplace.resources.cache, map(user_message, cases), names)
+    recorded = _recorded_looks(engine, contest.cases)
     return Look(
         skill=contest.new.name,
-        look=next_look_number(comparison, looks, recorded),
+        look=look_number_of(comparison, looks, recorded),
         date=datetime.now(UTC).isoformat(timespec="seconds"),
         comparison=comparison,
     )
@@ -107,28 +112,21 @@ def next_look(engine: Engine, contest: Contest) -> Look:
 def confirm(engine: Engine, contest: Contest) -> Confirmation:
     """Measure both versions on the hold-out once, and decide; print the figures.
 
-    The ledger knows of the look before its first request, so that an interrupted look is taken up
-    again, and never a second one with the same number.
+    The ledger gets the look before its first request: an interrupted look is continued, and no
+    other comparison ever gets its number.
 
     Raises:
         Stopped: An answer is missing, or a limit would be passed.
         OSError: The ledger cannot be written.
     """
-    ledger, look = _ledger(engine), next_look(engine, contest)
+    ledger, look = _ledger(engine), _look_of(engine, contest)
     if look not in ledger.looks(look.comparison.cases):
         ledger.write(look)
     new, old = look_trials(engine, contest, look.look)
-    results = engine.results(
-        [*chain.from_iterable(zip(new, old, strict=True))], f"look {look.look}"
-    )
-    counts: dict[str, list[CaseCounts]] = {}
-    for new_result, old_result in zip(results[::2], results[1::2], strict=True):
-        counts.setdefault(new_result.model, []).append(
-            CaseCounts(
-                new_result.passes, len(new_result.runs), old_result.passes, len(old_result.runs)
-            )
-        )
-    acceptance = decide(counts, look=look.look)
+    interleaved = [*chain.from_iterable(zip(new, old, strict=True))]
+    results = engine.results(interleaved, f"look {look.look}")
+    counts = _counts_by_student(results[::2], results[1::2])
+    acceptance = decide_acceptance(counts, look=look.look)
     concluded = replace(
         look,
         decision="accepted" if acceptance.accepted else "not shown",
@@ -159,10 +157,28 @@ def look_trials(engine: Engine, contest: Contest, look: int) -> tuple[list[Trial
     return new, old
 
 
+def _counts_by_student(
+    new: Sequence[TrialResult], old: Sequence[TrialResult]
+) -> dict[str, list[CaseCounts]]:
+    """Return the counts per case from the results of both versions, in the same order."""
+    counts: dict[str, list[CaseCounts]] = {}
+    for with_new, with_old in zip(new, old, strict=True):
+        pair = CaseCounts(with_new.passes, len(with_new.runs), with_old.passes, len(with_old.runs))
+        counts.setdefault(with_new.model, []).append(pair)
+    return counts
+
+
+def _recorded_looks(engine: Engine, cases: Sequence[Case]) -> list[RecordedLook]:
+    students = engine.terms.students
+    hosts = engine.workplace.hosts(students)
+    names = {f"{each.provider}:{each.name}@{hosts[each].url}": each.resolved for each in students}
+    return recorded_looks(engine.workplace.resources.cache, map(user_message, cases), names)
+
+
 def _ledger(engine: Engine) -> Ledger:
     return Ledger(engine.terms.state / "looks")
 
 
 def _digest(skill: Skill) -> str:
-    """Return the digest of a version by which recordings name it."""
+    """Return the digest by which recordings name a version."""
     return hashlib.sha256(block_of(skill).encode("utf-8", "replace")).hexdigest()

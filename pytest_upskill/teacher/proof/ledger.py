@@ -37,7 +37,7 @@ class Comparison:
 
     @property
     def digest(self) -> str:
-        """A digest of everything."""
+        """A digest of all fields, for the name of the file."""
         values = [self.old, self.new, self.students, self.cases, self.runs]
         return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:12]
 
@@ -63,11 +63,11 @@ _LOOK = TypeAdapter(Look)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedLook:
-    """What recordings say about a look."""
+    """A look as the recordings of its answers show it."""
 
     look: int
     skills: frozenset[str]
-    """Digests of the skill blocks that were asked about."""
+    """Digests of the versions, "" for no skill."""
     students: frozenset[str]
 
 
@@ -82,9 +82,9 @@ class Ledger:
         self.folder = folder
 
     def looks(self, cases: Iterable[str]) -> list[Look]:
-        """Read the looks at any of the held-out cases; a look at a part of them is one too."""
-        wanted = set(cases)
-        return [look for look in self._read_all() if not wanted.isdisjoint(look.comparison.cases)]
+        """Read the looks at any of the held-out cases, even if it had only some of them."""
+        held_out = set(cases)
+        return [look for look in self._read_all() if not held_out.isdisjoint(look.comparison.cases)]
 
     def write(self, look: Look) -> None:
         """Write the file of a look, in a folder for its hold-out.
@@ -103,47 +103,60 @@ class Ledger:
                 yield _LOOK.validate_json(file.read_bytes())
 
 
-def next_look_number(
-    comparison: Comparison, looks: Sequence[Look], recorded: Iterable[RecordedLook]
-) -> int:
-    """Return the number of a look that the ledger does not have: one more than any.
+def next_look_number(looks: Sequence[Look], recorded: Iterable[RecordedLook]) -> int:
+    """Return the number of the next look: one more than any that is known.
 
-    A deleted ledger forgets nothing, as long as the recordings are there. What only they know
-    counts as the same look again if versions and students are the same.
+    A deleted ledger forgets nothing, as long as the recordings are there.
 
     Args:
-        comparison: What is to be compared.
-        looks: What the ledger says.
-        recorded: What the recordings say.
+        looks: The looks in the ledger.
+        recorded: The looks in the recordings.
     """
-    recorded = list(recorded)
-    versions = frozenset({comparison.old, comparison.new})
-    known = {look.look for look in looks}
-    for each in recorded:
-        same = each.skills == versions and each.students == set(comparison.students)
-        if same and each.look not in known:
-            return each.look
     # Two branches may each have had their look number 1.
     numbers = [*(look.look for look in looks), *(each.look for each in recorded)]
     return max(len(looks), *numbers, 0) + 1
 
 
+def look_number_of(
+    comparison: Comparison, looks: Sequence[Look], recorded: Sequence[RecordedLook]
+) -> int:
+    """Return the number of a comparison's look, which the ledger does not have.
+
+    A look that only the recordings have is this one if versions and students are the same.
+
+    Args:
+        comparison: The versions, cases and students.
+        looks: The looks in the ledger.
+        recorded: The looks in the recordings.
+    """
+    versions = frozenset({comparison.old, comparison.new})
+    in_ledger = {look.look for look in looks}
+    for recorded_look in recorded:
+        if (
+            recorded_look.look not in in_ledger
+            and recorded_look.skills == versions
+            and recorded_look.students == set(comparison.students)
+        ):
+            return recorded_look.look
+    return next_look_number(looks, recorded)
+
+
 def recorded_looks(
     cache: Cache, questions: Iterable[str], students: Mapping[str, str]
 ) -> list[RecordedLook]:
-    """Return the looks that recordings know of.
+    """Return the looks whose answers were recorded.
 
     Args:
         cache: The recordings.
-        questions: What was sent for each held-out case.
+        questions: The message that was sent for each held-out case.
         students: Full names by the names under which recordings know the models.
     """
-    wanted = set(questions)
+    sent = set(questions)
     found: dict[int, tuple[set[str], set[str]]] = defaultdict(lambda: (set(), set()))
     for _, recording in cache.recordings():
         run = recording.request.get("run", 0)
         user = recording.request.get("user", [])
-        if run < STRIDE or "\n".join(user) not in wanted:
+        if run < STRIDE or "\n".join(user) not in sent:
             continue
         skills, models = found[run // STRIDE]
         skills.add(recording.request.get("skill", ""))

@@ -1,4 +1,4 @@
-"""The decision of a teacher's command; whatever happens, ``decision.json`` records it."""
+"""The outcome of a teacher's command: run it, and record its decision in ``decision.json``."""
 
 from __future__ import annotations
 
@@ -15,32 +15,32 @@ from pytest_upskill.teacher.work.engine import Engine, Stopped
 from pytest_upskill.teacher.work.files import display_path
 
 DRY_RUN = "--dry-run: nothing was requested"
-"""The reason of a decision that was not to be made."""
+"""The reason if the user wanted only the plan."""
 
-UNMEASURED = "--no-eval: nothing was measured"
-"""The reason of a decision without cases."""
+NO_EVAL = "--no-eval: nothing was measured"
+"""The reason if the user wanted a skill without cases."""
 
 _RESUME_HINT = "everything so far is recorded: the same command continues from here"
 
-Outcome = Literal["accepted", "not shown", "refused", "stopped"]
+Decision = Literal["accepted", "not shown", "refused", "stopped"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decision:
-    """The outcome of a command; the fields of ``decision.json``."""
+class CommandOutcome:
+    """What a command decided, and by what; the fields of ``decision.json``."""
 
     command: str
-    decision: Outcome = "stopped"
+    decision: Decision = "stopped"
     reason: str = "interrupted"
     skill: str
     teacher: str = ""
     students: tuple[str, ...] = ()
     look: int | None = None
-    """Number of the look at the hold-out; None if it was not looked at."""
+    """Number of the look at the hold-out; None if there was none."""
     p: float | None = None
     alpha: float | None = None
     train: tuple[str, ...] = ()
-    """Ids of the cases that the version was chosen by."""
+    """Ids of the cases by which the version was chosen."""
     holdout: tuple[str, ...] = ()
     """Ids of the cases that decided."""
     kept: tuple[str, ...] = ()
@@ -52,14 +52,19 @@ class Decision:
     figures: Mapping[str, Any] = field(default_factory=dict)
     """Pass rates and lift on the held-out cases by student."""
     cost_usd: float = 0.0
-    """What this process paid for; replayed answers cost nothing."""
+    """Dollars that this process paid; replayed answers cost nothing."""
     asked: int = 0
-    """Answers that this process asked for."""
+    """Number of answers that this process paid for."""
     applied: bool = False
     """Whether the skill's folder was changed."""
 
-    def with_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> Decision:
-        """Return the decision with the ids of its cases, and why others were dropped."""
+    @property
+    def ended_as_requested(self) -> bool:
+        """Whether --dry-run or --no-eval left nothing to decide."""
+        return self.reason in {DRY_RUN, NO_EVAL}
+
+    def with_cases(self, cases: Sequence[Case], dropped: Mapping[str, str]) -> CommandOutcome:
+        """Return the outcome with the ids of its cases, and why others were dropped."""
         train, holdout = split_cases(cases)
         return replace(
             self, train=_ids(train), holdout=_ids(holdout), kept=_ids(cases), dropped=dropped
@@ -69,28 +74,31 @@ class Decision:
 def run_and_record(
     engine: Engine,
     drafts: Drafts,
-    start: Decision,
+    start: CommandOutcome,
     plan: Iterable[str],
-    run: Callable[[Decision], Decision],
-) -> Decision:
-    """Print the plan, run the command unless this is a dry run, and record its decision.
+    run: Callable[[CommandOutcome], CommandOutcome],
+) -> CommandOutcome:
+    """Print the plan, run the command unless this is a dry run, and record its outcome.
 
     Args:
-        engine: What has been spent.
-        drafts: The folder of its drafts.
-        start: The decision if the command is interrupted.
-        plan: What will be asked at most.
-        run: Returns the decision, given ``start``; it may raise `Stopped`.
+        engine: Prints the lines, and knows the terms and what was spent.
+        drafts: The command's folder, locked while it runs.
+        start: The outcome if the command is interrupted.
+        plan: Lines about the most answers that the command can request.
+        run: Returns the outcome, given ``start``; it may raise `Stopped`.
+
+    Raises:
+        WorkError: Another session works on the skill, or ``run`` raised it; that is recorded.
     """
     engine.say(*plan)
     if engine.terms.dry_run:
         return replace(start, reason=DRY_RUN)
     with drafts.lock():
         try:
-            decision = run(start)
+            outcome = run(start)
         except Stopped as stopped:
             engine.say(f"stopped: {stopped}", _RESUME_HINT)
-            decision = replace(start, reason=str(stopped))
+            outcome = replace(start, reason=str(stopped))
         except WorkError as error:
             _write(engine, drafts, replace(start, reason=str(error)))
             raise
@@ -98,28 +106,28 @@ def run_and_record(
             _write(engine, drafts, start)
             engine.say(_RESUME_HINT)
             raise
-        return record(engine, drafts, decision)
+        return record(engine, drafts, outcome)
 
 
-def record(engine: Engine, drafts: Drafts, decision: Decision) -> Decision:
-    """Write a decision unless this is a dry run, and print the folder where it is."""
+def record(engine: Engine, drafts: Drafts, outcome: CommandOutcome) -> CommandOutcome:
+    """Write ``decision.json`` and print its folder, unless this is a dry run."""
     if not engine.terms.dry_run:
-        decision = _write(engine, drafts, decision)
-        engine.say(f"{decision.decision}: {display_path(drafts.folder)}")
-    return decision
+        outcome = _write(engine, drafts, outcome)
+        engine.say(f"{outcome.decision}: {display_path(drafts.folder)}")
+    return outcome
 
 
-def _write(engine: Engine, drafts: Drafts, decision: Decision) -> Decision:
-    decision = replace(
-        decision,
+def _write(engine: Engine, drafts: Drafts, outcome: CommandOutcome) -> CommandOutcome:
+    outcome = replace(
+        outcome,
         teacher=engine.terms.teacher.resolved,
         students=tuple(student.resolved for student in engine.terms.students),
         cost_usd=engine.cost_usd,
         asked=engine.asked,
     )
-    text = json.dumps(asdict(decision), indent=1, ensure_ascii=False)
+    text = json.dumps(asdict(outcome), indent=1, ensure_ascii=False)
     drafts.write("decision.json", f"{text}\n")
-    return decision
+    return outcome
 
 
 def _ids(cases: Iterable[Case]) -> tuple[str, ...]:
