@@ -217,11 +217,10 @@ class ConcurrencyLimiter:
             self._probe_higher(ceiling, slowest, mean)
 
     def _safe_limit(self, slowest: float) -> float:
-        """Return the limit at which answers from a queue come well before the timeout.
+        """Return the limit at which the slowest answer still comes well before the timeout.
 
-        Args:
-            slowest: Seconds of the slowest answer at the present limit. With n requests in a queue
-                for too few slots, the answers to n + 1 take up to (n + 1) / n as long.
+        With n requests in a queue for too few slots, the answers to n + 1 take up to (n + 1) / n as
+        long.
         """
         share = _SAFE if self._ceiling is None else _SAFE_BELOW_CEILING
         return share * self.timeout * self.limit / max(slowest, 1e-9)
@@ -231,11 +230,6 @@ class ConcurrencyLimiter:
 
         If requests waited in a queue, the mean time of their answers grew in proportion to the
         limit. If it grew by less than half of that, the host works on them in parallel.
-
-        Args:
-            ceiling: Maximum of the limit.
-            slowest: Seconds of the slowest answer at the present limit.
-            mean: Mean seconds of the answers at the present limit.
         """
         raised = min(ceiling, self.limit + math.ceil(self.limit * _PROBE_GROWTH))
         if self._probe is None:
