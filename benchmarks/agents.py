@@ -34,11 +34,11 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.providers.keys import Endpoint
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.limiter import ConcurrencyLimiter
 from pytest_upskill.spending.prices import Prices
 from pytest_upskill.spending.retry import Retries
+from pytest_upskill.spending.run_limits import RunLimits
 
 _ADAPTERS: Sequence[tuple[Callable[[], Cli], str]] = (
     (ClaudeCode, "claude-code:haiku"),
@@ -167,7 +167,7 @@ async def _both_ways(url: str, repeats: int) -> tuple[float, float]:
         upstream = _upstream(ClaudeCode(), url)
         budget = Budget(None, Prices({}))
         reserve = partial(budget.reserve_next, await budget.reserve(request))
-        through = Proxy(request, ClaudeCode(), upstream, reserve, Caps())
+        through = Proxy(request, ClaudeCode(), upstream, reserve, RunLimits())
         socket = home.root / "proxy"
         await through.start(socket)
         transport = httpx2.AsyncHTTPTransport(uds=str(socket))

@@ -20,8 +20,8 @@ from pytest_upskill.agents.self_test import Script, message_events
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, Request
 from pytest_upskill.model import parse_model
 from pytest_upskill.spending.budget import Budget
-from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import OwnPrice, Prices
+from pytest_upskill.spending.run_limits import RunLimits
 from pytest_upskill.wire.stream import AgentFormat
 from tests.loopback import Loopback, Received, Reply
 from tests.sandbox_programs import LEVELS
@@ -115,7 +115,7 @@ def client(
     upstream: Upstream,
     *,
     limit: float | None = None,
-    caps: Caps | None = None,
+    limits: RunLimits | None = None,
     program: Path | None = None,
 ) -> CliClient:
     """Make a client of a program, that in this folder by default; a request costs $.05."""
@@ -127,7 +127,7 @@ def client(
         upstream,
         budget=Budget(limit, prices),
         slots=asyncio.Semaphore(4),
-        caps=caps,
+        limits=limits,
     )
 
 
@@ -138,9 +138,9 @@ def asked(**task: Any) -> Request:
     )
 
 
-def completed(*steps: Step, caps: Caps | None = None, **task: Any) -> Completion:
+def completed(*steps: Step, limits: RunLimits | None = None, **task: Any) -> Completion:
     """Run the program with a model that does these steps."""
-    return asyncio.run(client(Recorded(steps), caps=caps).complete(asked(**task)))
+    return asyncio.run(client(Recorded(steps), limits=limits).complete(asked(**task)))
 
 
 def run_of(completion: Completion) -> AgentRun:

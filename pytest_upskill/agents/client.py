@@ -29,9 +29,9 @@ from pytest_upskill.model import Model
 from pytest_upskill.providers.keys import Endpoint, is_custom
 from pytest_upskill.sandbox.workspace import workspace
 from pytest_upskill.spending.budget import Budget, BudgetError, Settle
-from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.in_flight import InFlight
 from pytest_upskill.spending.retry import retries_to
+from pytest_upskill.spending.run_limits import RunLimits
 
 _SELF_TESTS = 2
 """Self-tests that must fail before a version is refused: one may fail on a busy machine."""
@@ -87,7 +87,7 @@ class CliClient:
         upstream: Replies to its requests.
         budget: The limit of the cost of all runs.
         slots: Limits the programs that run at once.
-        caps: Limits of each run; None for the defaults.
+        limits: Limits of each run; None for the defaults.
     """
 
     def __init__(
@@ -98,14 +98,14 @@ class CliClient:
         *,
         budget: Budget,
         slots: asyncio.Semaphore,
-        caps: Caps | None = None,
+        limits: RunLimits | None = None,
     ) -> None:
         self._cli = cli
         self._installed = installed
         self._upstream = upstream
         self._budget = budget
         self._slots = slots
-        self._caps = caps or Caps()
+        self._limits = limits or RunLimits()
         self._self_test: asyncio.Task[None] | None = None
 
     async def complete(self, request: Request) -> Completion:
@@ -194,7 +194,7 @@ class CliClient:
             ProviderError: The host or the program failed.
         """
         started = time.perf_counter()
-        proxy = Proxy(request, self._cli, upstream, reserve, self._caps)
+        proxy = Proxy(request, self._cli, upstream, reserve, self._limits)
         tally = proxy.tally
         async with _temporary_folder() as root:
             end = await self._run_program(request, root, proxy)
@@ -231,7 +231,7 @@ class CliClient:
             try:
                 await proxy.start(prepare_folders(root, self._cli, launch, request))
                 last_line = await run_boxed(
-                    root, self._installed, launch, proxy, self._caps.seconds
+                    root, self._installed, launch, proxy, self._limits.seconds
                 )
             except OSError as error:
                 reason = error.strerror or str(error)

@@ -12,7 +12,7 @@ from typing import Any
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.completion import Request, Tool, clean
 from pytest_upskill.model import Model
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 
 _RECENT = 256
 """Number of requests to keep: a request is looked up, sent and recorded within a short time."""
@@ -51,7 +51,7 @@ def request_fields(request: Request, url: str) -> Mapping[str, Any]:
             "workspace": _digest_of(task.workspace),
             "skill": _digest_of(task.skill),
             "max_turns": task.max_turns,
-            "caps": asdict(Caps()),
+            "caps": asdict(RunLimits()),
         }
         if task.chooses:
             neighbours = {skill.name: _digest_of(skill.files) for skill in task.neighbours}

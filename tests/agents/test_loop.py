@@ -18,7 +18,7 @@ from pytest_upskill.model import parse_model
 from pytest_upskill.sandbox.levels import Level
 from pytest_upskill.sandbox.run import Sandbox
 from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 from tests.agents.scripted_agent import COMPUTE, LOAD, SKILL, TOTAL, ScriptedClient, Step, call
 from tests.sdk_requests import request_to
 
@@ -45,10 +45,13 @@ def sandbox(request: pytest.FixtureRequest) -> Sandbox:
 
 
 def work(
-    client: ScriptedClient, sandbox: Sandbox, task: AgentTask = WITH, caps: Caps | None = None
+    client: ScriptedClient,
+    sandbox: Sandbox,
+    task: AgentTask = WITH,
+    limits: RunLimits | None = None,
 ) -> Completion:
     request = replace(request_to(parse_model("loop:haiku"), frame=""), task=task)
-    runner = LoopRunner(lambda: sandbox, 1, caps)
+    runner = LoopRunner(lambda: sandbox, 1, limits)
     try:
         return asyncio.run(runner.complete(request, client))
     finally:
@@ -189,25 +192,25 @@ def test_without_the_skill_nothing_is_offered_and_its_tool_finds_nothing() -> No
 
 
 @pytest.mark.parametrize(
-    ("task", "caps", "limit"),
+    ("task", "limits", "limit"),
     [
-        (replace(WITH, max_turns=3), Caps(), "it needs more than 3 turns"),
-        (WITH, Caps(requests=2), "it needs more than 2 requests"),
-        (WITH, Caps(tokens=40), "it needs more than 40 tokens"),
-        (WITH, Caps(seconds=0.001), "its tools took more than 0.001 s"),
+        (replace(WITH, max_turns=3), RunLimits(), "it needs more than 3 turns"),
+        (WITH, RunLimits(requests=2), "it needs more than 2 requests"),
+        (WITH, RunLimits(tokens=40), "it needs more than 40 tokens"),
+        (WITH, RunLimits(seconds=0.001), "its tools took more than 0.001 s"),
     ],
 )
 def test_a_run_that_would_go_on_beyond_a_limit_ends_there(
-    task: AgentTask, caps: Caps, limit: str
+    task: AgentTask, limits: RunLimits, limit: str
 ) -> None:
-    run = run_of(AGAIN, sandbox=Sandbox("auto"), task=task, caps=caps)
+    run = run_of(AGAIN, sandbox=Sandbox("auto"), task=task, limits=limits)
 
     assert run.limit == limit
     assert run.requests <= 3
 
 
 def test_a_limit_between_the_calls_of_a_reply_is_no_defect_of_the_installation() -> None:
-    run = run_of((LOAD, AGAIN, AGAIN), sandbox=Sandbox("auto"), caps=Caps(seconds=0.001))
+    run = run_of((LOAD, AGAIN, AGAIN), sandbox=Sandbox("auto"), limits=RunLimits(seconds=0.001))
 
     assert (run.limit, run.broken) == ("its tools took more than 0.001 s", "")
 

@@ -22,7 +22,7 @@ from pytest_upskill.agents.proxy.proxy import Proxy
 from pytest_upskill.agents.proxy.upstream import Reply
 from pytest_upskill.completion import Completion, ProviderError, Request
 from pytest_upskill.spending.budget import Settle
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 from tests.agent_programs import (
     Recorded,
     asked,
@@ -142,7 +142,7 @@ async def reserve_nothing(_: int) -> Settle:
 
 def test_an_agent_holds_no_more_connections_than_it_may(tmp_path: Path) -> None:
     async def opened() -> list[bytes | None]:
-        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), reserve_nothing, Caps())
+        proxy = Proxy(asked(), ClaudeCode(), Recorded([]), reserve_nothing, RunLimits())
         await proxy.start(tmp_path / "proxy")
         ends = [await asyncio.open_unix_connection(tmp_path / "proxy") for _ in range(66)]
         seen = [await _first_byte(reader) for reader, _ in ends]
@@ -209,7 +209,7 @@ def test_an_agent_that_takes_no_more_of_a_reply_does_not_stop_the_clock(
         return settle
 
     async def hang() -> float | None:
-        proxy = Proxy(asked(), ClaudeCode(), _Endless(), reserve, Caps())
+        proxy = Proxy(asked(), ClaudeCode(), _Endless(), reserve, RunLimits())
         await proxy.start(tmp_path / "proxy")
         reader, writer = await asyncio.open_unix_connection(tmp_path / "proxy", limit=1024)
         body = json.dumps({"messages": [{"role": "user", "content": "x"}], "stream": True})

@@ -14,7 +14,7 @@ import pytest
 from pytest_upskill.checks.files import WorkspaceFile
 from pytest_upskill.sandbox.syscalls import BEYOND_NAMESPACES, numbers
 from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 from tests.agent_programs import (
     Recorded,
     asked,
@@ -103,16 +103,16 @@ def test_the_keyring_of_the_session_is_not_inside() -> None:
 
 
 @pytest.mark.parametrize(
-    ("command", "caps", "limit"),
+    ("command", "limits", "limit"),
     [
-        ("true", Caps(), "it needs more than 3 turns"),
-        ("sleep 60", Caps(seconds=1.0), "it took more than 1 s"),
+        ("true", RunLimits(), "it needs more than 3 turns"),
+        ("sleep 60", RunLimits(seconds=1.0), "it took more than 1 s"),
     ],
 )
-def test_a_run_that_reaches_a_limit_ends_there(command: str, caps: Caps, limit: str) -> None:
+def test_a_run_that_reaches_a_limit_ends_there(command: str, limits: RunLimits, limit: str) -> None:
     started = time.monotonic()
 
-    completion = completed(*[bash(command)] * 9, caps=caps, max_turns=3)
+    completion = completed(*[bash(command)] * 9, limits=limits, max_turns=3)
 
     assert run_of(completion).limit == limit
     assert time.monotonic() - started < 20

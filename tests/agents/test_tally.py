@@ -27,7 +27,7 @@ from pytest_upskill.completion import (
     ToolCall,
 )
 from pytest_upskill.model import parse_model
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 from tests.sdk_requests import request_to
 
 LINES = [f"Rule number {number} of the invoices." for number in range(100)]
@@ -109,7 +109,7 @@ def test_a_skill_that_is_asked_for_by_its_folder_is_taken_by_its_name() -> None:
 
 
 def test_tokens_that_a_server_does_not_count_are_estimated_for_the_limit() -> None:
-    tally = tally_of(AgentTask(), caps=Caps(tokens=1000))
+    tally = tally_of(AgentTask(), limits=RunLimits(tokens=1000))
     look = ToolCall(name="exec_command", arguments={"cmd": "ls"})
     for size, limit in ((1600, ""), (1600, "it needs more than 1,000 tokens")):
         tally.note_reply(said(look, tokens=None), size)

@@ -28,8 +28,8 @@ from pytest_upskill.completion import (
 from pytest_upskill.formats.catalogue import available_skills, place
 from pytest_upskill.formats.skill_md.frontmatter import read_skill_text
 from pytest_upskill.spending.budget import BudgetError
-from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import max_input_tokens
+from pytest_upskill.spending.run_limits import RunLimits
 
 InThread = Callable[..., Awaitable[Any]]
 """Calls a slow function in a thread, off the event loop."""
@@ -44,7 +44,7 @@ FRAME = (
 
 
 async def run_loop(
-    request: Request, client: Client, toolbox: Toolbox, in_thread: InThread, caps: Caps
+    request: Request, client: Client, toolbox: Toolbox, in_thread: InThread, limits: RunLimits
 ) -> Completion:
     """Run a model with tools until it answers, or until the run reaches a limit.
 
@@ -53,7 +53,7 @@ async def run_loop(
         client: Sends each request of the run, with retries and within the budget.
         toolbox: The tools, in a fresh workspace.
         in_thread: Calls slow functions off the event loop.
-        caps: Limits of the run.
+        limits: Limits of the run.
 
     Raises:
         ProviderError: There is no usable reply; ``paid`` is what the run has cost so far.
@@ -66,7 +66,7 @@ async def run_loop(
         task=task,
         skill_of=_skill_of,
         is_denied=lambda *_: False,  # the tool that loads a skill returns what is installed
-        caps=caps,
+        limits=limits,
         offered=bool(offer),
         loaded=False,
     )
@@ -101,7 +101,7 @@ async def _converse(
             return limit
         results = await _call_tools(completion, toolbox, in_thread)
         if results is None:
-            return f"its tools took more than {tally.caps.seconds:g} s"
+            return f"its tools took more than {tally.limits.seconds:g} s"
         turn = Turn(assistant_blocks=completion.assistant_blocks, results=results)
         model_request = replace(model_request, turns=(*model_request.turns, turn))
 

@@ -13,7 +13,7 @@ from pytest_upskill.completion import Client, Completion, ProviderError, Request
 from pytest_upskill.sandbox.cores import cores
 from pytest_upskill.sandbox.run import Sandbox, SandboxError
 from pytest_upskill.sandbox.workspace import workspace
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 
 T = TypeVar("T")
 
@@ -24,16 +24,16 @@ class LoopRunner:
     Args:
         make_sandbox: Makes the sandbox of all tools; called by the first run.
         max_runs: Maximum number of runs at once; a run that waits has cost nothing.
-        caps: Limits of each run; None for the defaults.
+        limits: Limits of each run; None for the defaults.
     """
 
     def __init__(
-        self, make_sandbox: Callable[[], Sandbox], max_runs: int, caps: Caps | None = None
+        self, make_sandbox: Callable[[], Sandbox], max_runs: int, limits: RunLimits | None = None
     ) -> None:
         self._make_sandbox = make_sandbox
         self._sandbox: Sandbox | None = None
         self._slots = asyncio.Semaphore(max_runs)
-        self._caps = caps or Caps()
+        self._limits = limits or RunLimits()
         self._threads = ThreadPoolExecutor(2 * cores(), thread_name_prefix="upskill-agent")
 
     async def complete(self, request: Request, client: Client) -> Completion:
@@ -44,8 +44,8 @@ class LoopRunner:
                 self._sandbox = await self._in_thread(self._make_sandbox)
             async with self._slots:
                 with workspace() as home:
-                    toolbox = Toolbox(request.task, self._sandbox, home, self._caps.seconds)
-                    return await run_loop(request, client, toolbox, self._in_thread, self._caps)
+                    toolbox = Toolbox(request.task, self._sandbox, home, self._limits.seconds)
+                    return await run_loop(request, client, toolbox, self._in_thread, self._limits)
         except (OSError, SandboxError) as error:
             reason = error.strerror if isinstance(error, OSError) else str(error)
             raise ProviderError(

@@ -27,7 +27,7 @@ from pytest_upskill.agents.record.run_end import Failed, Finished, LimitReached,
 from pytest_upskill.agents.record.tally import RunTally
 from pytest_upskill.completion import Completion, ProviderError, Request, clean
 from pytest_upskill.spending.budget import BudgetError, Settle
-from pytest_upskill.spending.caps import Caps
+from pytest_upskill.spending.run_limits import RunLimits
 from pytest_upskill.wire.messages import read_message
 from pytest_upskill.wire.responses import read_response
 from pytest_upskill.wire.stream import AgentFormat, ReplyReader
@@ -53,7 +53,7 @@ class Proxy:
         cli: The adapter of the agent.
         upstream: Replies to the requests.
         reserve: Reserves the price of a request with so many bytes; raises BudgetError.
-        caps: Limits of the run.
+        limits: Limits of the run.
 
     Attributes:
         tally: The exchanges so far.
@@ -66,11 +66,11 @@ class Proxy:
         cli: Cli,
         upstream: Upstream,
         reserve: Callable[[int], Awaitable[Settle]],
-        caps: Caps,
+        limits: RunLimits,
     ) -> None:
         assert request.task is not None
         self.tally = RunTally(
-            task=request.task, skill_of=cli.skill_of, is_denied=cli.is_denied, caps=caps
+            task=request.task, skill_of=cli.skill_of, is_denied=cli.is_denied, limits=limits
         )
         self.ended: asyncio.Future[RunEnd] = asyncio.get_running_loop().create_future()
         self._request = request

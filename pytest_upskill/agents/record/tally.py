@@ -14,8 +14,8 @@ from pytest_upskill.agents.record.skill_use import (
     recorded_calls,
 )
 from pytest_upskill.completion import AgentRun, AgentTask, Completion, ToolCall, with_totals
-from pytest_upskill.spending.caps import Caps
 from pytest_upskill.spending.prices import BYTES_PER_TOKEN
+from pytest_upskill.spending.run_limits import RunLimits
 
 _NO_REPLY = Completion(text="", input_tokens=0, output_tokens=0, cost_usd=0.0)
 
@@ -29,7 +29,7 @@ class RunTally:
     """Returns the skill that a call asks for, by its name or its folder; "" for none."""
     is_denied: Callable[[ToolCall, str], bool]
     """Returns whether the skill could not be loaded, by a result that quotes no line of it."""
-    caps: Caps = field(default_factory=Caps)
+    limits: RunLimits = field(default_factory=RunLimits)
     offered: bool | None = None
     """Whether the catalogue names the skill; None before the first request."""
     loaded: bool | None = None
@@ -115,7 +115,7 @@ class RunTally:
 
     def exceeded_limit(self) -> str:
         """Return the limit that the next request would exceed, "" for none."""
-        return self.caps.exceeded_limit(
+        return self.limits.exceeded_limit(
             turns=len(self.replies),
             max_turns=self.task.max_turns,
             requests=self.requests,

@@ -8,7 +8,7 @@ from pytest_upskill.completion import MAX_RUN_REQUESTS, MAX_RUN_TOKENS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Caps:
+class RunLimits:
     """Limits of one run; a run that would exceed one fails and names it."""
 
     requests: int = MAX_RUN_REQUESTS
