@@ -17,7 +17,7 @@ from pytest_upskill.completion import AgentTask, Completion, ProviderError, Requ
 from pytest_upskill.wire.stream import AgentFormat
 
 SKILL = "upskill-self-test"
-_FILE = WorkspaceFile(
+_SKILL_FILE = WorkspaceFile(
     name="SKILL.md",
     text=(
         f"---\nname: {SKILL}\ndescription: Checks that skills are loaded. Use for the self-test.\n"
@@ -30,12 +30,12 @@ _Event = dict[str, Any]
 
 def self_test_request(request: Request) -> Request:
     """Return the request of the self-test, for the model of another request."""
-    task = AgentTask(skill_name=SKILL, skill=(_FILE,))
+    task = AgentTask(skill_name=SKILL, skill=(_SKILL_FILE,))
     return replace(request, user="Do the self-test.", run=0, task=task)
 
 
 def self_test_problem(completion: Completion) -> str:
-    """Return what did not work in a self-test, "" if all did."""
+    """Return what did not work in a self-test, "" if everything did."""
     run = completion.agent_run
     assert run is not None
     if run.limit or run.broken:
@@ -53,7 +53,7 @@ class Script:
     Args:
         wire: The format of its replies.
         calls: The calls of tools to make, one in each reply.
-        text: The last reply.
+        text: The text of the last reply.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Script:
         """Reply with the next call, or with the text; see `Upstream.exchange`.
 
         Raises:
-            ProviderError: The request is for a whole reply.
+            ProviderError: The request is not for a streamed reply.
         """
         del headers
         body = json.loads(content)
@@ -78,10 +78,13 @@ class Script:
             raise ProviderError(
                 f"{request.model.label}: it requests a complete reply instead of a streamed one"
             )
+        call: Mapping[str, Any] | None = None
         if not body.get("tools"):
-            call, text = None, "Self-test"
+            text = "Self-test"  # the reply to a side question, such as one for a title
+        elif self._calls:
+            call, text = self._calls.pop(0), ""
         else:
-            call, text = (self._calls.pop(0), "") if self._calls else (None, self._text)
+            text = self._text
         model = str(body["model"])
         if self._wire == "messages":
             events = message_events(model, call, text)
@@ -90,7 +93,7 @@ class Script:
         return await receive(_ScriptedReply(events))
 
     def redact(self, value: Any) -> Any:
-        """See `Upstream.redact`: nothing here knows a key."""
+        """See `Upstream.redact`: a script has no key."""
         return value
 
     async def aclose(self) -> None:
@@ -111,8 +114,8 @@ def message_events(model: str, call: Mapping[str, Any] | None, text: str) -> Ite
     """Yield the events of a reply in Anthropic's Messages."""
     usage = {"input_tokens": 1, "output_tokens": 1}
     message = {"id": "msg_1", "type": "message", "role": "assistant", "model": model, "content": []}
-    ends = {"stop_reason": None, "stop_sequence": None}
-    yield {"type": "message_start", "message": {**message, **ends, "usage": usage}}
+    no_end = {"stop_reason": None, "stop_sequence": None}
+    yield {"type": "message_start", "message": {**message, **no_end, "usage": usage}}
     if call is not None:
         block = {"type": "tool_use", "id": f"toolu_{id(call)}", "name": call["name"], "input": {}}
         delta = {"type": "input_json_delta", "partial_json": json.dumps(call["input"])}
@@ -143,8 +146,8 @@ def response_events(model: str, call: Mapping[str, Any] | None, text: str) -> It
         item = {"type": "message", "id": "msg_1", "role": "assistant", "content": content}
     usage = {"input_tokens": 1, "output_tokens": 1, "total_tokens": 2}
     response = {"id": "resp_1", "object": "response", "model": model, "output": [item]}
-    begun = {**response, "status": "in_progress", "output": []}
-    yield {"type": "response.created", "response": begun}
+    in_progress = {**response, "status": "in_progress", "output": []}
+    yield {"type": "response.created", "response": in_progress}
     yield {"type": "response.output_item.added", "output_index": 0, "item": item}
     yield {"type": "response.output_item.done", "output_index": 0, "item": item}
     yield {

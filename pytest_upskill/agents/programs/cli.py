@@ -1,4 +1,4 @@
-"""What the adapters of agents' command-line programs have in common."""
+"""What adapters of agents' command-line programs have in common: find, start and read one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pytest_upskill.completion import Request, ToolCall
 from pytest_upskill.wire.stream import AgentFormat
 
 _VERSION = re.compile(r"\d+\.\d+\.\d+\S*")
-_VERSION_S = 30
+_VERSION_TIMEOUT_S = 30
 _MACHINES = {"x86_64": "x64", "aarch64": "arm64", "arm64": "arm64"}
 """Names of machines in npm's packages."""
 _UNREADABLE = re.compile(
@@ -37,9 +37,9 @@ class Installed:
     """A program that is installed on this machine."""
 
     program: Path
-    """The executable, no link."""
+    """The executable, with all links resolved."""
     folder: Path
-    """What the program needs to read; the executable itself if that is all."""
+    """The folder that the program needs to read; the executable itself if it needs none."""
     version: str
 
 
@@ -55,22 +55,23 @@ class Launch:
 
 
 class Cli(ABC):
-    """The adapter of one program: how it is found, started and read."""
+    """The adapter of one program: how it is found and started, and what its calls mean."""
 
     name: ClassVar[str]
-    """The prefix of models that use it."""
+    """The prefix of models that use the program."""
     tested: ClassVar[str]
     """The version that the adapter was written for."""
     wire: ClassVar[AgentFormat]
     skills: ClassVar[str]
-    """The folder, below the home folder, where it looks for skills."""
+    """The folder, below the home folder, where the program looks for skills."""
     command: ClassVar[str]
+    """The name of the program on PATH."""
     package: ClassVar[str]
-    """Its npm package, whose command is a wrapper of the executable in a package per machine."""
+    """Its npm package, whose command wraps an executable in another package for each machine."""
     folder: ClassVar[str]
-    """What the executable needs to read, in the package of this machine, as a glob pattern."""
+    """Glob pattern of the folder that the executable needs, in the package of this machine."""
     executable: ClassVar[str] = ""
-    """The executable in that folder; "" if it is all that there is."""
+    """The executable in that folder; "" if the pattern matches the executable itself."""
 
     def find(self) -> Installed:
         """Find the program.
@@ -81,23 +82,23 @@ class Cli(ABC):
         missing = (
             f"{self.name} needs the program {self.command!r} on PATH: npm install -g {self.package}"
         )
-        found = shutil.which(self.command)
-        if found is None:
+        command = shutil.which(self.command)
+        if command is None:
             raise NoAgentError(missing)
-        wrapper = Path(os.path.realpath(found))
-        folder = next(self._native(wrapper.parent.parent), None)
+        wrapper = Path(os.path.realpath(command))
+        folder = next(self._native_folders(wrapper.parent.parent), None)
         program = wrapper if folder is None else (folder / self.executable).resolve()
         version = _VERSION.search(_version_output(program))
         if version is None:
-            raise NoAgentError(f"{missing}; {found} does not print its version")
+            raise NoAgentError(f"{missing}; {command} does not print its version")
         return Installed(program=program, folder=folder or wrapper, version=version[0])
 
-    def _native(self, package: Path) -> Iterator[Path]:
-        """Yield the folders of the executable, next to the npm package or below it."""
+    def _native_folders(self, package: Path) -> Iterator[Path]:
+        """Yield the folders of executables for this machine, next to the npm package or in it."""
         scope, _, name = self.package.partition("/")
         name += f"-linux-{_MACHINES.get(platform.machine(), '')}"
-        for place in (package.parent / name, package / "node_modules" / scope / name):
-            for folder in sorted(place.glob(self.folder)):
+        for native in (package.parent / name, package / "node_modules" / scope / name):
+            for folder in sorted(native.glob(self.folder)):
                 if (folder / self.executable).is_file():
                     yield folder.resolve()
 
@@ -118,10 +119,10 @@ class Cli(ABC):
         return skill_in_call(call, self.skills)
 
     def is_denied(self, call: ToolCall, result: str) -> bool:
-        """Return whether the result of a call without a line of the skill shows a defect.
+        """Return whether the skill could not be loaded, by a result that quotes no line of it.
 
-        Otherwise the model saw as much of the skill as it asked for: a command may look at a part
-        of the file, or at its size.
+        Otherwise the model saw as much of the skill as it asked for: a command may read a part of
+        the file, or only its size.
         """
         del call
         return _UNREADABLE.search(result) is not None
@@ -130,15 +131,15 @@ class Cli(ABC):
     def self_test_calls(self, skill: str) -> list[Mapping[str, Any]]:
         """Return calls (``name`` and ``input``) that load the skill, then write ``done.txt``.
 
-        They are what a model would call; the self-test of a version makes them.
+        The scripted model of the self-test makes them.
         """
 
 
 @lru_cache  # A session asks more than once, and it takes a quarter of a second.
 def _version_output(program: Path) -> str:
-    """Return what a program says to ``--version``, "" if it says nothing.
+    """Return what a program prints for ``--version``, "" if it fails.
 
-    It runs outside the sandbox, as the user's own program, with an empty home folder.
+    It runs outside the sandbox, because the user installed it, with an empty home folder.
     """
     with tempfile.TemporaryDirectory(prefix="upskill-version-") as home:
         try:
@@ -148,7 +149,7 @@ def _version_output(program: Path) -> str:
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
-                timeout=_VERSION_S,
+                timeout=_VERSION_TIMEOUT_S,
                 check=False,
             )
         except (OSError, subprocess.TimeoutExpired):

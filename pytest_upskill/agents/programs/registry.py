@@ -1,4 +1,4 @@
-"""The agents that are programs of their own."""
+"""The agents that are programs, each with its adapter."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 
 def texts_in(value: object) -> Iterator[str]:
-    """Yield every text in a JSON value, but no names of fields."""
+    """Yield every text in a JSON value, except names of fields."""
     if isinstance(value, str):
         yield value
     else:
@@ -15,7 +15,7 @@ def texts_in(value: object) -> Iterator[str]:
 
 
 def results_in(value: object) -> Iterator[tuple[str, str]]:
-    """Yield the results of calls, each with the id of its call."""
+    """Yield pairs of the id of a call and its result, a result from the texts in it."""
     if isinstance(value, Mapping):
         call_id = value.get("tool_use_id") or value.get("call_id")
         if call_id and "arguments" not in value:

@@ -24,15 +24,15 @@ class RefusedBody(ValueError):  # noqa: N818  a request of an agent, not an erro
 class _Rules:
     fields: frozenset[str]
     """Fields that are passed on as they are."""
-    limit: str
+    limit_field: str
     """The field of the output limit."""
-    items: str
-    """The field of the conversation."""
-    parts: frozenset[str]
-    """Types of the parts of a conversation."""
-    tools: frozenset[str]
+    conversation_field: str
+    part_types: frozenset[str]
+    """Types of the parts of a conversation that are allowed."""
+    tool_types: frozenset[str]
     """Types of tools that the agent runs itself."""
     tool_fields: frozenset[str]
+    """Fields of a tool that are passed on."""
 
 
 _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
@@ -52,9 +52,9 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                     "top_p",
                 }
             ),
-            limit="max_tokens",
-            items="messages",
-            parts=frozenset(
+            limit_field="max_tokens",
+            conversation_field="messages",
+            part_types=frozenset(
                 {
                     "text",
                     "image",
@@ -65,7 +65,7 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                     "redacted_thinking",
                 }
             ),
-            tools=frozenset({"", "custom"}),
+            tool_types=frozenset({"", "custom"}),
             tool_fields=frozenset(
                 {
                     "name",
@@ -94,9 +94,9 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                     "truncation",
                 }
             ),
-            limit="max_output_tokens",
-            items="input",
-            parts=frozenset(
+            limit_field="max_output_tokens",
+            conversation_field="input",
+            part_types=frozenset(
                 {
                     "message",
                     "text",
@@ -115,7 +115,7 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
                     "reasoning",
                 }
             ),
-            tools=frozenset({"function", "custom", "local_shell"}),
+            tool_types=frozenset({"function", "custom", "local_shell"}),
             tool_fields=frozenset(
                 {"name", "description", "parameters", "type", "strict", "format"}
             ),
@@ -125,7 +125,7 @@ _RULES: Mapping[AgentFormat, _Rules] = MappingProxyType(
 
 
 _INSTRUCTIONS = ("system", "instructions")
-"""Fields that hold parts as a conversation does, where they are no text."""
+"""Fields that hold a text, or parts like those of a conversation."""
 
 
 def filter_request(
@@ -144,70 +144,70 @@ def filter_request(
     """
     rules = _RULES[wire]
     try:
-        for field in (rules.items, *_INSTRUCTIONS):
+        for field in (rules.conversation_field, *_INSTRUCTIONS):
             _refuse_parts(body.get(field), rules)
     except RecursionError:
-        raise RefusedBody(f"{rules.items}: nested too deeply") from None
-    kept = {name: value for name, value in body.items() if name in rules.fields}
-    requested = body.get(rules.limit)
-    most = (
-        min(requested, max_tokens) if isinstance(requested, int) and requested > 0 else max_tokens
-    )
-    kept |= {"model": model, rules.limit: most}
-    if tools := _tools(body.get("tools"), rules):
-        kept["tools"] = tools
+        raise RefusedBody(f"{rules.conversation_field}: nested too deeply") from None
+    allowed = {name: value for name, value in body.items() if name in rules.fields}
+    requested = body.get(rules.limit_field)
+    if isinstance(requested, int) and requested > 0:
+        max_tokens = min(requested, max_tokens)
+    allowed |= {"model": model, rules.limit_field: max_tokens}
+    if tools := _allowed_tools(body.get("tools"), rules):
+        allowed["tools"] = tools
     else:
-        kept.pop("tool_choice", None)
-    if "thinking" in kept:
-        _fit_thinking(kept)
+        allowed.pop("tool_choice", None)
+    if "thinking" in allowed:
+        _fit_thinking(allowed)
     if wire == "responses":
-        kept |= {"store": False, "include": ["reasoning.encrypted_content"]}
-    return kept
+        allowed |= {"store": False, "include": ["reasoning.encrypted_content"]}
+    return allowed
 
 
-def _tools(tools: object, rules: _Rules) -> list[dict[str, Any]]:
-    """Return the tools that the agent runs itself."""
+def _allowed_tools(tools: object, rules: _Rules) -> list[dict[str, Any]]:
+    """Return the tools that the agent runs itself, with the allowed fields."""
     return [
-        {key: part for key, part in tool.items() if key in rules.tool_fields}
+        {name: value for name, value in tool.items() if name in rules.tool_fields}
         for tool in (tools if isinstance(tools, list) else ())
-        if isinstance(tool, Mapping) and str(tool.get("type") or "") in rules.tools
+        if isinstance(tool, Mapping) and str(tool.get("type") or "") in rules.tool_types
     ]
 
 
 def _refuse_parts(value: object, rules: _Rules) -> None:
     """Raise RefusedBody for a part of a conversation that is not allowed."""
+    field = rules.conversation_field
     for item in value if isinstance(value, list) else ():
-        # OpenAI takes an item with nothing but an id for a reference to a stored one.
+        # OpenAI takes an item with only an id for a reference to a stored one.
         if isinstance(item, Mapping) and not {"type", "role"} & item.keys():
-            raise RefusedBody(f"{rules.items}: an item without a type or a role is not allowed")
+            raise RefusedBody(f"{field}: an item without a type or a role is not allowed")
     for part in _parts(value):
         kind = str(part.get("type", "part"))
-        if "type" in part and kind not in rules.parts:
-            raise RefusedBody(f"{rules.items}: {kind[:60]} is not allowed")
+        if "type" in part and kind not in rules.part_types:
+            raise RefusedBody(f"{field}: {kind[:60]} is not allowed")
         for source in _sources(part):
             if not source.startswith("data:"):
-                raise RefusedBody(f"{rules.items}: {kind} that is not in the request itself")
+                raise RefusedBody(f"{field}: {kind} that is not in the request itself")
 
 
 def _parts(value: object) -> Iterator[Mapping[str, Any]]:
-    """Yield every part of a conversation, but nothing of tools' arguments.
+    """Yield every part of a conversation, except from the arguments of calls.
 
-    Servers may tell the type of a part that names none by its fields.
+    A part without a type is yielded too, because servers may infer the type from its fields.
     """
     if isinstance(value, list):
-        for each in value:
-            yield from _parts(each)
+        for item in value:
+            yield from _parts(item)
     elif isinstance(value, Mapping):
         yield value
         for key in ("content", "output", "summary"):
             yield from _parts(value.get(key))
-        # A document of Anthropic's may have parts of its own, images among them.
+        # A document in Anthropic's format may itself contain parts, such as images.
         source = value.get("source")
         yield from _parts(source.get("content") if isinstance(source, Mapping) else None)
 
 
 def _sources(part: Mapping[str, Any]) -> Iterator[str]:
-    """Yield where the host would get the content of a part from."""
+    """Yield the URLs and ids from which the host would fetch the content of a part."""
     source = part.get("source")
     if isinstance(source, Mapping) and source.get("type") not in {"base64", "text", "content"}:
         yield str(source.get("url") or source.get("type"))
@@ -218,16 +218,16 @@ def _sources(part: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _fit_thinking(body: dict[str, Any]) -> None:
-    """Keep the tokens for thinking below the clamped output limit, as the API demands."""
+    """Keep the tokens for thinking below the output limit, as the API requires."""
     thinking = body["thinking"]
     budget = thinking.get("budget_tokens") if isinstance(thinking, Mapping) else None
     if not isinstance(budget, int) or budget < body["max_tokens"]:
         return
     half = body["max_tokens"] // 2
-    if half >= _LEAST_THINKING:
+    if half >= _MIN_THINKING_TOKENS:
         body["thinking"] = {**thinking, "budget_tokens": half}
     else:
         del body["thinking"]
 
 
-_LEAST_THINKING = 1024
+_MIN_THINKING_TOKENS = 1024

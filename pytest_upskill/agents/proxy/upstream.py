@@ -1,4 +1,7 @@
-"""The host of an agent's model: the only place that adds the key to an agent's request."""
+"""The host of an agent's model, as the proxy reaches it.
+
+Only this module adds the key to an agent's request.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,8 @@ from pytest_upskill.spending.in_flight import ASKING
 from pytest_upskill.spending.retry import Retries
 from pytest_upskill.wire.stream import AgentFormat
 
-_MOST_ERROR = 1 << 16
+_MAX_ERROR_BYTES = 1 << 16
+"""Maximum bytes of an error's body that are read."""
 _CONNECT_S = 10.0
 _BETAS = frozenset(
     {
@@ -28,7 +32,7 @@ _BETAS = frozenset(
         "prompt-caching-scope-2026-01-05",
     }
 )
-"""Beta features of Anthropic's API that change neither price nor what the host does."""
+"""Beta features of Anthropic's API that change neither the price nor what the host does."""
 
 
 class Reply(Protocol):
@@ -45,11 +49,11 @@ class Reply(Protocol):
 
 
 Receive = Callable[[Reply], Awaitable[Completion]]
-"""Reads a reply while it arrives, and returns the completion."""
+"""Reads a reply while it arrives, and returns its completion."""
 
 
 class Upstream(Protocol):
-    """Whoever replies to the requests of an agent's model."""
+    """Replies to the requests of an agent: the host of its model, or a script."""
 
     async def exchange(
         self, request: Request, content: bytes, headers: Mapping[str, str], receive: Receive
@@ -58,9 +62,9 @@ class Upstream(Protocol):
 
         Args:
             request: The request of the run.
-            content: What to send, as JSON.
-            headers: The headers of the agent's own request.
-            receive: Gets the first reply with status 200.
+            content: The body to send, as JSON.
+            headers: The headers of the agent's request.
+            receive: Called with the first reply of status 200.
 
         Raises:
             ProviderError: There is no usable reply.
@@ -77,7 +81,7 @@ class Upstream(Protocol):
 
 
 class HostUpstream:
-    """The host itself; a request that it may bill is not sent again, as it is settled once.
+    """The host; a request that it may bill is not sent again, because it is settled once.
 
     Args:
         endpoint: The host and its key.
@@ -112,8 +116,8 @@ class HostUpstream:
     ) -> Completion:
         """See `Upstream.exchange`; a reply that breaks off raises ProviderError too."""
         call = Call(request=request, endpoint=self._endpoint)
-        once = partial(self._exchange_once, call, content, self._headers(headers), receive)
-        return await self._retries.send(request, once, has_own_timeout=True)
+        send_once = partial(self._exchange_once, call, content, self._headers(headers), receive)
+        return await self._retries.send(request, send_once, has_own_timeout=True)
 
     def redact(self, value: Any) -> Any:
         """See `Upstream.redact`."""
@@ -166,14 +170,14 @@ class HostUpstream:
     def _describe_error(self, error: httpx2.HTTPError) -> str:
         return self._endpoint.redact(str(error) or type(error).__name__)
 
-    def _headers(self, given: Mapping[str, str]) -> Mapping[str, str]:
-        """Return the headers for the host: the key, and nothing of the agent's but known betas."""
+    def _headers(self, agent_headers: Mapping[str, str]) -> Mapping[str, str]:
+        """Return the headers for the host: the key, and of the agent's the version and betas."""
         headers = {"content-type": "application/json", "user-agent": "pytest-upskill"}
-        if "anthropic-version" in given:
-            headers["anthropic-version"] = given["anthropic-version"]
-            betas = [each.strip() for each in given.get("anthropic-beta", "").split(",")]
-            if known := [each for each in betas if each in _BETAS]:
-                headers["anthropic-beta"] = ",".join(known)
+        if "anthropic-version" in agent_headers:
+            headers["anthropic-version"] = agent_headers["anthropic-version"]
+            betas = [beta.strip() for beta in agent_headers.get("anthropic-beta", "").split(",")]
+            if allowed := [beta for beta in betas if beta in _BETAS]:
+                headers["anthropic-beta"] = ",".join(allowed)
         key = self._endpoint.key
         if key and key != NO_KEY:
             if self._endpoint.key_variable == "ANTHROPIC_API_KEY":
@@ -184,10 +188,11 @@ class HostUpstream:
 
 
 async def _error_body(response: httpx2.Response) -> object:
+    """Return the body of an error, as JSON if it is JSON."""
     data = bytearray()
     async for chunk in response.aiter_bytes():
         data += chunk
-        if len(data) > _MOST_ERROR:
+        if len(data) > _MAX_ERROR_BYTES:
             break
     try:
         return json.loads(bytes(data))
