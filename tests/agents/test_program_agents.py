@@ -31,6 +31,11 @@ CASE = {
 }
 
 
+@pytest.fixture(autouse=True)
+def _case(write_skill: WriteSkill) -> None:
+    write_skill(CASE)
+
+
 def with_skill_only(received: Received) -> Step:
     """Use the skill where it is offered, and leave the sum only then."""
     if "billing" not in results(received):
@@ -40,13 +45,8 @@ def with_skill_only(received: Received) -> Step:
 
 
 def test_an_agent_is_measured_like_any_model_and_replayed_without_program_and_key(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    claude: str,
-    monkeypatch: pytest.MonkeyPatch,
+    run_once: Run, loopback: Loopback, claude: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_skill(CASE)
     follow(loopback, with_skill_only)
 
     result = run_once("skills", f"--upskill-models={claude}")
@@ -67,13 +67,12 @@ def test_an_agent_is_measured_like_any_model_and_replayed_without_program_and_ke
 
 
 def test_a_run_whose_skill_was_broken_is_missing_data_and_not_recorded(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+    run_once: Run, loopback: Loopback, claude: str
 ) -> None:
     def step(received: Received) -> Step:
         steps = [bash("rm -r ~/.claude/skills"), skill(), "Done."]
         return steps[calls_so_far(received)] if "billing" in results(received) else "No."
 
-    write_skill(CASE)
     follow(loopback, step)
     run_once("skills", f"--upskill-models=a={claude}").assert_outcomes(
         errors=1, passed=1, skipped=1
@@ -88,9 +87,8 @@ def test_a_run_whose_skill_was_broken_is_missing_data_and_not_recorded(
 
 
 def test_a_missing_program_is_one_line_before_anything_is_sent(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
+    run_once: Run, loopback: Loopback, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write_skill(CASE)
     monkeypatch.setattr("shutil.which", lambda name, **_: f"/usr/bin/{name}" * (name == "bwrap"))
 
     result = run_once("skills", f"--upskill-models=claude-code:haiku@{loopback.url}")
@@ -105,10 +103,8 @@ def test_a_missing_program_is_one_line_before_anything_is_sent(
 
 @pytest.mark.parametrize("level", ["off", "limits", "landlock"])
 def test_a_program_is_refused_in_any_weaker_sandbox(
-    level: str, run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+    level: str, run_once: Run, loopback: Loopback, claude: str
 ) -> None:
-    write_skill(CASE)
-
     result = run_once("skills", f"--upskill-models={claude}", f"--upskill-sandbox={level}")
 
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -117,13 +113,8 @@ def test_a_program_is_refused_in_any_weaker_sandbox(
 
 
 def test_a_host_that_sends_the_key_back_leaves_it_in_no_record_and_no_report(
-    run_once: Run,
-    write_skill: WriteSkill,
-    loopback: Loopback,
-    claude: str,
-    pytester: pytest.Pytester,
+    run_once: Run, loopback: Loopback, claude: str, pytester: pytest.Pytester
 ) -> None:
-    write_skill(CASE)
     half = len(KEY) // 2
     joined = f"printf %s {KEY[:half]} > sum.txt; printf %s {KEY[half:]} >> sum.txt"
     follow(loopback, [bash(f"echo {KEY} > in.txt"), bash(joined), f"You sent {KEY}"])
@@ -141,9 +132,8 @@ def test_a_host_that_sends_the_key_back_leaves_it_in_no_record_and_no_report(
 
 
 def test_a_run_of_agents_has_a_limit_of_cost(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+    run_once: Run, loopback: Loopback, claude: str
 ) -> None:
-    write_skill(CASE)
     follow(loopback, with_skill_only)
     prices = "upskill_prices=a = 0/3000000"
 
@@ -155,9 +145,8 @@ def test_a_run_of_agents_has_a_limit_of_cost(
 
 
 def test_a_reply_that_breaks_off_is_missing_data_and_no_miss(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, claude: str
+    run_once: Run, loopback: Loopback, claude: str
 ) -> None:
-    write_skill(CASE)
     broken = {"content-length": "100000", "connection": "close"}
     loopback.answer = lambda _: Reply(body="event: ", content_type=STREAM, headers=broken)
 

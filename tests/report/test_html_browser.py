@@ -42,6 +42,13 @@ def browser() -> Iterator[Browser]:
         browser.close()
 
 
+@pytest.fixture
+def page(browser: Browser) -> Iterator[Page]:
+    page = browser.new_page()
+    yield page
+    page.close()
+
+
 @pytest.fixture(scope="module")
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = write_html(
@@ -95,18 +102,16 @@ def test_the_page_is_legible_without_script(
     context.close()
 
 
-def test_on_a_narrow_screen_no_verdict_is_out_of_sight(browser: Browser, file: Path) -> None:
-    page = browser.new_page(viewport={"width": 360, "height": 800})
+def test_on_a_narrow_screen_no_verdict_is_out_of_sight(page: Page, file: Path) -> None:
+    page.set_viewport_size({"width": 360, "height": 800})
 
     page.goto(file.as_uri())
 
     wide = "[...document.querySelectorAll('.scroll')].filter((e) => e.scrollWidth > e.clientWidth)"
     assert page.evaluate(f"{wide}.length") == 0
-    page.close()
 
 
-def test_no_word_of_a_chart_is_cut(browser: Browser, file: Path) -> None:
-    page = browser.new_page()
+def test_no_word_of_a_chart_is_cut(page: Page, file: Path) -> None:
 
     page.goto(file.as_uri())
 
@@ -118,7 +123,6 @@ def test_no_word_of_a_chart_is_cut(browser: Browser, file: Path) -> None:
     )
     assert ends
     assert min(map(min, ends)) >= 0
-    page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -141,8 +145,7 @@ def test_text_stands_out_from_what_is_behind_it(browser: Browser, file: Path, sc
     context.close()
 
 
-def test_the_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, file: Path) -> None:
-    page = browser.new_page()
+def test_the_page_asks_for_nothing_and_complains_of_nothing(page: Page, file: Path) -> None:
     requests: list[Request] = heard(page, "request")
     messages = heard(page, "console")
 
@@ -150,7 +153,6 @@ def test_the_page_asks_for_nothing_and_complains_of_nothing(browser: Browser, fi
 
     assert [request.url for request in requests] == [file.as_uri()]
     assert not messages
-    page.close()
 
 
 def test_the_keyboard_reaches_an_answer(browser: Browser, file: Path) -> None:
@@ -169,9 +171,9 @@ def test_the_keyboard_reaches_an_answer(browser: Browser, file: Path) -> None:
 
 @pytest.mark.parametrize("width", [360, 1280])
 def test_tables_and_charts_have_names_for_a_screen_reader(
-    browser: Browser, file: Path, width: int
+    page: Page, file: Path, width: int
 ) -> None:
-    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.set_viewport_size({"width": width, "height": 800})
 
     page.goto(file.as_uri())
 
@@ -179,11 +181,10 @@ def test_tables_and_charts_have_names_for_a_screen_reader(
     assert page.get_by_role("columnheader", name="tokens").count() == 3
     assert page.get_by_role("img", name="Pass rate over tokens: haiku: ").count() == 2
     assert page.get_by_role("banner").count() == page.get_by_role("main").count() == 1
-    page.close()
 
 
 @pytest.mark.parametrize("width", [360, 1280])
-def test_hostile_answers_are_inert(browser: Browser, tmp_path: Path, width: int) -> None:
+def test_hostile_answers_are_inert(page: Page, tmp_path: Path, width: int) -> None:
     missed = [run(passed=False, text=text, message=text[:200]) for text in HOSTILE]
     file = tmp_path / "report.html"
     file.write_text(
@@ -197,7 +198,7 @@ def test_hostile_answers_are_inert(browser: Browser, tmp_path: Path, width: int)
         ),
         "utf-8",
     )
-    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.set_viewport_size({"width": width, "height": 800})
     dialogs = heard(page, "dialog")
 
     page.goto(file.as_uri())
@@ -214,7 +215,6 @@ def test_hostile_answers_are_inert(browser: Browser, tmp_path: Path, width: int)
     assert page.get_by_text("\\x1b]0;owned\\x07").first.is_visible()
     assert page.get_by_text("\\x202eright to left").first.is_visible()
     assert fits(page)
-    page.close()
 
 
 def contrast(one: str, other: str) -> float:

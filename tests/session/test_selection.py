@@ -19,6 +19,11 @@ SHUFFLE = """
 """
 
 
+@pytest.fixture(autouse=True)
+def _cases(write_skill: WriteSkill) -> None:
+    write_skill(GREEN, RED)
+
+
 def ran(result: pytest.RunResult) -> list[str]:
     return sorted(_ran(result))
 
@@ -49,10 +54,8 @@ def _ran(result: pytest.RunResult) -> Iterator[str]:
     ],
 )
 def test_expressions_select_by_skill_case_model_arm_and_tag(
-    run_once: Run, write_skill: WriteSkill, args: tuple[str, ...], names: list[str]
+    run_once: Run, args: tuple[str, ...], names: list[str]
 ) -> None:
-    write_skill(GREEN, RED)
-
     result = run_once(*MODELS, "-v", *args, "skills")
 
     assert ran(result) == names
@@ -87,10 +90,8 @@ def test_an_expression_selects_by_the_name_in_the_skill_file(
     ],
 )
 def test_a_node_id_selects_a_case_or_one_of_its_trials(
-    run_once: Run, write_skill: WriteSkill, name: str, names: list[str]
+    run_once: Run, name: str, names: list[str]
 ) -> None:
-    write_skill(GREEN, RED)
-
     result = run_once(*MODELS, "-v", f"{META}::{name}")
 
     assert ran(result) == names
@@ -108,8 +109,7 @@ def test_a_name_that_is_no_trial_is_not_found(
     result.stderr.fnmatch_lines(["ERROR: not found: *"])
 
 
-def test_last_failed_runs_what_failed_alone(run: Run, write_skill: WriteSkill) -> None:
-    write_skill(GREEN, RED)
+def test_last_failed_runs_what_failed_alone(run: Run) -> None:
     run("--upskill-models", "offline", "skills")
 
     result = run("--upskill-models", "offline", "-v", "--lf", "skills")
@@ -117,10 +117,7 @@ def test_last_failed_runs_what_failed_alone(run: Run, write_skill: WriteSkill) -
     assert ran(result) == ["red[offline-with_skill]"]
 
 
-def test_failed_first_runs_what_failed_before_the_rest(
-    run_once: Run, write_skill: WriteSkill
-) -> None:
-    write_skill(GREEN, RED)
+def test_failed_first_runs_what_failed_before_the_rest(run_once: Run) -> None:
     run_once("--upskill-models", "offline", "skills")
 
     result = run_once("--upskill-models", "offline", "-v", "--ff", "skills")
@@ -178,20 +175,13 @@ def test_an_option_that_runs_no_test_sends_no_request(
     result.stdout.no_fnmatch_line("*trials*")
 
 
-def test_a_deselected_trial_sends_no_request(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback
-) -> None:
-    write_skill(GREEN, RED)
-
+def test_a_deselected_trial_sends_no_request(run_once: Run, loopback: Loopback) -> None:
     run_once("--upskill-models", f"m@{loopback.openai_url}", "-k", "red and with_skill", "skills")
 
     assert len(loopback.requests) == 1
 
 
-def test_items_may_run_in_any_order(
-    run: Run, write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
-    write_skill(GREEN, RED)
+def test_items_may_run_in_any_order(run: Run, pytester: pytest.Pytester) -> None:
     pytester.makeconftest(SHUFFLE)
 
     result = run("--upskill-models", "offline", "skills")
@@ -200,9 +190,7 @@ def test_items_may_run_in_any_order(
     result.stdout.fnmatch_lines(["  offline  0->50% *"])
 
 
-def test_a_trial_run_again_counts_once(run: Run, write_skill: WriteSkill) -> None:
-    write_skill(GREEN, RED)
-
+def test_a_trial_run_again_counts_once(run: Run) -> None:
     result = run("--upskill-models", "offline", "--reruns", "2", "-v", "skills")
 
     outcomes = result.parseoutcomes()
@@ -224,14 +212,8 @@ def test_a_stepwise_run_sends_few_requests_beyond_its_first_failure(
 
 @pytest.mark.parametrize("mark", ["skip", "skipif(True, reason='')", "xfail(run=False)"])
 def test_nothing_is_requested_for_trials_that_a_mark_keeps_from_running(
-    run: Run,
-    write_skill: WriteSkill,
-    pytester: pytest.Pytester,
-    model: str,
-    loopback: Loopback,
-    mark: str,
+    run: Run, pytester: pytest.Pytester, model: str, loopback: Loopback, mark: str
 ) -> None:
-    write_skill(GREEN, RED)
     pytester.makeconftest(
         f"""
         import pytest

@@ -10,6 +10,11 @@ from tests.forked import forked_commands
 from tests.loopback import Loopback, Reply
 
 
+@pytest.fixture(autouse=True)
+def _cases(write_skill: WriteSkill) -> None:
+    write_skill(*budget_cases(10))
+
+
 @pytest.fixture
 def model(model: str, pytester: pytest.Pytester) -> str:
     """Set a price of a dollar for a million tokens; an answer then costs $0.000018."""
@@ -22,9 +27,8 @@ def in_500_tokens(model: str) -> tuple[str, ...]:
 
 
 def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill(*budget_cases(10))
     limit, answer = 0.001, 0.000018
     args = (*in_500_tokens(model), "-rs")
 
@@ -48,9 +52,8 @@ def test_the_limit_stops_before_it_could_be_passed_and_keeps_what_was_paid_for(
 
 
 def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill(*budget_cases(10))
     loopback.answer = lambda _: Reply(body='{"choices": [')
 
     result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.001")
@@ -68,9 +71,8 @@ def test_a_reply_that_cannot_be_read_counts_as_the_most_it_may_have_cost(
 
 
 def test_broken_attempts_before_an_answer_count_too(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
-    write_skill(*budget_cases(10))
     loopback.replies.extend([Reply(body="{")] * 2)
 
     result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.01")
@@ -80,10 +82,7 @@ def test_broken_attempts_before_an_answer_count_too(
     result.stdout.fnmatch_lines(["--upskill-max-cost: $0.00* assumed for requests of *"])
 
 
-def test_a_refused_request_costs_nothing(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill(*budget_cases(10))
+def test_a_refused_request_costs_nothing(run_once: Run, loopback: Loopback, model: str) -> None:
     loopback.replies.extend([Reply(status=503)] * 3)
 
     result = run_once(*in_500_tokens(model), "--upskill-max-cost", "0.0015")
@@ -92,10 +91,7 @@ def test_a_refused_request_costs_nothing(
     result.stdout.no_fnmatch_line("--upskill-max-cost: *")
 
 
-def test_a_client_that_breaks_does_not_delay_the_others(
-    write_skill: WriteSkill, pytester: pytest.Pytester
-) -> None:
-    write_skill(*budget_cases(10))
+def test_a_client_that_breaks_does_not_delay_the_others(pytester: pytest.Pytester) -> None:
     pytester.makeini("[pytest]\nupskill_prices = small = 1/1\n")
     pytester.makeconftest(
         """

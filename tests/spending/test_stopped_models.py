@@ -16,10 +16,14 @@ from tests.conftest import Run, WriteSkill, budget_cases
 from tests.loopback import Loopback, Received, Reply, know
 
 
-def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
-    run: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
+@pytest.fixture(autouse=True)
+def _cases(write_skill: WriteSkill) -> None:
     write_skill(*budget_cases(20))
+
+
+def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
+    run: Run, loopback: Loopback, model: str
+) -> None:
     loopback.answer = lambda _: Reply(status=401, text="go away", delay=0.05)
 
     result = run(
@@ -37,9 +41,8 @@ def test_an_error_of_every_request_stops_the_model_and_is_reported_once(
 
 
 def test_a_host_that_is_not_running_is_one_line_for_its_models_and_the_others_go_on(
-    run_once: Run, write_skill: WriteSkill, model: str
+    run_once: Run, model: str
 ) -> None:
-    write_skill(*budget_cases(20))
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         host = f"127.0.0.1:{free.getsockname()[1]}"
@@ -57,10 +60,7 @@ def test_a_host_that_is_not_running_is_one_line_for_its_models_and_the_others_go
     )
 
 
-def test_repeated_errors_fail_again_with_lf(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
-) -> None:
-    write_skill(*budget_cases(20))
+def test_repeated_errors_fail_again_with_lf(run_once: Run, loopback: Loopback, model: str) -> None:
     args = ("--upskill-models", model, "skills")
     loopback.answer = lambda _: Reply(status=401, text="go away")
     run_once(*args)
@@ -85,18 +85,11 @@ def test_repeated_errors_fail_again_with_lf(
     ],
 )
 def test_an_unexpected_error_of_every_request_is_reported_once_without_a_traceback(
-    run: Run,
-    write_skill: WriteSkill,
-    model: str,
-    monkeypatch: pytest.MonkeyPatch,
-    *,
-    broken: tuple[type, str],
-    said: str,
+    run: Run, model: str, monkeypatch: pytest.MonkeyPatch, *, broken: tuple[type, str], said: str
 ) -> None:
     def fail(*_: object, **__: object) -> None:
         raise TypeError("a bug\nin two lines")
 
-    write_skill(*budget_cases(20))
     monkeypatch.setattr(*broken, fail)
 
     result = run("--upskill-models", model, "skills")
@@ -121,7 +114,7 @@ def test_each_different_error_is_reported(
 
 
 def test_a_burst_of_refusals_loses_nothing_and_asks_nothing_twice(
-    run_once: Run, write_skill: WriteSkill, loopback: Loopback, model: str
+    run_once: Run, loopback: Loopback, model: str
 ) -> None:
     answered: list[tuple[str, str]] = []
 
@@ -132,7 +125,6 @@ def test_a_burst_of_refusals_loses_nothing_and_asks_nothing_twice(
         answered.append((received.system, received.user))
         return replace(know(received), delay=0.02)
 
-    write_skill(*budget_cases(20))
     loopback.answer = answer
 
     result = run_once("--upskill-models", model, "skills")
