@@ -1,4 +1,8 @@
-"""A cell, one skill on one model: figures of all arms, lift and verdict."""
+"""A cell, one skill on one model: figures of all arms, lift and verdict.
+
+It gets the results of trials, pairs those of each case, and computes a figure when it is first
+read. `Pairs` says which cases enter which figure.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,9 @@ from typing import Literal
 from pytest_upskill import stats
 from pytest_upskill.cells.agent import AgentFigures, agent_figures
 from pytest_upskill.cells.arm import ArmFigures, figures
-from pytest_upskill.cells.judged import Judged, Pair
+from pytest_upskill.cells.judged import Judged
+from pytest_upskill.cells.pair import OldPair, Pairs, pair_arms
+from pytest_upskill.cells.tokens import TokenUse, token_ratio, token_use
 from pytest_upskill.cells.trial_group import TrialGroup
 from pytest_upskill.trials.result import CellLabels, TrialResult
 from pytest_upskill.trials.trial import Arm
@@ -33,8 +39,11 @@ class Cell(TrialGroup):
     @cached_property
     def alpha(self) -> float:
         """Significance level of the verdict, corrected for the looks of an early stop."""
+        if self.spared:
+            # An interim look was clear by a far stricter test, so that there was no last look.
+            return stats.last_look_alpha(planned=1)
         looks = max((trial.planned for trial in self.trials if trial.early_stop), default=1)
-        return stats.last_look_alpha(1 if self.spared else looks)
+        return stats.last_look_alpha(looks)
 
     @property
     def spared(self) -> int:
@@ -42,40 +51,55 @@ class Cell(TrialGroup):
         return sum(trial.spared for trial in self.trials)
 
     @cached_property
-    def missing_data(self) -> str | None:
+    def missing_data_reason(self) -> str | None:
         """Why too many runs are missing for a verdict, None if there are enough."""
         if not self.missing:
             return None
         # One such run is enough: whatever the others show, it is not the skill's effect.
         if broken := next((trial.broken for trial in self.trials if trial.broken), None):
             return broken
-        planned = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
-        return stats.too_many_missing(self.counts, planned, self._verdict_of) or self._old_missing
+        planned_runs = max(len(trial.runs) + len(trial.errors) for trial in self.trials)
+        return (
+            stats.too_many_missing(self.counts, planned_runs, self._verdict_of)
+            or self._missing_old_runs_reason
+        )
 
     @cached_property
-    def pairs(self) -> list[Pair]:
-        """Cases with valid runs both with and without the skill."""
-        return [pair for pair in self._all_pairs if all(trial.runs for trial in pair)]
+    def pairs(self) -> Pairs:
+        """The cases that ran with and without the skill."""
+        return pair_arms(self.trials)
 
     @cached_property
-    def old_pairs(self) -> list[Pair]:
+    def old_pairs(self) -> list[OldPair]:
         """Cases with valid runs with both the current and the old skill."""
         old = {trial.case: trial for trial in self.before if trial.runs}
-        return [(each, old[each.case]) for each in self.now if each.case in old and each.runs]
+        return [
+            OldPair(trial, old[trial.case])
+            for trial in self.now
+            if trial.runs and trial.case in old
+        ]
+
+    @property
+    def train(self) -> list[str]:
+        """Train cases, by which the text was chosen: they do not count towards the lift."""
+        return [pair.case for pair in self.pairs.all if pair.is_train]
 
     @cached_property
     def asymmetric(self) -> list[str]:
         """Cases whose prompts differ between arms in more than the skill; there should be none."""
-        pairs = (*self.pairs, *self.old_pairs)
-        return [one.case for one, other in pairs if one.prompt_digest != other.prompt_digest]
+        return [
+            first.case
+            for first, second in (*self.pairs.measured, *self.old_pairs)
+            if first.prompt_digest != second.prompt_digest
+        ]
 
     @property
     def why_undecidable(self) -> str | None:
         """Why no decision about the cell is possible, None if one is."""
         if len(self.trials) != self.planned:
             return f"{len(self.trials)} of {self.planned} trials ran"
-        if self.missing_data:
-            return f"missing data: {self.missing_data}"
+        if self.missing_data_reason:
+            return f"missing data: {self.missing_data_reason}"
         if self.asymmetric:
             return f"the arms of {self.asymmetric[0]!r} were sent different prompts"
         return None
@@ -104,8 +128,8 @@ class Cell(TrialGroup):
     def counts(self) -> list[stats.CaseCounts]:
         """Passes and valid runs of each case with and without the skill."""
         return [
-            stats.CaseCounts(one.passes, len(one.runs), other.passes, len(other.runs))
-            for one, other in self._lift_pairs
+            stats.CaseCounts(with_.passes, len(with_.runs), without.passes, len(without.runs))
+            for with_, without in self.pairs.for_lift
         ]
 
     @cached_property
@@ -127,38 +151,25 @@ class Cell(TrialGroup):
     @cached_property
     def pass_rate_bounds(self) -> stats.Interval | None:
         """Corrected pass rate with the skill if all missing runs failed, and if all passed."""
-        trials = [trial for trial in self.now if trial.runs or trial.errors]
-        trials = [trial for trial in trials if not trial.train] or trials
+        sent = [trial for trial in self.now if trial.runs or trial.errors]
+        trials = [trial for trial in sent if not trial.train] or sent
         if not trials:
             return None
-        runs = [len(trial.runs) + len(trial.errors) for trial in trials]
-        low = sum(Fraction(t.passes, of) for t, of in zip(trials, runs, strict=True))
-        missing = sum(Fraction(len(t.errors), of) for t, of in zip(trials, runs, strict=True))
-        least, most = low / len(trials), (low + missing) / len(trials)
-        shift = self._rate_shift
-        return stats.Interval(float(least) + shift, float(most) + shift)
+        low, high = (_mean_pass_rate(trials, missing_pass=passed) for passed in (False, True))
+        return stats.Interval(low + self._rate_shift, high + self._rate_shift)
 
     @cached_property
     def lift_bounds(self) -> stats.Interval | None:
         """Corrected lift if all missing runs were against the skill, and if all were for it."""
-        low, high = (
-            stats.lift(
-                [
-                    case.with_missing(len(one.errors), len(other.errors), skill_is_lucky=lucky)
-                    for case, (one, other) in zip(self.counts, self._lift_pairs, strict=True)
-                ]
-            )
-            for lucky in (False, True)
-        )
+        low, high = (self._lift_if_missing(skill_is_lucky=lucky) for lucky in (False, True))
         if low is None or high is None:
             return None
-        shift = self._shift
-        return stats.Interval(low + shift, high + shift)
+        return stats.Interval(low + self._lift_shift, high + self._lift_shift)
 
     @cached_property
     def verdict(self) -> CellVerdict:
         """Verdict about the skill."""
-        if self.missing_data:
+        if self.missing_data_reason:
             return "missing data"
         return self._verdict_of(self.counts)
 
@@ -175,7 +186,7 @@ class Cell(TrialGroup):
             return None
         judged = Judged(
             judge=self.judge,
-            pairs=self._lift_pairs,
+            pairs=self.pairs.for_lift,
             labels=self.labels,
             alpha=self.alpha,
             missing_trials=self.planned - len(self.trials),
@@ -195,37 +206,28 @@ class Cell(TrialGroup):
     @cached_property
     def runs_needed(self) -> int | None:
         """Runs per trial that would probably be enough; None if they are, or if unknown."""
+        if self.verdict != "too few runs" or self.repetitive:
+            return None
         # A cell that stopped early did not have too few runs.
-        open_ = self.verdict == "too few runs" and not self.spared and not self.repetitive
+        if self.spared:
+            return None
         # More runs do not help where the judge is the problem.
-        open_ = open_ and (self.judged is None or self.judged.uncorrected_verdict == "too few runs")
-        return stats.runs_needed(self.counts) if open_ else None
+        if self.judged and self.judged.uncorrected_verdict != "too few runs":
+            return None
+        return stats.runs_needed(self.counts)
 
     @cached_property
     def token_ratio(self) -> stats.TokenRatio | None:
         """Ratio of tokens of a run, with the skill to without."""
-        pairs = self._reported_pairs
-        return stats.token_ratio([(_tokens(one), _tokens(other)) for one, other in pairs])
-
-    @cached_property
-    def tokens_per_pass(self) -> tuple[float | None, float | None]:
-        """Tokens of all runs per passed run, without and with the skill."""
-        with_, without = self._totals
-        return stats.tokens_per_pass(*without), stats.tokens_per_pass(*with_)
-
-    @cached_property
-    def pays_for_itself(self) -> bool:
-        """Whether a passed run takes fewer tokens with the skill."""
-        (tokens_with, passes_with), (tokens_without, passes_without) = self._totals
-        return stats.pays_for_itself(
-            tokens_with=tokens_with,
-            passes_with=passes_with,
-            tokens_without=tokens_without,
-            passes_without=passes_without,
-        )
+        return token_ratio(self.pairs.reported)
 
     @property
-    def _shift(self) -> float:
+    def token_use(self) -> TokenUse:
+        """Tokens and passes of the reported cases in both arms."""
+        return token_use(self.pairs.reported)
+
+    @property
+    def _lift_shift(self) -> float:
         """Correction of the judged lift by labels."""
         if self.correction is None or self.lift is None:
             return 0.0
@@ -238,42 +240,28 @@ class Cell(TrialGroup):
             return 0.0
         return self.correction.with_skill - self.with_skill.pass_rate
 
-    @cached_property
-    def _all_pairs(self) -> list[Pair]:
-        """Cases that ran with and without the skill, even if runs are missing."""
-        without = {trial.case: trial for trial in self.trials if trial.arm == "without_skill"}
-        return [(trial, without[trial.case]) for trial in self.now if trial.case in without]
-
-    @cached_property
-    def _lift_pairs(self) -> list[Pair]:
-        """The pairs that count towards the lift: all but train cases."""
-        return [pair for pair in self._all_pairs if not pair[0].train]
-
-    @cached_property
-    def _reported_pairs(self) -> list[Pair]:
-        """The pairs that are reported: those without train cases, unless there are no others."""
-        return [pair for pair in self.pairs if not pair[0].train] or self.pairs
-
     @property
-    def train(self) -> list[str]:
-        """Train cases, by which the text was chosen: they do not count towards the lift."""
-        return [one.case for one, _ in self._all_pairs if one.train]
-
-    @property
-    def _old_missing(self) -> str | None:
+    def _missing_old_runs_reason(self) -> str | None:
         missing = sum(len(trial.errors) for trial in self.before)
         valid = sum(len(trial.runs) for trial in self.before)
         return stats.too_many_missing_of_arm("with the old skill", missing, missing + valid)
 
-    @property
-    def _totals(self) -> list[tuple[float, int]]:
-        """Tokens and passes of all runs of the reported cases, with the skill and without it."""
-        arms = [[pair[arm] for pair in self._reported_pairs] for arm in (0, 1)]
-        return [(sum(sum(_tokens(t)) for t in arm), sum(t.passes for t in arm)) for arm in arms]
+    def _lift_if_missing(self, *, skill_is_lucky: bool) -> float | None:
+        """Return the lift if all missing runs were for the skill, or against it."""
+        return stats.lift(
+            [
+                counts.with_missing(
+                    len(pair.with_skill.errors),
+                    len(pair.without_skill.errors),
+                    skill_is_lucky=skill_is_lucky,
+                )
+                for counts, pair in zip(self.counts, self.pairs.for_lift, strict=True)
+            ]
+        )
 
     def _arm(self, arm: Arm) -> ArmFigures | None:
         """Return the figures of an arm: of the reported pairs, or of all cases if there is none."""
-        paired = {one.case for one, _ in self._reported_pairs}
+        paired = {pair.case for pair in self.pairs.reported}
         valid = [
             trial.runs
             for trial in self.trials
@@ -282,5 +270,13 @@ class Cell(TrialGroup):
         return figures(valid) if valid else None
 
 
-def _tokens(trial: TrialResult) -> list[float]:
-    return [run.completion.tokens or 0 for run in trial.runs]
+def _mean_pass_rate(trials: Sequence[TrialResult], *, missing_pass: bool) -> float:
+    """Return the mean pass rate of trials if all missing runs passed, or if none did."""
+    rates = [
+        Fraction(
+            trial.passes + (len(trial.errors) if missing_pass else 0),
+            len(trial.runs) + len(trial.errors),
+        )
+        for trial in trials
+    ]
+    return float(sum(rates) / len(rates))

@@ -86,7 +86,7 @@ def decide(cell: Cell, thresholds: Thresholds, comparison: Comparison | None = N
         comparison: Comparison with the cell's past, None for none.
     """
     if reason := cell.why_undecidable:
-        return no_decision(Gate, cell, reason, misses_data=cell.missing_data is not None)
+        return no_decision(Gate, cell, reason, misses_data=cell.missing_data_reason is not None)
     thresholds = thresholds.with_overrides(cell.gate)
     gate = decision(
         Gate,

@@ -7,15 +7,13 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 
 from pytest_upskill import stats
+from pytest_upskill.cells.pair import Pair
 from pytest_upskill.trials.result import CellLabels, TrialResult
-
-Pair = tuple[TrialResult, TrialResult]
-"""Trials of one case with and without the skill."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Judged:
-    """The decisions of a judge about the cases that a lift is of."""
+    """The decisions of a judge about the cases that count towards a lift."""
 
     judge: str
     """Full name of the judge."""
@@ -30,7 +28,7 @@ class Judged:
     @cached_property
     def cases(self) -> list[stats.JudgedCase]:
         """The runs of each case as the judge decided them."""
-        return [stats.JudgedCase(_runs(one), _runs(other)) for one, other in self.pairs]
+        return [stats.JudgedCase(*map(_runs, pair)) for pair in self.pairs]
 
     @property
     def decides(self) -> bool:
@@ -127,16 +125,16 @@ class Judged:
 
     @cached_property
     def _labels(self) -> list[stats.Label]:
-        places = {one.case: index for index, (one, _) in enumerate(self.pairs)}
+        index_of = {pair.case: index for index, pair in enumerate(self.pairs)}
         return [
-            stats.Label(places[each.case], each.with_skill, each.judged, bool(each.passed))
-            for each in (self.labels.given if self.labels else ())
-            if each.case in places
+            stats.Label(index_of[label.case], label.with_skill, label.judged, bool(label.passed))
+            for label in (self.labels.given if self.labels else ())
+            if label.case in index_of
         ]
 
     @property
     def _all_labels_present(self) -> bool:
-        return all(each.present for each in (self.labels.given if self.labels else ()))
+        return all(label.present for label in (self.labels.given if self.labels else ()))
 
 
 _NAMES = {

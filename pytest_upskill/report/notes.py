@@ -121,7 +121,8 @@ def _uninformative_cases(gate: Gate) -> Iterator[str]:
         ("always passes", "passes with and without the skill"),
         ("never passes", "never passes"),
     ):
-        if cases := [one.case for one, _ in gate.cell.pairs if status_of[one.case] == alike]:
+        pairs = gate.cell.pairs.measured
+        if cases := [pair.case for pair in pairs if status_of[pair.case] == alike]:
             yield f"{why} (uninformative): {', '.join(cases)}"
 
 
@@ -130,22 +131,26 @@ def _count_with_verb(count: int) -> str:
 
 
 def _figures(cell: Cell) -> Iterator[str]:
-    if cell.token_ratio is not None and (tokens := _tokens(cell)):
-        yield tokens
+    if cell.token_ratio is not None and (sentence := _token_sentence(cell)):
+        yield sentence
     interval = stats.population_interval(cell.counts)
     if interval is not None and cell.lift is not None:
         lift = f"{points(cell.lift.estimate)} points {bounds(interval)}"
         yield f"on new prompts like these: lift {lift}"
 
 
-def _tokens(cell: Cell) -> str:
-    """Return the skill's cost: ``a pass takes 812 -> 430 tokens, so the skill pays …``."""
-    one, other = cell.with_skill, cell.without_skill
-    if one is None or other is None or one.tokens is None or other.tokens is None:
+def _token_sentence(cell: Cell) -> str:
+    """Return the skill's cost, ``a pass takes 812 -> 430 tokens, …``; empty if not counted."""
+    with_, without = cell.with_skill, cell.without_skill
+    if with_ is None or without is None or with_.tokens is None or without.tokens is None:
         return ""
-    per_pass = ["n/a" if each is None else f"{each:,.0f}" for each in cell.tokens_per_pass]
-    pays = "pays for itself" if cell.pays_for_itself else "does not pay for itself"
+    use = cell.token_use
+    per_pass = [
+        "n/a" if arm.per_pass is None else f"{arm.per_pass:,.0f}"
+        for arm in (use.without_skill, use.with_skill)
+    ]
+    pays = "pays for itself" if use.pays_for_itself else "does not pay for itself"
     text = f"a pass takes {' -> '.join(per_pass)} tokens, so the skill {pays}"
-    if one.cost_usd and other.cost_usd:
-        text += f"; a run costs {money(other.cost_usd)} -> {money(one.cost_usd)}"
+    if with_.cost_usd and without.cost_usd:
+        text += f"; a run costs {money(without.cost_usd)} -> {money(with_.cost_usd)}"
     return text

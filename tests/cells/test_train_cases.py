@@ -64,7 +64,8 @@ def test_tokens_are_those_of_the_cases_that_enter_the_lift() -> None:
 
     assert figures.token_ratio is not None
     assert figures.token_ratio.ratio == pytest.approx(2)
-    assert figures.tokens_per_pass == (None, 40)
+    assert figures.token_use.without_skill.per_pass is None
+    assert figures.token_use.with_skill.per_pass == 40
 
 
 def test_train_cases_do_not_stop_the_runs_early() -> None:

@@ -63,7 +63,7 @@ def _lift(cell: Cell) -> dict[str, Any]:
     one, other = cell.with_skill, cell.without_skill
     return {
         "kind": "lift",
-        "cases": len(cell.pairs),
+        "cases": len(cell.pairs.measured),
         "runs_with": one and one.runs,
         "runs_without": other and other.runs,
         "pass_rate_with": one and one.pass_rate,

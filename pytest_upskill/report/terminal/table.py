@@ -8,7 +8,7 @@ from typing import TypeVar
 from pytest_upskill.cells.arm import ArmFigures, figures
 from pytest_upskill.cells.decision import Decision
 from pytest_upskill.cells.gate import Gate
-from pytest_upskill.cells.judged import Pair
+from pytest_upskill.cells.pair import Pair
 from pytest_upskill.cells.wording import columns, lift, percent, points, times
 from pytest_upskill.trials.result import TrialResult
 
@@ -66,9 +66,9 @@ def _rows(gates: Sequence[Gate], *, cases: bool) -> Iterator[Row[Gate]]:
             yield (cell.title,), None
         yield _cell_columns(gate), gate
         if cases:
-            old = {one.case: other for one, other in cell.old_pairs}
-            for pair in cell.pairs:
-                yield _case_columns(pair, old.get(pair[0].case)), None
+            old = {pair.now.case: pair.then for pair in cell.old_pairs}
+            for pair in cell.pairs.measured:
+                yield _case_columns(pair, old.get(pair.case)), None
             for case in cell.unmeasured:
                 yield (f"    {case}", "skipped", "", "", "", ""), None
 
@@ -91,14 +91,14 @@ def _cell_columns(gate: Gate) -> tuple[str, ...]:
 
 
 def _case_columns(pair: Pair, old: TrialResult | None) -> tuple[str, ...]:
-    one, other = figures([pair[0].runs]), figures([pair[1].runs])
+    with_, without = figures([pair.with_skill.runs]), figures([pair.without_skill.runs])
     before = figures([old.runs]) if old else None
     return (
-        f"    {pair[0].case}",
-        _change(other, one, lambda arm: f"{arm.passes}/{arm.runs}", old=before),
-        points(one.pass_rate - other.pass_rate),
+        f"    {pair.case}",
+        _change(without, with_, lambda arm: f"{arm.passes}/{arm.runs}", old=before),
+        points(with_.pass_rate - without.pass_rate),
         "",
-        *_means(other, one),
+        *_means(without, with_),
     )
 
 

@@ -75,7 +75,7 @@ class Results:
         trigger_cells = trigger_cells_of(self.records, settings)
         if settings.shard is not None:
             self.gates = [
-                no_decision(Gate, cell, _SHARDED, misses_data=cell.missing_data is not None)
+                no_decision(Gate, cell, _SHARDED, misses_data=cell.missing_data_reason is not None)
                 for cell in cells
             ]
             self.trigger_gates = [
