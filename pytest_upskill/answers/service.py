@@ -65,7 +65,7 @@ class Service:
         trials: By key, in the order in which their answers will be needed.
         hosts: The host of each model.
         resources: The cache, budget, prices and other resources of the session.
-        policy: How to run them.
+        policy: How to run the trials.
     """
 
     def __init__(
@@ -83,14 +83,16 @@ class Service:
             record_command=policy.record_command,
         )
         self._runner = TrialRunner(trials.values(), source, resources, judge=policy.judge)
-        self._rounds = (
-            Rounds(trials.values(), policy.is_clear) if policy.is_clear is not None else None
-        )
+        self._rounds: Rounds | None = None
+        if policy.is_clear is not None:
+            self._rounds = Rounds(trials.values(), policy.is_clear)
+        by_round = self._rounds is not None
         recorded: dict[RunKey, Answer] = {}
         lanes: dict[Host, list[RunKey]] = {}
-        for key, run in _order_runs(trials, by_round=self._rounds is not None):
+        for key, run in _order_runs(trials, by_round=by_round):
             trial = trials[key]
-            if self._rounds is None and (answer := self._runner.recorded_answer(trial, run)):
+            answer = None if by_round else self._runner.recorded_answer(trial, run)
+            if answer is not None:
                 recorded[key, run] = answer
             else:
                 lanes.setdefault(hosts[trial.model], []).append((key, run))
@@ -98,7 +100,7 @@ class Service:
             lanes.values(),
             self._answer,
             # A run of a later round waits for earlier rounds, which must have started before.
-            in_order=self._rounds is not None,
+            in_order=by_round,
             # Twice the slots: a run that waits out a rate limit, or is compiled, needs none.
             width=2 * policy.concurrency,
             lookahead=policy.lookahead,

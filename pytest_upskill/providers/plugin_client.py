@@ -26,7 +26,7 @@ class PluginClient:
         self._redactor = redactor
         self._client = client
         self._name = name
-        self._valid = TypeAdapter(Completion)
+        self._adapter = TypeAdapter(Completion)
 
     async def complete(self, request: Request) -> Completion:
         """Send a request once, and return the redacted completion.
@@ -52,6 +52,14 @@ class PluginClient:
                 f"{self._name}: its client's complete() raised "
                 f"{self._clean(describe_exception(error))}"
             ) from None
+        return self._valid_completion(completion)
+
+    def _valid_completion(self, completion: object) -> Completion:
+        """Return what the client returned, redacted and validated.
+
+        Raises:
+            ProviderError: It is not a valid completion.
+        """
         if not isinstance(completion, Completion):
             raise ProviderError(
                 f"{self._name}: its client's complete() returned {type(completion).__name__}: "
@@ -59,7 +67,7 @@ class PluginClient:
             )
         fields = self._redactor.redact_json(clean_json(asdict(completion)))
         try:
-            return self._valid.validate_python(fields)
+            return self._adapter.validate_python(fields)
         except ValidationError as error:
             problem = error.errors()[0]
             raise ProviderError(

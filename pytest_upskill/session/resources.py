@@ -64,7 +64,7 @@ def set_up(config: pytest.Config) -> tuple[Settings, Resources]:
 def _costly(settings: Settings, prices: Prices) -> bool:
     """Return whether agents are to be paid for, at prices that are all known."""
     agents = any(model.agent for model in settings.models)
-    return agents and all(map(prices.is_known, settings.requested_models))
+    return agents and all(map(prices.has_price, settings.requested_models))
 
 
 def _agent_sandbox(level: Level) -> Sandbox:

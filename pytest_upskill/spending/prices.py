@@ -118,7 +118,7 @@ class Prices:
         # Writing to the vendor's prompt cache is more expensive than plain input.
         return self._price(model, TokenCounts(rounded, output_tokens, cache_write_tokens=rounded))
 
-    def is_known(self, model: Model) -> bool:
+    def has_price(self, model: Model) -> bool:
         """Return whether a model has a price."""
         return self._price(model, TokenCounts(_ROUNDING, _ROUNDING)) is not None
 

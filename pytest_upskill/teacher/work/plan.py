@@ -62,7 +62,7 @@ def check_models(engine: Engine) -> None:
                 f"{model.label} is an agent, and versions are compared by single answers: "
                 f"write {model.name} without the agent"
             )
-        if engine.terms.max_answers is None and not prices.is_known(model):
+        if engine.terms.max_answers is None and not prices.has_price(model):
             raise WorkError(
                 f"--max-cost: {prices.problem(model)}, or limit the requests with --max-answers"
             )
